@@ -17,12 +17,9 @@ _DATE_PARTS = ("month", "day", "year")
 class FieldError(Exception):
     """A row does not match its recipe. Internal: `normalize` turns it into a `Problem`."""
 
-    def __init__(self, field: str, *, found: str, expected: str, remedy: str = "") -> None:
+    def __init__(self, field: str, found: str, expected: str, remedy: str = "") -> None:
         super().__init__(field, found, expected)
-        self.field = field
-        self.found = found
-        self.expected = expected
-        self.remedy = remedy
+        self.field, self.found, self.expected, self.remedy = field, found, expected, remedy
 
 
 class AbsentFieldError(FieldError):
@@ -50,28 +47,16 @@ def _step(value: object, parts: Sequence[str], path: str) -> tuple[object, int]:
             key = ".".join(parts[:n_parts])
             if key in value:
                 return value[key], n_parts
-        raise _absent(value, parts[0], path)
+        names = [str(name) for name in value]
+        found, remedy = f"no {parts[0]!r} among {_listing(names)}", did_you_mean(parts[0], names)
+        raise AbsentFieldError(path, found, f"the field {path!r}", remedy)
     if isinstance(value, list | tuple):
         if parts[0].isdecimal():
             position = int(parts[0])
             return (value[position] if position < len(value) else None), 1
         return [None if item is None else _step(item, parts[:1], path)[0] for item in value], 1
-    raise FieldError(
-        path,
-        found=describe(value),
-        expected=f"an object or a list with {parts[0]!r}",
-        remedy="Shorten the path in the recipe.",
-    )
-
-
-def _absent(value: Mapping[str, object], key: str, path: str) -> AbsentFieldError:
-    names = [str(name) for name in value]
-    return AbsentFieldError(
-        path,
-        found=f"no {key!r} among {_listing(names)}",
-        expected=f"the field {path!r}",
-        remedy=did_you_mean(key, names),
-    )
+    expected, remedy = f"an object or a list with {parts[0]!r}", "Shorten the path in the recipe."
+    raise FieldError(path, describe(value), expected, remedy)
 
 
 def _listing(names: Sequence[str], n_shown: int = 12) -> str:
@@ -118,21 +103,13 @@ def text_of(value: object, field: str) -> str | None:
     if isinstance(value, Mapping) and value and set(value) <= set(_DATE_PARTS):
         parts = [text_of(value.get(part), field) for part in _DATE_PARTS]
         return " ".join(part for part in parts if part) or None
-    raise FieldError(
-        field,
-        found=describe(value),
-        expected="text, a number or a boolean",
-        remedy=_remedy_for(value, field),
-    )
-
-
-def _remedy_for(value: object, field: str) -> str:
+    remedy = ""
     if isinstance(value, Mapping):
         key = next(iter(value), "key")
-        return f"Name a field inside it ({field}.{key}), or use `transform: to_json`."
-    if isinstance(value, list | tuple):
-        return f"Name one element ({field}.0), or use `transform: join`."
-    return ""
+        remedy = f"Name a field inside it ({field}.{key}), or use `transform: to_json`."
+    elif isinstance(value, list | tuple):
+        remedy = f"Name one element ({field}.0), or use `transform: join`."
+    raise FieldError(field, describe(value), "text, a number or a boolean", remedy)
 
 
 def texts_of(value: object, field: str) -> list[str]:
@@ -151,8 +128,6 @@ def plain(value: object, field: str) -> object:
         return None if math.isnan(value) else str(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
-    if isinstance(value, dt.date | dt.time):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    raise FieldError(field, found=describe(value), expected="a value that JSON supports")
+    if isinstance(value, dt.date | dt.time | Decimal):
+        return text_of(value, field)
+    raise FieldError(field, describe(value), "a value that JSON supports")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 
 from decon_core.benchmarks.readers import is_readable, known_endings
@@ -24,15 +25,13 @@ def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]
     if not isinstance(source, LocalSource):
         return {}
     problems: list[Problem] = []
-    by_split: dict[str, tuple[Path, ...]] = {}
+    files: dict[str, dict[Path, None]] = {}
     for split, patterns in _patterns(recipe, source):
-        files: list[Path] = []
-        for pattern in patterns:
-            files += _files_of(recipe, pattern, split, base, problems)
-        by_split[split] = tuple(dict.fromkeys(files))
+        found = (_files_of(recipe, pattern, split, base, problems) for pattern in patterns)
+        files[split] = dict.fromkeys(chain.from_iterable(found))
     if problems:
         raise RecipeError(dict.fromkeys(problems))
-    return by_split
+    return {split: tuple(of_split) for split, of_split in files.items()}
 
 
 def local_paths(recipe: Recipe) -> list[str]:
@@ -59,21 +58,13 @@ def _files_of(
     ]
     if not files:
         problems.append(Problem(where, f"no file for the split {split!r}", tried))
-    if not names_split and recipe.questions is not None and _is_shared(recipe):
-        problems.append(
-            Problem(
-                where,
-                f"{pattern!r} for {len(recipe.splits)} splits",
-                "different files for each split",
-                "Put {split} into the path, or write `split: file` lines.",
-            )
-        )
-    return files
-
-
-def _is_shared(recipe: Recipe) -> bool:
     has_lines = isinstance(recipe.source, LocalSource) and bool(recipe.source.by_split)
-    return len(recipe.splits) > 1 and not has_lines
+    is_shared = len(recipe.splits) > 1 and not has_lines and not names_split
+    if is_shared and recipe.questions is not None:
+        found = f"{pattern!r} for {len(recipe.splits)} splits"
+        remedy = "Put {split} into the path, or write `split: file` lines."
+        problems.append(Problem(where, found, "different files for each split", remedy))
+    return files
 
 
 def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool]:
@@ -87,10 +78,7 @@ def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool
         return [path], f"the file {path}", names_split
     if names_split or is_readable(path):
         return [], f"the file {path}", names_split
-    return _by_prefix(path, split, ends_in_folder=pattern.endswith("/") or path.is_dir())
-
-
-def _by_prefix(path: Path, split: str, *, ends_in_folder: bool) -> tuple[list[Path], str, bool]:
+    ends_in_folder = pattern.endswith("/") or path.is_dir()
     folder, start = (path, "") if ends_in_folder else (path.parent, path.name)
     name = re.compile(re.escape(start + split) + _PARTS)
     files = [file for file in folder.glob("*") if name.match(file.name) and is_readable(file)]

@@ -6,21 +6,19 @@ decon. A record names its benchmark (`eval_key`) and split, and a file may conta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from decon_core.benchmarks.fields import Row
 from decon_core.benchmarks.files import part_order
-from decon_core.benchmarks.normalize import normalize, normalize_rows
+from decon_core.benchmarks.normalize import normalize, normalize_files
 from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.readers import is_readable, known_endings, read_rows
 from decon_core.benchmarks.recipe import LocalSource, Recipe
 from decon_core.config.names import check_names
 from decon_core.errors import InputError, Problem, RecordError
-from decon_core.schemas import RECORDS
 from decon_core.storage.paths import is_hidden
 
 _RECIPES = (".yaml", ".yml")
@@ -35,6 +33,11 @@ def records_in(path: Path) -> dict[str, pa.Table]:
     places = places_of_records(_files(path))
     check_names(places, what=f"{path}: benchmark")
     return {name: _records(name, by_split) for name, by_split in sorted(places.items())}
+
+
+def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
+    recipe = Recipe(name=name, source=LocalSource(), splits=tuple(by_split), eval_key=name)
+    return normalize_files(recipe, by_split)
 
 
 def _files(path: Path) -> list[Path]:
@@ -73,34 +76,3 @@ def places_of_records(files: Sequence[Path]) -> Places:
     if problems:
         raise RecordError(problems)
     return places
-
-
-def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
-    recipe = Recipe(name=name, source=LocalSource(), splits=tuple(by_split))
-    tables: list[pa.Table] = [RECORDS.empty_table()]
-    problems: list[Problem] = []
-    for split, files in by_split.items():
-        n_instances = 0
-        for file in files:
-            try:
-                table = normalize_rows(
-                    recipe,
-                    _rows_of(file, name, split),
-                    split=split,
-                    origin=str(file),
-                    first_instance=n_instances,
-                )
-            except RecordError as error:
-                problems += error.problems
-                continue
-            n_instances = max(table["instance_index"].to_pylist(), default=n_instances - 1) + 1
-            tables.append(table)
-    if problems:
-        raise RecordError(problems)
-    return pa.concat_tables(tables).combine_chunks()
-
-
-def _rows_of(file: Path, name: str, split: str) -> Iterator[Row | Problem]:
-    for row in read_rows(file):
-        if isinstance(row, Problem) or (benchmark_of(row), row.get("split")) == (name, split):
-            yield row

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,14 +13,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.benchmarks.answers import candidates_in
-from decon_core.benchmarks.choices import Candidate
 from decon_core.benchmarks.fields import FieldError, Row, describe, plain, text_of, value_at
 from decon_core.benchmarks.files import files_by_split
-from decon_core.benchmarks.hub import read_hub_rows
-from decon_core.benchmarks.normalized import Normalized, benchmark_of, is_record, read_normalized
-from decon_core.benchmarks.prompts import text_in
-from decon_core.benchmarks.readers import read_rows
+from decon_core.benchmarks.normalized import (
+    benchmark_of,
+    fingerprint_of,
+    is_record,
+    read_normalized,
+)
+from decon_core.benchmarks.readers import read_hub_rows, read_rows
 from decon_core.benchmarks.recipe import (
     ArrayAnswer,
     LocalSource,
@@ -28,7 +30,7 @@ from decon_core.benchmarks.recipe import (
     Recipe,
     TranslationPair,
 )
-from decon_core.benchmarks.record_table import Record, extras_text, fingerprint_of, table_of
+from decon_core.benchmarks.texts import Candidate, candidates_in, text_in
 from decon_core.errors import Problem, RecordError
 from decon_core.schemas import RECORDS
 
@@ -42,7 +44,13 @@ def normalize(recipe: Recipe, *, base: Path, limit: int | None = None) -> pa.Tab
     Local paths are relative to `base`. With `limit`, only that many items of every split. Raises
     `RecordError` with all problems.
     """
-    files = files_by_split(recipe, base=base)
+    return normalize_files(recipe, files_by_split(recipe, base=base), limit=limit)
+
+
+def normalize_files(
+    recipe: Recipe, files: Mapping[str, Sequence[Path]], *, limit: int | None = None
+) -> pa.Table:
+    """Return the records of a benchmark in these files, by split, or on the hub."""
     tables: list[pa.Table] = []
     problems: list[Problem] = []
     uses = Counter(file for names in files.values() for file in names)
@@ -52,43 +60,39 @@ def normalize(recipe: Recipe, *, base: Path, limit: int | None = None) -> pa.Tab
             left = None if limit is None else limit - n_instances
             if left is not None and left <= 0:
                 break
-            batch = _Batch(recipe, split, origin, config, n_instances, left)
-            batch.is_shared = uses[Path(origin)] > 1
-            batch.read(rows)
-            tables.append(table_of(batch.records))
+            is_shared = uses[Path(origin)] > 1
+            batch = _Batch(recipe, split, origin, config, n_instances, left, is_shared)
+            tables.append(batch.read(rows))
             problems += batch.problems()
             n_instances = batch.next_instance
         if n_instances == 0 and not problems:
-            problems.append(_empty_split(recipe, split))
+            where = f"{recipe.name} split {split!r}"
+            remedy = (
+                "An empty split would count as clean: remove it from `splits`, or fix the file."
+            )
+            problems.append(Problem(where, "no rows", "at least one row", remedy))
     if problems:
-        raise RecordError(problems)
+        raise RecordError(dict.fromkeys(problems))  # a file of several splits is read for each
     return pa.concat_tables([RECORDS.empty_table(), *tables]).combine_chunks()
 
 
 def normalize_rows(
-    recipe: Recipe,
-    rows: Iterable[Row | Problem],
-    *,
-    split: str,
-    origin: str,
-    config: str | None = None,
-    first_instance: int = 0,
+    recipe: Recipe, rows: Iterable[Row | Problem], *, split: str, origin: str
 ) -> pa.Table:
     """Return the records of rows; `origin` names their source in error messages.
 
     A `Problem` in place of an unreadable row is reported with the others in a `RecordError`.
     """
-    batch = _Batch(recipe, split, origin, config or _config_of(recipe), first_instance, None)
-    batch.read(rows)
+    source = recipe.source
+    if isinstance(source, LocalSource):
+        config = source.config
+    else:
+        config = source.configs[0] if len(source.configs) == 1 else None
+    batch = _Batch(recipe, split, origin, config)
+    table = batch.read(rows)
     if problems := batch.problems():
         raise RecordError(problems)
-    return table_of(batch.records)
-
-
-def _config_of(recipe: Recipe) -> str | None:
-    if isinstance(recipe.source, LocalSource):
-        return recipe.source.config
-    return recipe.source.configs[0] if len(recipe.source.configs) == 1 else None
+    return table
 
 
 _Source = tuple[str, str | None, Iterable[Row | Problem]]
@@ -107,15 +111,6 @@ def _sources(recipe: Recipe, split: str, files: Iterable[Path]) -> Iterator[_Sou
         yield name, config, read(config=config)
 
 
-def _empty_split(recipe: Recipe, split: str) -> Problem:
-    return Problem(
-        where=f"{recipe.name} split {split!r}",
-        found="no rows",
-        expected="at least one row",
-        remedy="An empty split would count as clean: remove it from `splits`, or fix the file.",
-    )
-
-
 @dataclass
 class _Batch:
     """The records and problems of one file, or of one split of one config on the hub."""
@@ -124,16 +119,15 @@ class _Batch:
     split: str
     origin: str
     config: str | None
-    next_instance: int
-    limit: int | None
-    # The file contains several splits, so each row must name its split.
-    is_shared: bool = False
-    records: list[Record] = field(default_factory=list)
+    next_instance: int = 0
+    limit: int | None = None
+    is_shared: bool = False  # the file contains several splits, so each row must name its split
+    _records: list[dict[str, Any]] = field(default_factory=list)
     _problems: list[Problem] = field(default_factory=list)
     _n_problems: int = 0
     _unseen_extras: set[str] = field(default_factory=set)
 
-    def read(self, rows: Iterable[Row | Problem]) -> None:
+    def read(self, rows: Iterable[Row | Problem]) -> pa.Table:
         try:
             if self.recipe.questions is None:
                 self._read_normalized(rows)
@@ -142,6 +136,7 @@ class _Batch:
         except RecordError as error:  # the file is damaged from here on
             for problem in error.problems:
                 self._add(problem)
+        return pa.Table.from_pylist(self._records, schema=RECORDS)
 
     def problems(self) -> list[Problem]:
         n_more = self._n_problems - len(self._problems)
@@ -163,33 +158,25 @@ class _Batch:
                 break
             if isinstance(row, Problem):
                 self._add(row)
-            elif is_record(row):
-                self._add(self._unexpected_record(number))
+            elif is_record(row):  # each answer would become an item, and `is_correct` be lost
+                found = (
+                    "a normalized record (eval_key, split, question, fingerprint), but the recipe "
+                    f"{self.recipe.name!r} is for raw rows"
+                )
+                remedy = (
+                    "remove prompt, passage and answers from the recipe: records are read as they "
+                    "are (docs/recipes.md, Files of records)"
+                )
+                expected = "raw rows, or a recipe without a prompt"
+                self._add(Problem(f"{self.origin} row {number}", found, expected, remedy))
                 return
             else:
                 self._add_records(number, row)
             self.next_instance += 1
-        if number:
-            for name in sorted(self._unseen_extras):
-                self._add(
-                    Problem(
-                        where=f"{self.origin}, extra field {name!r}",
-                        found="no row that has it",
-                        expected="at least one row with it",
-                        remedy="Correct or remove it in extra_fields (or tests).",
-                    )
-                )
-
-    def _unexpected_record(self, number: int) -> Problem:
-        """As a raw row, each answer would become an item and `is_correct` would be lost."""
-        return Problem(
-            f"{self.origin} row {number}",
-            f"a normalized record (eval_key, split, question, fingerprint), but the recipe "
-            f"{self.recipe.name!r} is for raw rows",
-            "raw rows, or a recipe without a prompt",
-            "remove prompt, passage and answers from the recipe: records are read as they are "
-            "(docs/recipes.md, Files of records)",
-        )
+        for name in sorted(self._unseen_extras) if number else ():
+            where = f"{self.origin}, extra field {name!r}"
+            remedy = "Correct or remove it in extra_fields (or tests)."
+            self._add(Problem(where, "no row that has it", "at least one row with it", remedy))
 
     def _add_records(self, number: int, row: Row) -> None:
         """Add the records of a row, or the problems of all its parts."""
@@ -206,19 +193,19 @@ class _Batch:
                 config = text_of(value_at(row, name), name) or self.config
         with self._reporting(number):
             extras = self._extras(row)
-        for question in questions if self._n_problems == before else ():
-            candidates: list[Candidate | None] = [*question.candidates] or [None]
-            for choice_index, candidate in enumerate(candidates):
-                record = self._record(
+        for question, sub_index, candidates in questions if self._n_problems == before else ():
+            for choice_index, candidate in enumerate(candidates or [None]):
+                self._add_record(
                     config=config,
                     instance_index=self.next_instance,
-                    sub_index=question.sub_index,
+                    sub_index=sub_index,
                     choice_index=choice_index if len(candidates) > 1 else None,
-                    is_correct=candidate.is_correct if candidate else None,
-                    texts=(passage, question.text, candidate.text if candidate else None),
+                    is_correct=candidate and candidate.is_correct,
+                    passage=passage,
+                    question=question,
+                    answer=candidate and candidate.text,
                     extras=extras,
                 )
-                self.records.append(record)
 
     @contextmanager
     def _reporting(self, number: int) -> Iterator[None]:
@@ -240,24 +227,14 @@ class _Batch:
             extras[name] = plain(value, name)
         return extras
 
-    def _record(
-        self,
-        *,
-        texts: tuple[str | None, str, str | None],
-        extras: Mapping[str, object],
-        **columns: Any,
-    ) -> Record:
-        passage, question, answer = texts
-        return Record(
-            benchmark=self.recipe.name,
-            split=self.split,
-            passage=passage,
-            question=question,
-            answer=answer,
-            fingerprint=fingerprint_of(*texts),
-            extras=extras_text(extras),
-            **columns,
-        )
+    def _add_record(self, extras: Mapping[str, object], **columns: Any) -> None:
+        """Add a row of `schemas.RECORDS`."""
+        texts = (columns[name] for name in ("passage", "question", "answer"))
+        record = {"benchmark": self.recipe.name, "split": self.split, **columns}
+        record["fingerprint"] = fingerprint_of(*texts)
+        if extras:
+            record["extras"] = json.dumps(extras, ensure_ascii=False, sort_keys=True)
+        self._records.append(record)
 
     def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
         """Read records and renumber their items: files of several configs each start from 0."""
@@ -273,79 +250,59 @@ class _Batch:
             record = None
             with self._reporting(number):
                 record = read_normalized(row, requires_split=self.is_shared)
-            if record is None or record.split not in (None, self.split):
+            if record is None or record.pop("split") not in (None, self.split):
                 continue
-            instance = (name, record.config, number if record.instance is None else record.instance)
+            given = record["instance_index"]
+            instance = (name, record["config"], number if given is None else given)
             if instance != current:
                 if self.limit is not None and self.next_instance - first_instance == self.limit:
                     return
                 current = instance
                 self.next_instance += 1
-            self.records.append(self._record_of(record, self.next_instance - 1))
-
-    def _record_of(self, record: Normalized, instance_index: int) -> Record:
-        extras = dict(record.extras)
-        if record.instance is not None and record.instance != instance_index:
-            extras["eval_instance_index"] = record.instance
-        return self._record(
-            config=record.config or self.config,
-            instance_index=instance_index,
-            sub_index=record.sub_index,
-            choice_index=record.choice_index,
-            is_correct=record.is_correct,
-            texts=(record.passage, record.question, record.answer),
-            extras=extras,
-        )
+            record["instance_index"] = self.next_instance - 1
+            record["config"] = record["config"] or self.config
+            if given not in (None, record["instance_index"]):
+                record["extras"]["eval_instance_index"] = given
+            self._add_record(**record)
 
 
-@dataclass(frozen=True)
-class _Question:
-    text: str
-    sub_index: int | None
-    candidates: list[Candidate]
+_Question = tuple[str, int | None, list[Candidate]]
 
 
 def _questions_in(row: Row, recipe: Recipe, split: str) -> Iterator[_Question]:
-    """Yield the questions of a row with their answers."""
-    find = partial(
-        candidates_in, row, recipe.answers, has_answers=split not in recipe.no_answer_splits
-    )
+    """Yield the questions of a row, each with its number and its answers."""
+    has_answers = split not in recipe.no_answer_splits
+    find = partial(candidates_in, row, recipe.answers, has_answers=has_answers)
     match recipe.questions:
         case Prompts(texts=texts):
             questions = [text_in(row, text) or "" for text in texts]
             candidates = find()
             for sub_index, question in enumerate(questions):
-                yield _Question(question, sub_index if len(texts) > 1 else None, candidates)
+                yield question, sub_index if len(texts) > 1 else None, candidates
         case PromptArray(array=array):
-            for position, text in enumerate(_array_of_questions(row, array, recipe, split)):
-                yield _Question(text, position, find(position=position))
+            values = value_at(row, array)
+            if not isinstance(values, list | tuple | None):
+                raise FieldError(array, describe(values), "a list of questions")
+            if has_answers:
+                _require_parallel(row, recipe, len(values or ()), array)
+            questions = [text_of(value, array) or "" for value in values or ()]
+            for position, question in enumerate(questions):
+                yield question, position, find(position=position)
         case TranslationPair() as pair:
             source, target = text_in(row, pair.source), text_in(row, pair.target)
-            yield _one_way(source, target, 0 if pair.both_directions else None)
-            if pair.both_directions:
-                yield _one_way(target, source, 1)
+            ways = (
+                [(source, target), (target, source)] if pair.both_directions else [(source, target)]
+            )
+            for number, (one, other) in enumerate(ways):
+                candidates = [Candidate(other)] if other else []
+                yield one or "", number if pair.both_directions else None, candidates
 
 
-def _one_way(question: str | None, answer: str | None, sub_index: int | None) -> _Question:
-    return _Question(question or "", sub_index, [Candidate(answer)] if answer else [])
-
-
-def _array_of_questions(row: Row, array: str, recipe: Recipe, split: str) -> list[str]:
-    values = value_at(row, array)
-    if not isinstance(values, list | tuple | None):
-        raise FieldError(array, found=describe(values), expected="a list of questions")
-    if split not in recipe.no_answer_splits:
-        for answer in recipe.answers:
-            if isinstance(answer, ArrayAnswer):
-                _check_parallel(row, answer.array, len(values or ()), array)
-    return [text_of(value, array) or "" for value in values or ()]
-
-
-def _check_parallel(row: Row, name: str, n_questions: int, questions: str) -> None:
-    values = value_at(row, name)
-    if isinstance(values, list | tuple) and len(values) != n_questions:
-        raise FieldError(
-            name,
-            found=describe(values),
-            expected=f"one answer for each of the {n_questions} questions in {questions!r}",
-        )
+def _require_parallel(row: Row, recipe: Recipe, n_questions: int, questions: str) -> None:
+    """Raise `FieldError` if a list of answers is not as long as the list of questions."""
+    for answer in recipe.answers:
+        if isinstance(answer, ArrayAnswer):
+            values = value_at(row, answer.array)
+            if isinstance(values, list | tuple) and len(values) != n_questions:
+                expected = f"one answer for each of the {n_questions} questions in {questions!r}"
+                raise FieldError(answer.array, describe(values), expected)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.recipe import (
@@ -19,45 +22,55 @@ from decon_core.benchmarks.recipe import (
     RecipeTable,
     TranslationPair,
 )
-from decon_core.benchmarks.yaml_source import Place, YamlSource, read_yaml
 from decon_core.config.names import check_names
 from decon_core.config.settings import validated
 from decon_core.errors import KeyNameError, Problem, RecipeError
 
+Place = tuple[str | int, ...]
 _AN_OBJECT = "an object (`key: value` lines)"
+_ONLY_WITH_A_PROMPT = ("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits")
+
+
+CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
 
 
 def load_recipes(path: Path) -> dict[str, Recipe]:
     """Load the recipes of a file with a top-level `evals:`; `RecipeError` has all its problems."""
-    parser = _Parser(path, read_yaml(path))
+    parser = _Parser(_YamlSource(path))
     recipes = parser.recipes()
     if parser.problems:
         raise RecipeError(parser.problems)
     return recipes
 
 
+_load_once = cache(load_recipes)
+
+
+def catalog() -> dict[str, Recipe]:
+    """Return the built-in recipes of public benchmarks by name."""
+    return dict(_load_once(CATALOG_PATH))
+
+
 class _Parser:
     """Builds the recipes of one file and collects the problems with their line numbers."""
 
-    def __init__(self, path: Path, source: YamlSource) -> None:
-        self._path = path
+    def __init__(self, source: _YamlSource) -> None:
         self._source = source
         self.problems = source.problems
 
     def recipes(self) -> dict[str, Recipe]:
         top = self._source.value
-        if not isinstance(top, Mapping):
-            self._add((), describe(top), _AN_OBJECT)
-            return {}
         # Other top-level keys are ignored: users keep anchors and notes there.
-        entries = top.get("evals")
-        if entries is None:
-            self._add((), "no recipes", "a top-level `evals:` with one entry per benchmark")
-        elif not isinstance(entries, Mapping):
-            self._add(("evals",), describe(entries), _AN_OBJECT)
-        else:
+        entries = top.get("evals") if isinstance(top, Mapping) else None
+        if isinstance(entries, Mapping):
             recipes = (self._recipe(name, entry) for name, entry in entries.items())
             return {recipe.name: recipe for recipe in recipes if recipe is not None}
+        if not isinstance(top, Mapping):
+            self._add((), describe(top), _AN_OBJECT)
+        elif entries is None:
+            self._add((), "no recipes", "a top-level `evals:` with one entry per benchmark")
+        else:
+            self._add(("evals",), describe(entries), _AN_OBJECT)
         return {}
 
     def _recipe(self, name: str, entry: object) -> Recipe | None:
@@ -74,24 +87,21 @@ class _Parser:
             RecipeTable,
             entry,
             problems=self.problems,
-            place=lambda path: self._where(_place_in_yaml(place, path, entry)),
+            place=lambda path: self._source.where(_place_in_yaml(place, path, entry)),
             describe=describe,
         )
         if table is None:
             return None
         questions, source = self._questions(place, table), self._source_of(place, table)
-        self._check_answers(
-            place, table, questions, [key for key in entry if entry[key] is not None]
-        )
+        given = [key for key in entry if entry[key] is not None]
+        self._check_answers(place, table, questions, given)
         for split in table.no_answer_splits:
             if split not in table.splits:
                 expected = f"one of the splits {[*table.splits]}"
                 self._add((*place, "no_answer_splits"), repr(split), expected)
         if table.eval_key is not None and questions is not None:
-            expected = "no eval_key beside a prompt"
-            self._add(
-                (*place, "eval_key"), repr(table.eval_key), expected, "Only records have one."
-            )
+            found, expected = repr(table.eval_key), "no eval_key beside a prompt"
+            self._add((*place, "eval_key"), found, expected, "Only records have one.")
         if len(self.problems) > before or source is None:
             return None
         return Recipe(
@@ -111,18 +121,15 @@ class _Parser:
     def _source_of(self, place: Place, table: RecipeTable) -> HubSource | LocalSource | None:
         local = table.local_path
         if (table.hf_path is None) == (local is None):
-            found = (
-                "neither hf_path nor local_path" if local is None else "both hf_path and local_path"
-            )
-            self._add(place, found, "exactly one of the two")
+            both = "neither hf_path nor" if local is None else "both hf_path and"
+            self._add(place, f"{both} local_path", "exactly one of the two")
             return None
+        revision = table.hf_revision
         if table.hf_path is not None:
-            return HubSource(
-                path=table.hf_path, configs=table.hf_config, revision=table.hf_revision
-            )
-        if table.hf_revision is not None:
+            return HubSource(path=table.hf_path, configs=table.hf_config, revision=revision)
+        if revision is not None:
             expected = "no revision beside local_path"
-            self._add((*place, "hf_revision"), repr(table.hf_revision), expected, "Remove it.")
+            self._add((*place, "hf_revision"), repr(revision), expected, "Remove it.")
         if len(table.hf_config) > 1:
             expected = "one name beside local_path (it is only written to the records)"
             self._add((*place, "hf_config"), describe(table.hf_config), expected)
@@ -165,11 +172,7 @@ class _Parser:
         return Prompts(texts=prompt) if isinstance(prompt, tuple) else prompt
 
     def _check_answers(
-        self,
-        place: Place,
-        table: RecipeTable,
-        questions: Questions | None,
-        keys: Sequence[str],
+        self, place: Place, table: RecipeTable, questions: Questions | None, keys: Sequence[str]
     ) -> None:
         given = [key for key in ("answers", "answer", "solution") if key in keys]
         if len(given) > 1:
@@ -190,30 +193,12 @@ class _Parser:
             return
         needless = [key for key in (*given, *_ONLY_WITH_A_PROMPT) if key in keys]
         if needless or table.hf_path is not None:
-            self._add(
-                place,
-                f"{', '.join(sorted(needless)) or 'hf_path'} without a prompt",
-                "the field with the question (prompt: question)",
-                "Only files of already normalized records need no prompt.",
-            )
+            found = f"{', '.join(sorted(needless)) or 'hf_path'} without a prompt"
+            remedy = "Only files of already normalized records need no prompt."
+            self._add(place, found, "the field with the question (prompt: question)", remedy)
 
     def _add(self, place: Place, found: str, expected: str, remedy: str = "") -> None:
-        self.problems.append(Problem(self._where(place), found, expected, remedy))
-
-    def _where(self, place: Place) -> str:
-        lines = self._source.lines
-        known = (lines[place[:n]] for n in range(len(place), -1, -1) if place[:n] in lines)
-        name = ".".join(map(str, place[1:]))
-        return f"{self._path}:{next(known, 1)}{f': {name}' if name else ''}"
-
-
-_ONLY_WITH_A_PROMPT = (
-    "passage",
-    "tests",
-    "extra_fields",
-    "dataset_name_field",
-    "no_answer_splits",
-)
+        self.problems.append(Problem(self._source.where(place), found, expected, remedy))
 
 
 def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place:
@@ -231,3 +216,63 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
         elif isinstance(value, list):
             place, value = (*place, key), value[int(key)]
     return place
+
+
+class _YamlSource:
+    """The value of a YAML file, the lines of its keys, and the problems of repeated keys."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: dict[Place, int] = {}
+        self.problems: list[Problem] = []
+        try:
+            self._loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+            node = self._loader.get_single_node()
+            self.value: object = None if node is None else self._build(node, ())
+        except FileNotFoundError:
+            problem = Problem(str(path), "no such file", "a YAML file with recipes")
+            raise RecipeError(problem) from None
+        except (UnicodeDecodeError, yaml.YAMLError) as error:
+            mark = getattr(error, "problem_mark", None)
+            where = f"{path}:{mark.line + 1}" if mark is not None else str(path)
+            found = f"text that is not YAML ({getattr(error, 'problem', None) or str(error)})"
+            raise RecipeError(Problem(where, found, "YAML in UTF-8")) from None
+
+    def where(self, place: Place) -> str:
+        """Format a place in the file; of one without a line, the line of what contains it."""
+        outwards = (place[:n] for n in range(len(place), -1, -1))
+        line = next((self._lines[one] for one in outwards if one in self._lines), 1)
+        name = ".".join(map(str, place[1:]))
+        return f"{self._path}:{line}{f': {name}' if name else ''}"
+
+    def _build(self, node: yaml.Node, place: Place) -> object:
+        self._lines.setdefault(place, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._build(item, (*place, i)) for i, item in enumerate(node.value)]
+        value: object = self._loader.construct_object(node, deep=True)
+        return value
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[object, object]:
+        first_lines: dict[str, int] = {}
+        for key_node, _ in node.value:
+            key, line = _key(key_node), key_node.start_mark.line + 1
+            if key in first_lines:
+                where = f"{self._path}:{line}: {'.'.join(map(str, (*place[1:], key)))}"
+                found = f"the key a second time (first on line {first_lines[key]})"
+                remedy = "YAML would silently keep the last one: remove or rename it."
+                self.problems.append(Problem(where, found, "every key once", remedy))
+            first_lines.setdefault(key, line)
+        self._loader.flatten_mapping(node)  # `<<: *other`
+        built: dict[object, object] = {}
+        for key_node, value_node in node.value:
+            key = _key(key_node)
+            self._lines[(*place, key)] = key_node.start_mark.line + 1
+            built[key] = self._build(value_node, (*place, key))
+        return built
+
+
+def _key(node: yaml.Node) -> str:
+    # Keys are always strings: `no:` and `2024:` are not false and a number.
+    return node.value if isinstance(node, yaml.ScalarNode) else str(node.value)

@@ -1,34 +1,37 @@
-"""Read the rows of benchmark files. A truncated file is an error."""
+"""Read the rows of benchmark files, where a truncated one is an error, and of the hub."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import orjson
 
 from decon_core.benchmarks.fields import Row, describe
-from decon_core.errors import Problem, RecordError
+from decon_core.benchmarks.recipe import HubSource
+from decon_core.errors import Problem, RecipeError, RecordError
 from decon_core.storage.compression import COMPRESSIONS, DAMAGE, open_bytes
-from decon_core.storage.paths import RemotePath
+from decon_core.storage.paths import RemotePath, naming_unreachable
 from decon_core.wording import counted
 
 _BOM = b"\xef\xbb\xbf"
 
 
 def read_rows(path: Path) -> Iterator[Row | Problem]:
-    """Yield the rows of a file in order, with a `Problem` in place of an unreadable row.
-
-    Raises `RecordError` if the file is damaged.
-    """
-    reader = _READERS[_format_of(path)]
-    with _damage_as_record_error(path):
-        yield from reader(path)
+    """Yield the rows of a file, a `Problem` for an unreadable one; `RecordError` if damaged."""
+    try:
+        yield from _READERS[_format_of(path)](path)
+    except EOFError:
+        raise _damaged(path, "that ends too early") from None
+    except DAMAGE as error:
+        raise _damaged(path, f"that cannot be decompressed ({error})") from None
 
 
 def is_readable(path: Path) -> bool:
@@ -46,17 +49,6 @@ def _format_of(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-@contextmanager
-def _damage_as_record_error(path: Path) -> Iterator[None]:
-    """Turn decompression errors into `RecordError`."""
-    try:
-        yield
-    except EOFError:
-        raise _damaged(path, "that ends too early") from None
-    except DAMAGE as error:
-        raise _damaged(path, f"that cannot be decompressed ({error})") from None
-
-
 def _damaged(path: Path, what: str) -> RecordError:
     return RecordError(
         Problem(str(path), f"a file {what}", "a complete file", "Copy or download it again.")
@@ -72,19 +64,16 @@ def _json_rows(path: Path, file: BinaryIO) -> Iterator[Row | Problem]:
     offset = 0
     for number, line in enumerate(file, start=1):
         text = line.removeprefix(_BOM) if number == 1 else line
-        if text.strip():
-            yield _json_row(text, f"{path} line {number} (byte {offset})")
+        where, expected = f"{path} line {number} (byte {offset})", "one JSON object per line"
         offset += len(line)
-
-
-def _json_row(text: bytes, where: str) -> Row | Problem:
-    try:
-        value = _parse(text)
-    except ValueError as error:
-        return Problem(where, f"text that is not JSON ({error})", "one JSON object per line")
-    if not isinstance(value, Mapping):
-        return Problem(where, describe(value), "one JSON object per line")
-    return value
+        if not text.strip():
+            continue
+        try:
+            value = _parse(text)
+        except ValueError as error:
+            yield Problem(where, f"text that is not JSON ({error})", expected)
+            continue
+        yield value if isinstance(value, Mapping) else Problem(where, describe(value), expected)
 
 
 def _parse(text: bytes) -> object:
@@ -113,10 +102,8 @@ def _json_array(path: Path) -> Iterator[Row | Problem]:
         yield Problem(str(path), f"text that is not JSON ({error})", "a JSON list of objects")
         return
     for number, value in enumerate(values if isinstance(values, list) else [], start=1):
-        if isinstance(value, Mapping):
-            yield value
-        else:
-            yield Problem(f"{path} item {number}", describe(value), "an object")
+        is_row, where = isinstance(value, Mapping), f"{path} item {number}"
+        yield value if is_row else Problem(where, describe(value), "an object")
 
 
 def _parquet(path: Path) -> Iterator[Row | Problem]:
@@ -131,43 +118,24 @@ def _parquet(path: Path) -> Iterator[Row | Problem]:
         raise _damaged(path, f"that is not valid parquet ({error})") from None
 
 
-def _comma_separated(path: Path) -> Iterator[Row | Problem]:
-    yield from _table(path, delimiter=",", quoting=csv.QUOTE_MINIMAL)
-
-
-def _tab_separated(path: Path) -> Iterator[Row | Problem]:
-    """TSV has no quoting: an unpaired quote in a text would swallow whole lines."""
-    yield from _table(path, delimiter="\t", quoting=csv.QUOTE_NONE)
-
-
 def _table(path: Path, *, delimiter: str, quoting: int) -> Iterator[Row | Problem]:
     csv.field_size_limit(2**31 - 1)  # the default refuses passages over 128 kB
-    with (
-        open_bytes(path) as raw,
-        io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file,
-    ):
+    with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals
         header: list[str] = []
         try:
             header = next(reader, [])
-            for cells in reader:
-                if cells:
-                    yield _table_row(header, cells, f"{path} line {reader.line_num}")
+            for cells in filter(None, reader):
+                if len(cells) == len(header):
+                    yield dict(zip(header, cells, strict=True))
+                else:
+                    expected = f"{counted(len(header), 'cell')} ({', '.join(header)})"
+                    found = counted(len(cells), "cell")
+                    yield Problem(f"{path} line {reader.line_num}", found, expected)
         except (csv.Error, UnicodeDecodeError) as error:
-            yield Problem(
-                f"{path} line {reader.line_num}",
-                f"a line that cannot be read ({error})",
-                f"cells separated by {delimiter!r}, in UTF-8",
-            )
-
-
-def _table_row(header: list[str], cells: list[str], where: str) -> Row | Problem:
-    if len(cells) != len(header):
-        names = ", ".join(header)
-        return Problem(
-            where, counted(len(cells), "cell"), f"{counted(len(header), 'cell')} ({names})"
-        )
-    return dict(zip(header, cells, strict=True))
+            found = f"a line that cannot be read ({error})"
+            expected = f"cells separated by {delimiter!r}, in UTF-8"
+            yield Problem(f"{path} line {reader.line_num}", found, expected)
 
 
 _READERS: dict[str, Callable[[Path], Iterator[Row | Problem]]] = {
@@ -175,6 +143,48 @@ _READERS: dict[str, Callable[[Path], Iterator[Row | Problem]]] = {
     ".ndjson": _json_lines,
     ".json": _json_array,
     ".parquet": _parquet,
-    ".csv": _comma_separated,
-    ".tsv": _tab_separated,
+    ".csv": partial(_table, delimiter=",", quoting=csv.QUOTE_MINIMAL),
+    # TSV has no quoting: an unpaired quote in a text would swallow whole lines.
+    ".tsv": partial(_table, delimiter="\t", quoting=csv.QUOTE_NONE),
 }
+
+
+def read_hub_rows(
+    source: HubSource, *, config: str | None, split: str, where: str
+) -> Iterator[Row]:
+    """Stream the rows of a split, so that reading ten rows does not download the data set."""
+    try:
+        import datasets
+    except ImportError:
+        expected = f"'datasets' installed, to read {source.path} from the hub"
+        remedy = "pip install 'decon-assets[hub]', or download the files and use local_path."
+        problem = Problem(f"{where}.hf_path", "no package 'datasets'", expected, remedy)
+        raise RecipeError(problem) from None
+    place = f"{where}.hf_path {source.path!r}"
+    try:
+        with _without_retry_warnings(), naming_unreachable(place):
+            rows = datasets.load_dataset(
+                source.path, name=config, split=split, revision=source.revision, streaming=True
+            )
+    except (ValueError, FileNotFoundError, RuntimeError) as error:
+        # Raised by `datasets` if the data set, the config or the split does not exist.
+        found = f"nothing to read on the hub ({type(error).__name__}: {error})"
+        names = f"hf_path {source.path!r}, hf_config {config!r}, split {split!r}"
+        expected = f"{names}, hf_revision {source.revision!r}"
+        remedy = "Look the names up on the data set's page."
+        raise RecipeError(Problem(where, found, expected, remedy)) from error
+    # Images and audio are never compared; decoding them would need more packages.
+    with _without_retry_warnings(), naming_unreachable(place):
+        yield from rows.decode(enable=False)
+
+
+@contextmanager
+def _without_retry_warnings() -> Iterator[None]:
+    """Silence the two log lines of each retry; the final error contains the cause."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

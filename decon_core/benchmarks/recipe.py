@@ -14,20 +14,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic.dataclasses import dataclass as model
 
-from decon_core.benchmarks.transforms import (
-    ARGUMENT_TRANSFORMS,
-    LABEL_TRANSFORMS,
-    TRANSFORM_NAMES,
-)
-from decon_core.config.settings import (
-    TABLE,
-    Count,
-    Distinct,
-    Flag,
-    did_you_mean,
-    expects,
-    invalid,
-)
+from decon_core.benchmarks.transforms import ARGUMENT_TRANSFORMS, LABEL_TRANSFORMS, TRANSFORM_NAMES
+from decon_core.config.settings import TABLE, Count, Distinct, Flag, did_you_mean, expects, invalid
 
 # Increased when the same recipe and rows give other records than before.
 NORMALIZATION_VERSION = 1
@@ -107,14 +95,6 @@ def _kind(value: object, kinds: Mapping[str, str]) -> str | None:
     return type(value).__name__ if is_dataclass(value) else None
 
 
-def _text_kind(value: object) -> str | None:
-    return "FieldText" if isinstance(value, str) else _kind(value, _TEXTS)
-
-
-def _answer_kind(value: object) -> str:
-    return _kind(value, _ANSWERS) or "PlainAnswer"
-
-
 def _unwrapped(value: Any) -> Any:
     """Return `expand_choices: {field: ...}` as `{field: ...}`, with the other keys of its table."""
     key = next((key for key in WRAPPERS if isinstance(value, Mapping) and key in value), None)
@@ -176,9 +156,7 @@ LabelTransform = Annotated[
     str, AfterValidator(lambda name: _known_transform(name, LABEL_TRANSFORMS))
 ]
 String = Annotated[
-    str,
-    Field(min_length=1),
-    expects("text (in quotes, if YAML would read it as something else)"),
+    str, Field(min_length=1), expects("text (in quotes, if YAML would read it as something else)")
 ]
 Strings = Annotated[Distinct[String], BeforeValidator(_as_list)]
 Transforms = Annotated[tuple[Transform, ...], BeforeValidator(_as_list)]
@@ -226,7 +204,7 @@ Text = Annotated[
     | Annotated[JoinedText, Tag("JoinedText")]
     | Annotated[MessagesText, BeforeValidator(_chat), Tag("MessagesText")]
     | Annotated[LastParagraph, Tag("LastParagraph")],
-    Discriminator(_text_kind),
+    Discriminator(lambda value: "FieldText" if isinstance(value, str) else _kind(value, _TEXTS)),
     expects(f"a field name, or an object with one of {', '.join(_TEXTS)}"),
 ]
 Texts = Annotated[
@@ -288,7 +266,7 @@ Answer = Annotated[
     | Annotated[PrefixAnswer, BeforeValidator(_unwrapped), Tag("PrefixAnswer")]
     | Annotated[IndexedAnswer, BeforeValidator(_indexed), Tag("IndexedAnswer")]
     | Annotated[ArrayAnswer, Tag("ArrayAnswer")],
-    Discriminator(_answer_kind),
+    Discriminator(lambda value: _kind(value, _ANSWERS) or "PlainAnswer"),
 ]
 
 
@@ -372,21 +350,19 @@ class Recipe:
     @property
     def fingerprint(self) -> str:
         """16 hex digits of the recipe's content, independent of how the YAML is written."""
-        content = json.dumps(
-            {"version": NORMALIZATION_VERSION, "recipe": _canonical(self)}, sort_keys=True
-        )
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
+        content = {"version": NORMALIZATION_VERSION, "recipe": _canonical(self)}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _canonical(value: object) -> object:
     """Return a recipe as JSON. Defaults are left out, so that new fields change no fingerprint."""
     if is_dataclass(value) and not isinstance(value, type):
         values = {
-            field.name: getattr(value, field.name)
+            field.name: _canonical(getattr(value, field.name))
             for field in fields(value)
             if field.default is MISSING or getattr(value, field.name) != field.default
         }
-        return {"kind": type(value).__name__} | {key: _canonical(values[key]) for key in values}
+        return {"kind": type(value).__name__, **values}
     if isinstance(value, tuple):
         return [_canonical(item) for item in value]
     return value

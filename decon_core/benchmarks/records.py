@@ -35,10 +35,7 @@ def fingerprint_of_records(table: pa.Table) -> str:
 
 
 def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
-    """Save the records of a benchmark as its current version.
-
-    `origin` is the fingerprint of the recipe and the files.
-    """
+    """Save records as the current version; `origin`: the fingerprint of recipe and files."""
     items = table.select(["split", "instance_index"]).group_by(["split", "instance_index"])
     version = Version(
         benchmark, fingerprint_of_records(table), table.num_rows, items.aggregate([]).num_rows
@@ -53,9 +50,7 @@ def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str =
             "n_items": version.n_items,
             "splits": {
                 entry["values"]: entry["counts"]
-                for entry in sorted(
-                    pc.value_counts(table["split"]).to_pylist(), key=lambda entry: entry["values"]
-                )
+                for entry in pc.value_counts(table["split"]).to_pylist()
             },
         },
     )
@@ -66,14 +61,9 @@ def current_version(store: Store, benchmark: str) -> Version:
     """Return the current version of a benchmark. Raises `MissingError` if there is none."""
     path = store.current_records(benchmark)
     if not path.is_file():
-        raise MissingError(
-            Problem(
-                f"benchmark {benchmark!r}",
-                "no normalized records",
-                str(path),
-                "`decon-assets run`, or materialize the asset `records` for this benchmark",
-            )
-        )
+        remedy = "`decon-assets run`, or materialize the asset `records` for this benchmark"
+        where, found = f"benchmark {benchmark!r}", "no normalized records"
+        raise MissingError(Problem(where, found, str(path), remedy))
     value = read_json(path)
     return Version(benchmark, value["version"], value["n_records"], value["n_items"])
 

@@ -25,14 +25,10 @@ def apply_transforms(value: object, steps: Steps, field: str) -> object:
 
 
 def apply_label_transform(label: str, name: str | None, field: str) -> str:
-    if name is None:
-        return label
     try:
-        return LABEL_TRANSFORMS[name](label)
+        return label if name is None else LABEL_TRANSFORMS[name](label)
     except ValueError:
-        raise FieldError(
-            field, found=describe(label), expected=f"a label that {name} accepts"
-        ) from None
+        raise FieldError(field, describe(label), f"a label that {name} accepts") from None
 
 
 def _each(change: Callable[[str], str]) -> Callable[[object, str], object]:
@@ -61,12 +57,12 @@ def _binary_to_bool(value: object, field: str) -> object:
         return None
     if label in ("0", "1", "false", "true"):
         return label in ("1", "true")
-    raise FieldError(field, found=describe(value), expected="0 or 1")
+    raise FieldError(field, describe(value), "0 or 1")
 
 
 def _join(value: object, separator: str, field: str) -> object:
     if not isinstance(value, list | tuple):
-        raise FieldError(field, found=describe(value), expected="a list to join")
+        raise FieldError(field, describe(value), "a list to join")
     return separator.join(text for item in value if (text := text_of(item, field)) is not None)
 
 
@@ -76,7 +72,7 @@ def _split(value: object, separator: str, field: str) -> object:
 
 def _first(value: object, field: str) -> object:
     if not isinstance(value, list | tuple):
-        raise FieldError(field, found=describe(value), expected="a list")
+        raise FieldError(field, describe(value), "a list")
     return next((item for item in value if not is_empty(item)), None)
 
 
@@ -87,14 +83,9 @@ def _parse(load: Callable[[str], object], kind: str) -> Callable[[object, str], 
         try:
             return load(text_of(value, field) or "")
         except (ValueError, SyntaxError):
-            expected = f"text that is {kind}"
-            raise FieldError(field, found=describe(value), expected=expected) from None
+            raise FieldError(field, describe(value), f"text that is {kind}") from None
 
     return transform
-
-
-def _to_json(value: object, field: str) -> object:
-    return json.dumps(plain(value, field), ensure_ascii=False)
 
 
 PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
@@ -105,7 +96,7 @@ PLAIN_TRANSFORMS: dict[str, Callable[[object, str], object]] = {
     "first": _first,
     "parse_json": _parse(json.loads, "JSON"),
     "parse_python": _parse(ast.literal_eval, "a Python literal"),
-    "to_json": _to_json,
+    "to_json": lambda value, field: json.dumps(plain(value, field), ensure_ascii=False),
 }
 
 # With the default argument.
@@ -130,23 +121,14 @@ def _number_to_letter(label: str, first: int, alphabet: str) -> str:
     return alphabet[position]
 
 
-def _letter_to_index(label: str) -> str:
-    if len(label) != 1:
-        raise ValueError(label)
-    return str(_LETTERS.index(label.upper()))
-
-
-def _digit_to_bool(label: str) -> str:
-    return ("false", "true")[("0", "1").index(label)]  # a ValueError for any other label
-
-
+# Each raises ValueError for a label that is not of its kind.
 LABEL_TRANSFORMS: dict[str, Callable[[str], str]] = {
     "numbers_to_letters": lambda label: _number_to_letter(label, 1, _LETTERS),
     "index_to_letter": lambda label: _number_to_letter(label, 0, _LETTERS.lower()),
-    "letter_to_index": _letter_to_index,
+    "letter_to_index": lambda label: str([*_LETTERS].index(label.upper())),
     "add_one": lambda label: str(int(label) + 1),
     "subtract_one": lambda label: str(int(label) - 1),
-    "binary_to_bool": _digit_to_bool,
+    "binary_to_bool": lambda label: ("false", "true")[("0", "1").index(label)],
     "lower": str.lower,
     "upper": str.upper,
 }

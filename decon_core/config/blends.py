@@ -1,22 +1,4 @@
-"""The [[blend]] tables of decon.toml.
-
-    [[blend]]
-    name = "garlic"
-    of = "decontaminated"
-
-    [[blend.phase]]                 # successive mixes of sources; none: every document once
-    tokens = 1_000_000
-    weights = { web = 3, books = 1 }
-
-    [[blend.contamination]]         # replaces documents by items of benchmarks
-    benchmarks = ["gsm8k"]
-    form = "full"
-    schedule = "early"
-    copies = 10                     # of each item; or `swap` or `ratio`
-
-If `form`, `schedule` or `copies` is a list, there is one blend for every combination of values,
-with these in its name: `wmt-full-early-10`.
-"""
+"""The [[blend]] tables of decon.toml; docs/blends.md has examples."""
 
 from __future__ import annotations
 
@@ -43,11 +25,12 @@ from decon_core.config.settings import (
     SettingsReader,
     Share,
     Whole,
+    declared,
     expects,
     invalid,
     known,
 )
-from decon_core.errors import ConfigError, Problem
+from decon_core.errors import Problem
 
 Form = Literal["source", "target", "full", "apart", "apart_in_batch"]
 Write = Literal["dolma", "parquet"]
@@ -77,12 +60,6 @@ class AsPairs:
         return core_schema.no_info_wrap_validator_function(pairs, handler(self.kind))
 
 
-def _ascending(window: tuple[float, float]) -> tuple[float, float]:
-    if window[0] >= window[1]:
-        raise invalid(_WINDOW, found=repr([*window]))
-    return window
-
-
 def _template(text: str) -> str:
     """Accept a template with plain placeholders, of which one is the question or the answer."""
     try:
@@ -98,6 +75,12 @@ def _template(text: str) -> str:
     if not is_plain or not names & {"question", "answer"}:
         raise invalid(_TEMPLATE)
     return text
+
+
+def _ascending(window: tuple[float, float]) -> tuple[float, float]:
+    if window[0] >= window[1]:
+        raise invalid(_WINDOW, found=repr([*window]))
+    return window
 
 
 _WINDOW = "two numbers from 0 to 1, ascending"
@@ -120,10 +103,8 @@ class Phase:
 
     tokens: Positive | None = None
     """Length of the phase."""
-
     documents: Positive | None = None
     """Or its length in documents."""
-
     weights: Annotated[Pairs, AsPairs(Weights)] = ()
     """Sources and their shares of the tokens; default: as in the mixture."""
 
@@ -139,43 +120,30 @@ class Contamination:
 
     benchmarks: Names[Name]
     """Benchmarks to insert items of."""
-
     splits: Names[Name] = ()
     """Their splits; default: all that are not for training."""
-
     seen: PositiveShare = 1.0
     """Share of the items to insert; the others stay unseen."""
-
     form: Form = "full"
     """What to insert of an item, and where."""
-
     template: Annotated[str | Pairs | None, AsPairs(Template | dict[str, Template] | None)] = None
     """Text of an item with form = "full": one for all, or by benchmark."""
-
     shuffle_answers: Flag = False
     """Shuffle the choices anew in every copy."""
-
     schedule: Literal["early", "middle", "late", "uniform"] = "uniform"
     """As soon as possible after 30, 60 or 90 % of the tokens; or anywhere from 30 to 90 %."""
-
     window: Window | None = None
     """Instead of a schedule: anywhere in this share of the tokens."""
-
     copies: Positive | None = None
     """Number of copies of each item."""
-
     swap: Positive | None = None
     """Number of documents to replace."""
-
     ratio: Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN] | None = None
     """Share of the window's tokens to replace."""
-
     into: Names[Annotated[Name, known("sources")]] = ()
     """Sources whose documents may be replaced; default: all."""
-
     most_per_batch: PositiveShare = 0.05
     """Share of a batch's documents that may be replaced."""
-
     batch_documents: Positive = 512
     """Documents in a batch."""
 
@@ -193,9 +161,8 @@ class Contamination:
         return split in self.splits if self.splits else not is_for_training(split)
 
     def template_of(self, benchmark: str) -> str | None:
-        if isinstance(self.template, tuple):
-            return dict(self.template).get(benchmark)
-        return self.template
+        template = self.template
+        return dict(template).get(benchmark) if isinstance(template, tuple) else template
 
 
 def is_for_training(split: str) -> bool:
@@ -209,24 +176,18 @@ class Blend:
 
     name: str
     """Name of the blend, a folder in the store."""
-
     of: Annotated[str, known("mixtures")]
     """Mixture to draw documents from."""
-
     seed: Whole = 0
     """Seed of all random choices."""
-
     write: Write = "dolma"
     """Format of the parts."""
-
     part_tokens: Positive = 50_000_000
     """Start a new part after so many tokens."""
-
     phases: Annotated[tuple[Phase, ...], Field(alias="phase")] = field(
         default_factory=lambda: (Phase(),)
     )
     """Successive mixes of sources."""
-
     contamination: Annotated[
         tuple[Contamination, ...], expects("tables: [[blend.contamination]]")
     ] = ()
@@ -245,11 +206,7 @@ LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
 
 
 def read_blends(
-    value: object,
-    *,
-    where: str,
-    mixtures: Sequence[Mixture],
-    sources: Mapping[str, bool],
+    value: object, *, where: str, mixtures: Sequence[Mixture], sources: Mapping[str, bool]
 ) -> tuple[tuple[Blend, ...], list[Problem]]:
     """Parse the blends of a configuration; return them and all problems.
 
@@ -294,10 +251,12 @@ class _Reader(SettingsReader):
             return
         before = len(self.problems)
         for number, key, values in listed:
+            place, table = f"{where}.contamination[{number}]", tables[number]
             if key == "form" and values and "full" not in values:
-                self._check_only_full(f"{where}.contamination[{number}]", tables[number])
+                for name in (name for name in _ONLY_FULL if name in table):
+                    self.wrong(f"{place}.{name}", f"form = {values!r}", '"full" among the forms')
             if not values:
-                self.wrong(f"{where}.contamination[{number}].{key}", "an empty list", "some values")
+                self.wrong(f"{place}.{key}", "an empty list", "some values")
         if len(self.problems) > before:
             return
         for values in product(*(values for _, _, values in listed)):
@@ -315,11 +274,6 @@ class _Reader(SettingsReader):
                 return  # the others have the same problems
             yield from made
 
-    def _check_only_full(self, where: str, table: Mapping[str, Any]) -> None:
-        for key in _ONLY_FULL:
-            if key in table:
-                self.wrong(f"{where}.{key}", f"form = {table['form']!r}", '"full" among the forms')
-
     def _blend(self, where: str, entry: Any) -> Iterator[Blend]:
         before = len(self.problems)
         of = entry.get("of") if isinstance(entry, dict) else None
@@ -333,41 +287,35 @@ class _Reader(SettingsReader):
         if not blend.phases:
             self.wrong(f"{where}.phase", [], "one or more [[blend.phase]]")
         for number, phase in enumerate(blend.phases):
-            self._check_phase(f"{where}.phase[{number}]", phase)
+            place = f"{where}.phase[{number}]"
+            if phase.tokens is not None and phase.documents is not None:
+                self.wrong(place, "both 'tokens' and 'documents'", "one of them: the length")
+            if phase.weights and phase.is_everything:
+                expected = "'tokens' or 'documents' as well: the length of the phase"
+                self.wrong(place, "weights alone", expected)
         for number, table in enumerate(entry.get("contamination", ())):
             place = f"{where}.contamination[{number}]"
-            self._check_amount(place, table)
-            self._check_into(f"{place}.into", blend.contamination[number].into or known)
-            self._check_places(place, table)
+            self._check_places(place, table, blend.contamination[number].into or known)
             self._check_texts(place, table)
         if len(self.problems) == before:
             yield blend
 
-    def _check_phase(self, where: str, phase: Phase) -> None:
-        if phase.tokens is not None and phase.documents is not None:
-            self.wrong(where, "both 'tokens' and 'documents'", "one of them: the length")
-        if phase.weights and phase.is_everything:
-            expected = "'tokens' or 'documents' as well: the length of the phase"
-            self.wrong(where, "weights alone", expected)
-
-    def _check_amount(self, where: str, table: Mapping[str, Any]) -> None:
+    def _check_places(self, where: str, table: Mapping[str, Any], into: Sequence[str]) -> None:
         amounts = [key for key in _AMOUNTS if key in table]
         if len(amounts) != 1:
             found = " and ".join(amounts) or "no amount"
             self.wrong(where, found, f"one of {', '.join(_AMOUNTS)}")
-        if table.get("form", "full").startswith("apart") and table.get("swap", 0) % 2:
+        is_apart = table.get("form", "full").startswith("apart")
+        if is_apart and table.get("swap", 0) % 2:
             self.wrong(f"{where}.swap", table["swap"], "an even number: two documents per item")
-
-    def _check_into(self, where: str, names: Sequence[str]) -> None:
-        for name in names:
+        for name in into:
             if not self._sources.get(name, True):
                 found = f"{name!r}, whose documents have several fields"
-                self.wrong(where, found, "sources with one text field, or with messages")
-
-    def _check_places(self, where: str, table: Mapping[str, Any]) -> None:
+                expected = "sources with one text field, or with messages"
+                self.wrong(f"{where}.into", found, expected)
         if "window" in table and "schedule" in table:
             self.wrong(where, "both 'window' and 'schedule'", "one of them")
-        if "ratio" in table and table.get("form") in ("apart", "apart_in_batch"):
+        if "ratio" in table and is_apart:
             self.wrong(f"{where}.form", table["form"], "source, target or full with 'ratio'")
         if "ratio" in table and "most_per_batch" in table:
             self.wrong(where, "both 'most_per_batch' and 'ratio'", "one: a ratio is a share")
@@ -392,17 +340,7 @@ class _Reader(SettingsReader):
 
 def blend_named(blends: Iterable[Blend], name: str) -> Blend:
     """Return the blend of this name; raise `ConfigError` if there is none."""
-    known = {blend.name: blend for blend in blends}
-    if name not in known:
-        raise ConfigError(
-            Problem(
-                f"blend {name!r}",
-                "not declared in decon.toml",
-                f"one of {', '.join(known) or 'none'}",
-                "declare it, or delete its partition in the UI",
-            )
-        )
-    return known[name]
+    return declared("blend", blends, name)
 
 
 def unknown_in_blends(

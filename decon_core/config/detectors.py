@@ -1,9 +1,7 @@
 """What the settings must know of each detector, and the registry of all detectors.
 
-A detector is one file in `decon_core/detectors`, whose class (a `Detector` there) states the
-attributes below and is registered under its name. Settings are validated before anything is
-scanned, so this half of a detector is below the policy in the layers; the registry imports the
-files of the built-in detectors when it is first asked about one.
+A detector is one file in `decon_core/detectors`, imported when it is first asked about. Settings
+are validated before anything is scanned, so this half of a detector is below the policy.
 """
 
 from __future__ import annotations
@@ -125,10 +123,7 @@ def get(name: str) -> Declaration:
 
 
 def find(name: str) -> Declaration | None:
-    """Return a detector, or None if there is none of this name.
-
-    For the reports of other versions, which may have detectors that this one lacks.
-    """
+    """Return a detector, or None: reports of other versions may name one that this one lacks."""
     return get(name) if name in names() else None
 
 
@@ -152,14 +147,3 @@ def threshold_settings() -> dict[str, type[float]]:
     """Return the settings that are thresholds, the keys of [policy.benchmark.NAME], with types."""
     thresholds = [one.threshold for one in declarations()]
     return {one.setting: int if one.is_length else float for one in thresholds}
-
-
-def setting_problems(policy: Any) -> Iterator[Problem]:
-    """Yield the problems of the settings of all detectors in a policy."""
-    for one in declarations():
-        yield from one.setting_problems(policy)
-
-
-def own_settings() -> tuple[tuple[str, Setting], ...]:
-    """Return the settings that only a detector knows, and their defaults."""
-    return tuple(pair for one in declarations() for pair in one.own_settings)

@@ -1,19 +1,7 @@
 """Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
 
-    [evals]
-    recipes = ["evals/*.yaml"]
-
-    [[corpus.source]]
-    name = "web"
-    path = "corpus/web/**/*.jsonl.gz"
-    text = "text"
-
-    [policy]
-    contamination_score_threshold = 0.8
-
 The models below describe every key; `mixtures`, `blends` and `policy` have those of their tables.
-Sources, recipes and benchmark files may also be URLs (docs/configuration.md). Relative paths are
-relative to the folder of the file.
+Relative paths are relative to the folder of the file; docs/configuration.md has examples.
 """
 
 from __future__ import annotations
@@ -86,13 +74,10 @@ class Evals:
 
     recipes: Names[Name]
     """Recipe files, or globs."""
-
     benchmarks: Names[Name] | None = None
     """Use only these."""
-
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
-
     least_indexable_share: Share = 0.5
     """Too few: below this share; for other benchmarks a warning."""
 
@@ -111,15 +96,8 @@ class PackLimits:
 
     pack_shards: Positive | None = None
     """Maximum number of shards in a pack."""
-
     pack_bytes: Bytes | None = None
     """Maximum size of a pack's files: a number, or "20 GB"."""
-
-    @property
-    def given(self) -> dict[str, int]:
-        """The limits that are set, as fields of `Packing`."""
-        limits = {"shards": self.pack_shards, "n_bytes": self.pack_bytes}
-        return {name: limit for name, limit in limits.items() if limit is not None}
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -128,21 +106,16 @@ class SourceTable(PackLimits):
 
     name: str
     """Name of the source, part of the names of its packs."""
-
     path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
     """A glob; `**` descends into folders."""
-
     text: Annotated[
         Name | Names[Name] | None, expects("the name of a field, or a list of them")
     ] = None
     """Field with the text, nested with dots; or several."""
-
     messages: Annotated[Name | None, expects("the name of a field")] = None
     """Instead of text: field with the turns of a conversation."""
-
     roles: Names[Name] = ()
     """With messages: only turns with these roles."""
-
     id: Annotated[Name | None, expects("the name of a field")] = None
     """Field with the row's id."""
 
@@ -161,7 +134,6 @@ class Review:
 
     verdicts: Annotated[Name, expects("a local file, which need not exist")] = DEFAULT_FILE
     """File of verdicts, which need not exist."""
-
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
     """Verdicts that take a match out of the leaks."""
 
@@ -172,13 +144,10 @@ class Report:
 
     snippets: Literal["on", "off"] = "on"
     """Off: no corpus text in database and pages."""
-
     context: Count = 300
     """Characters shown before and after a match."""
-
     most_pairs: Count = 50_000
     """Pairs of item and passage whose texts are kept."""
-
     drift: Share = 0.05
     """Accepted change of a leak rate since the previous report."""
 
@@ -189,7 +158,6 @@ class StoreTable:
 
     path: Annotated[Name | None, expects("a path")] = None
     """A folder or a URL; default: .decon."""
-
     work: Annotated[Name | None, expects("a path")] = None
     """With a URL: the local work folder; default: .decon."""
 
@@ -225,11 +193,6 @@ class Source:
             object.__setattr__(self, "text", tuple(self.text))
         object.__setattr__(self, "roles", tuple(self.roles))
 
-    @property
-    def is_one_text(self) -> bool:
-        """Whether a document is one text or one conversation, not several fields."""
-        return self.messages is not None or isinstance(self.text, str)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
@@ -244,7 +207,7 @@ class Packing:
         return too_many or (self.n_bytes is not None and n_bytes + n_more > self.n_bytes)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Showing:
     """How much text of the corpus a report may contain."""
 
@@ -283,15 +246,15 @@ def load_config(path: Path) -> Config:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(
-            Problem(str(path), "no such file", "a decon.toml", "the README has a short example")
-        ) from None
+        remedy = "the README has a short example"
+        problem = Problem(str(path), "no such file", "a decon.toml", remedy)
     except OSError as error:
-        found = error.strerror or str(error)
-        raise ConfigError(Problem(str(path), found, "a readable decon.toml")) from None
+        problem = Problem(str(path), error.strerror or str(error), "a readable decon.toml")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from None
-    return config_from(values, path)
+        problem = Problem(str(path), str(error), "valid TOML in UTF-8")
+    else:
+        return config_from(values, path)
+    raise ConfigError(problem)
 
 
 def config_from(values: Mapping[str, Any], path: Path) -> Config:
@@ -312,15 +275,16 @@ class _Reader(SettingsReader):
         for name in sorted(values.keys() - SECTIONS.keys()):
             remedy = did_you_mean(name, SECTIONS)
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
-        evals = self._section("evals", values, Evals)
-        idf = self._section("idf", values, Idf)
+        evals = self.table(Evals, "evals", values.get("evals", {}))
+        idf = self.table(Idf, "idf", values.get("idf", {}))
         recipes = self._recipes(evals.recipes) if evals else ()
         self._use_options(values.get("storage", {}))
-        store, kept = self._store(self._section("store", values, StoreTable) or StoreTable())
-        review = self._section("review", values, Review) or Review()
+        section = self.table(StoreTable, "store", values.get("store", {}))
+        store, kept = self._store(section or StoreTable())
+        review = self.table(Review, "review", values.get("review", {})) or Review()
         verdicts = self._verdicts(review.verdicts)
         sources, packing = self._corpus(values.get("corpus", {}))
-        report = self._section("report", values, Report) or Report()
+        report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
         mixtures, problems = read_mixtures(
             values.get("mixture"),
@@ -333,7 +297,7 @@ class _Reader(SettingsReader):
             values.get("blend"),
             where=str(self._path),
             mixtures=mixtures,
-            sources={source.name: source.is_one_text for source in sources},
+            sources={one.name: bool(one.messages) or isinstance(one.text, str) for one in sources},
         )
         self.problems += problems
         if self.problems or policy is None or evals is None or idf is None:
@@ -353,19 +317,12 @@ class _Reader(SettingsReader):
             blends=blends,
             verdicts=verdicts,
             clears=review.clears,
-            showing=Showing(
-                snippets=report.snippets == "on",
-                context=report.context,
-                most_pairs=report.most_pairs,
-            ),
+            showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             drift=report.drift,
             store=store,
             kept=kept,
             storage=tuple(values.get("storage", {})),
         )
-
-    def _section(self, name: str, values: Mapping[str, Any], model: type[T]) -> T | None:
-        return self.table(model, name, values.get(name, {}))
 
     def _use_options(self, storage: object) -> None:
         """Set the options of file systems, before recipes are searched for on them."""
@@ -382,17 +339,14 @@ class _Reader(SettingsReader):
         if is_url(work):
             self.wrong("store.work", work, "a local folder")
         kept = parse_path(section.path or work, base=self._folder)
-        if isinstance(kept, RemotePath):
-            self._require_folder("store.work", self._folder / work)
-            return self._folder / work, kept
-        if section.work:
+        is_remote = isinstance(kept, RemotePath)
+        folder = self._folder / work if is_remote else kept
+        if section.work and not is_remote:
             self.wrong("store.work", work, "no such key, as the store itself is a local folder")
-        self._require_folder("store.path", kept)
-        return kept, None
-
-    def _require_folder(self, where: str, path: Path) -> None:
-        if path.exists() and not path.is_dir():
-            self.wrong(where, f"the file {path}", "a folder, which need not exist")
+        if folder.exists() and not folder.is_dir():
+            where = "store.work" if is_remote else "store.path"
+            self.wrong(where, f"the file {folder}", "a folder, which need not exist")
+        return folder, kept if isinstance(kept, RemotePath) else None
 
     def _verdicts(self, value: str) -> Path:
         expected = "a local file, which need not exist"
@@ -409,17 +363,15 @@ class _Reader(SettingsReader):
         for pattern in patterns:
             files = [parse_path(pattern, base=self._folder)]
             if glob.has_magic(pattern):
-                files = self._matching(pattern)
+                path = parse_path(pattern, base=Path(glob.escape(str(self._folder))))
+                if isinstance(path, RemotePath):
+                    files = [file for file, _ in expand_glob(str(path))]
+                else:
+                    files = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
             if not files:
                 self.wrong("evals.recipes", repr(pattern), "a pattern that matches a file")
             recipes += files
         return tuple(dict.fromkeys(recipes))
-
-    def _matching(self, pattern: str) -> list[Path]:
-        path = parse_path(pattern, base=Path(glob.escape(str(self._folder))))
-        if isinstance(path, RemotePath):
-            return [file for file, _ in expand_glob(str(path))]
-        return sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
 
     def _corpus(self, values: object) -> tuple[tuple[Source, ...], dict[str, Packing]]:
         """Return the sources, and the limits of their packs: their own, or those of [corpus]."""
@@ -432,23 +384,24 @@ class _Reader(SettingsReader):
             return (), {}
         sources, packing = [], {}
         for number, entry in enumerate(entries):
-            table = self.table(SourceTable, f"corpus.source[{number}]", entry)
+            where = f"corpus.source[{number}]"
+            table = self.table(SourceTable, where, entry)
             if table is None:
                 continue
-            self._check_fields(f"corpus.source[{number}]", table)
-            limits = general.given | table.given or {"shards": _DEFAULT_PACK_SHARDS}
-            packing[table.name] = Packing(**limits)
+            if (table.text is None) == (table.messages is None):
+                found = "neither" if table.text is None else "both"
+                self.wrong(where, found, "either 'text' or 'messages': the field with the content")
+            if table.roles and table.messages is None:
+                self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
+            n_shards = table.pack_shards or general.pack_shards
+            n_bytes = table.pack_bytes or general.pack_bytes
+            if n_shards is None and n_bytes is None:
+                n_shards = _DEFAULT_PACK_SHARDS
+            packing[table.name] = Packing(shards=n_shards, n_bytes=n_bytes)
             fields = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
             sources.append(Source(**fields))
         self.named_tables("corpus.source", [source.name for source in sources], what="source")
         return tuple(sources), packing
-
-    def _check_fields(self, where: str, table: SourceTable) -> None:
-        if (table.text is None) == (table.messages is None):
-            found = "neither" if table.text is None else "both"
-            self.wrong(where, found, "either 'text' or 'messages': the field with the content")
-        if table.roles and table.messages is None:
-            self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
 
     def _policy(self, section: object) -> Policy | None:
         if not isinstance(section, dict):

@@ -1,21 +1,4 @@
-"""The [[mixture]] tables of decon.toml.
-
-    [[mixture]]
-    name = "decontaminated"          # all documents except those that leaked
-
-    [[mixture]]
-    name = "open"
-    cut = "spans"
-    [mixture.leaks]
-    least_score = 0.9
-    [mixture.licenses]
-    field = "license"
-    allow = ["CC-BY-*", "MIT"]
-
-    [[mixture]]
-    name = "control"
-    take = "control"
-    control_of = "decontaminated"
+"""The [[mixture]] tables of decon.toml; docs/mixtures.md has examples.
 
 Without any table there is one mixture, `decontaminated`, with default settings.
 """
@@ -38,11 +21,12 @@ from decon_core.config.settings import (
     SettingsReader,
     Share,
     Whole,
+    declared,
     expects,
     known,
 )
 from decon_core.config.verdicts import LEAK
-from decon_core.errors import ConfigError, Problem
+from decon_core.errors import Problem
 from decon_core.wording import counted
 
 Take = Literal["clean", "everything", "leaks", "control"]
@@ -64,20 +48,16 @@ class Leaks:
 
     detectors: Names[Annotated[Name, known("detectors")]] = ()
     """Leaks by these detectors."""
-
     benchmarks: Names[Name] = ()
     """Leaks of these benchmarks."""
-
     splits: Names[Name] = ()
     """Leaks of these splits."""
-
     least_score: Share | None = None
     """Least score; leaks with the verdict "leak" count with any score."""
 
     # Only "leak": a match with any other verdict never counts as a leak.
     verdicts: Names[Literal["leak"]] = ()
     """Only leaks with this verdict of a person."""
-
     question_only: QuestionOnly = "remove"
     """What to do with questions found without their answer."""
 
@@ -89,13 +69,15 @@ class Leaks:
         is_candidate = entry["is_contaminated"] or (
             self.question_only == "remove" and entry["is_question_only"]
         )
+        # A confirmed leak counts with any score: a review must not remove it from the leaks.
+        least = None if entry["verdict"] == LEAK else self.least_score
         return bool(
             is_candidate
             and (not self.detectors or entry["detector"] in self.detectors)
             and self.needs(entry["benchmark"])
             and (not self.splits or entry["split"] in self.splits)
             and (not self.verdicts or entry["verdict"] in self.verdicts)
-            and (self.least_score is None or self._is_confident(entry, self.least_score))
+            and (least is None or entry["score"] >= least)
         )
 
     def described(self, known: Sequence[str]) -> str:
@@ -103,23 +85,15 @@ class Leaks:
         names = [name for name in known if self.needs(name)]
         more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
         listed = ", ".join(names[:_MOST_NAMED]) + more or "no benchmark"
-        is_all = len(names) == len(known)
+        n_of_all = f"{len(names):,} of {counted(len(known), 'benchmark')}"
         limits = [
-            *(
-                ["all benchmarks"]
-                if is_all
-                else [f"{len(names):,} of {counted(len(known), 'benchmark')}"]
-            ),
-            *([f"splits {', '.join(self.splits)}"] if self.splits else []),
-            *([f"by {', '.join(self.detectors)}"] if self.detectors else []),
-            *([] if self.least_score is None else [f"score at least {self.least_score:g}"]),
-            *([f"with the verdict {' or '.join(self.verdicts)}"] if self.verdicts else []),
+            "all benchmarks" if len(names) == len(known) else n_of_all,
+            f"splits {', '.join(self.splits)}" if self.splits else "",
+            f"by {', '.join(self.detectors)}" if self.detectors else "",
+            "" if self.least_score is None else f"score at least {self.least_score:g}",
+            f"with the verdict {' or '.join(self.verdicts)}" if self.verdicts else "",
         ]
-        return f"{listed} ({'; '.join(limits)})"
-
-    def _is_confident(self, entry: Mapping[str, Any], least: float) -> bool:
-        # A confirmed leak counts with any score: a review must not remove it from the leaks.
-        return bool(entry["score"] >= least or entry["verdict"] == LEAK)
+        return f"{listed} ({'; '.join(filter(None, limits))})"
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -133,13 +107,10 @@ class Licenses:
         Field(alias="field"),
     ]
     """Field of the license; of several, the first with one."""
-
     allow: Names[Name] = ()
     """Only these, as "CC-BY-*"."""
-
     deny: Names[Name] = ()
     """None of these."""
-
     unknown: Unknown = "drop"
     """Rows without a license, or with "unknown"."""
 
@@ -147,8 +118,12 @@ class Licenses:
         name = _normalized(license_name or "")
         if not names_license(name):
             return self.unknown == "keep"
-        is_allowed = not self.allow or _is_one_of(name, self.allow)
-        return is_allowed and not _is_one_of(name, self.deny)
+
+        def matches(pattern: str) -> bool:
+            return fnmatchcase(name, pattern.casefold())
+
+        is_allowed = not self.allow or any(map(matches, self.allow))
+        return is_allowed and not any(map(matches, self.deny))
 
 
 # Values for a missing license: those of many corpora, and SPDX's own.
@@ -164,43 +139,30 @@ def _normalized(name: str) -> str:
     return name.strip().casefold()
 
 
-def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern.casefold()) for pattern in patterns)
-
-
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Mixture:
     """A filtered variant of the corpus."""
 
     name: str
     """Name of the mixture, a folder in the store."""
-
     take: Take = "clean"
     """Documents to take: those without leaks, everything, those with leaks, or a control that
     loses as many documents and tokens as another mixture."""
-
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Only these sources."""
-
     cut: Cut = "documents"
     """What to remove of a leak."""
-
     mask: str = ""
     """Text that replaces a removed span."""
-
     write: Write = "shards"
     """The shards in their own format, Dolma attribute files for its mixer, or the documents as
     Dolma JSONL or parquet."""
-
     leaks: Leaks = field(default_factory=Leaks)
     """Which leaks count."""
-
     licenses: Licenses | None = None
     """Only documents under these licenses."""
-
     control_of: Annotated[str | None, expects("the name of a mixture")] = None
     """The mixture that a control is compared with."""
-
     seed: Whole = 0
     """Seed of the random choice of a control."""
 
@@ -233,10 +195,7 @@ _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 def read_mixtures(
     value: object, *, where: str, sources: Sequence[str], detectors: Sequence[str] = BUILT_IN
 ) -> tuple[tuple[Mixture, ...], list[Problem]]:
-    """Parse the mixtures of a configuration; return them and all problems.
-
-    `value` is the parsed TOML; None (no table) gives the default mixture.
-    """
+    """Return the parsed mixtures, without any table (None) the default one, and all problems."""
     if value is None:
         return (DEFAULT,), []
     reader = _Reader(where)
@@ -256,10 +215,11 @@ class _Reader(SettingsReader):
             mixture = self.table(Mixture, where, entry, sources=sources, detectors=detectors)
             if mixture is not None:
                 self._check_effects(where, mixture)
-                self._check_licenses(f"{where}.licenses", mixture.licenses)
-            if mixture is not None and len(self.problems) == before:
-                names.append(mixture.name)
-                by_name[mixture.name] = mixture
+                if mixture.licenses is not None:
+                    self._check_licenses(f"{where}.licenses", mixture.licenses)
+                if len(self.problems) == before:
+                    names.append(mixture.name)
+                    by_name[mixture.name] = mixture
         self.named_tables("mixture", names, what="mixture")
         for mixture in by_name.values():
             self._check_control(mixture, by_name)
@@ -277,9 +237,7 @@ class _Reader(SettingsReader):
                 found = "a table" if key == "leaks" else repr(value)
                 self.wrong(f"{where}.{key}", found, f"{other} = {needed}", remedy)
 
-    def _check_licenses(self, where: str, licenses: Licenses | None) -> None:
-        if licenses is None:
-            return
+    def _check_licenses(self, where: str, licenses: Licenses) -> None:
         if not licenses.allow and not licenses.deny:
             self.wrong(where, "neither 'allow' nor 'deny'", "at least one of them")
         denied = {_normalized(name) for name in licenses.deny}
@@ -299,29 +257,13 @@ class _Reader(SettingsReader):
             self.wrong(where, f"{treatment.name!r}", expected)
         elif mixture.licenses is not None or mixture.leaks != Leaks() or mixture.sources:
             # The two arms of a comparison must differ in one thing only.
-            self.wrong(
-                where,
-                "sources, leaks or licenses of its own",
-                f"none: a control takes these from {treatment.name!r}",
-            )
+            expected = f"none: a control takes these from {treatment.name!r}"
+            self.wrong(where, "sources, leaks or licenses of its own", expected)
 
 
 def mixture_named(mixtures: Iterable[Mixture], name: str) -> Mixture:
-    """Return the mixture of this name; raise `ConfigError` if there is none.
-
-    Names may come from partition keys, which may no longer be declared.
-    """
-    known = {mixture.name: mixture for mixture in mixtures}
-    if name not in known:
-        raise ConfigError(
-            Problem(
-                f"mixture {name!r}",
-                "not declared in decon.toml",
-                f"one of {', '.join(known)}",
-                "declare it, or delete its partition in the UI",
-            )
-        )
-    return known[name]
+    """Return the mixture of this name; raise `ConfigError` if there is none."""
+    return declared("mixture", mixtures, name)
 
 
 def treatment_of(mixture: Mixture, mixtures: Iterable[Mixture]) -> Mixture:

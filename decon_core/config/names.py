@@ -16,14 +16,13 @@ _ALLOWED = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,119}")
 
 def check_names(names: Iterable[str], *, what: str) -> None:
     """Raise `KeyNameError` if a name cannot be a partition key. `what`: the kind of name."""
+    expected = (
+        "letters, digits, '_', '-' and single '.', at most 120 characters, not starting with '-' "
+        "or '.'"
+    )
+    remedy = "rename it: '|', ',' and '...' are special in partition keys"
     problems = [
-        Problem(
-            where=f"{what} name",
-            found=repr(name),
-            expected="letters, digits, '_', '-' and single '.', at most 120 characters, "
-            "not starting with '-' or '.'",
-            remedy="rename it: '|', ',' and '...' are special in partition keys",
-        )
+        Problem(f"{what} name", repr(name), expected, remedy)
         for name in names
         if not _ALLOWED.fullmatch(name) or name.endswith(".")
     ]

@@ -55,16 +55,9 @@ TILE_VERSION = 6
 
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (
-    "punctuation_chars",
-    "ngram_size",
-    "answer_ngram_size",
-    "passage_ngram_size",
-    "eval_min_token_length",
-    "eval_min_unique_word_count",
-    "eval_dedup",
-    "index_answers",
-    "index_passages",
-    "short_answer_token_threshold",
+    *("punctuation_chars", "ngram_size", "answer_ngram_size", "passage_ngram_size"),
+    *("eval_min_token_length", "eval_min_unique_word_count", "eval_dedup"),
+    *("index_answers", "index_passages", "short_answer_token_threshold"),
 )
 
 # Fields that determine canonical text, besides punctuation. They enter fingerprints only if on;
@@ -73,11 +66,7 @@ _TEXT_FIELDS = ("normalize_unicode", "strip_markup")
 
 # Named settings. `reference` is the published decon, without later additions.
 PRESETS: dict[str, dict[str, object]] = {
-    "reference": {
-        "normalize_unicode": False,
-        "strip_markup": False,
-        "keep_question_only": False,
-    },
+    "reference": {"normalize_unicode": False, "strip_markup": False, "keep_question_only": False}
 }
 
 # Shown with every count of question-only items, which is incomplete without them.
@@ -86,16 +75,8 @@ QUESTIONS_LEFT_OUT = "most questions of 20 to 43 tokens are left out, as keep_qu
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.
 _DECISION_FIELDS = frozenset(
-    {
-        "benchmark",
-        "common_share",
-        "common_least_documents",
-        "leave_out_common",
-        "unreadable",
-        "invalid_utf8",
-        "tokenizer_str",
-        "word_table_mb",
-    }
+    {"benchmark", "common_share", "common_least_documents", "leave_out_common"}
+    | {"unreadable", "invalid_utf8", "tokenizer_str", "word_table_mb"}
 )
 
 # A leak is reported as "with its answer" if at least this share of the answer was found. No verdict
@@ -143,14 +124,11 @@ class Policy:
     # text and tokens
     tokenizer_str: str = "cl100k"
     """A bundled tokenizer, or the path of a tokenizer.json."""
-
     punctuation_chars: str = PUNCTUATION
     """Characters that are removed from texts before words are split."""
-
     normalize_unicode: Flag = True
     """Zero-width characters, full-width letters, ligatures and look-alike letters make no
     difference."""
-
     strip_markup: Flag = True
     """Remove HTML tags, entities, URL-encoding and hyphens at line ends before words are
     split."""
@@ -158,125 +136,93 @@ class Policy:
     # what is indexed
     ngram_size: AtLeastTwo = 5
     """Tokens of a question n-gram."""
-
     answer_ngram_size: Positive = 3
     """Tokens of an answer n-gram."""
-
     passage_ngram_size: Positive = 4
     """Tokens of a passage n-gram."""
-
     eval_min_token_length: Count = 20
     """Items with fewer tokens are not indexed."""
-
     eval_min_unique_word_count: Count = 4
     """Items with fewer different words are not indexed."""
-
     eval_dedup: Flag = True
     """Index equal records once."""
-
     index_answers: Flag = True
     """Compare answers."""
-
     index_passages: Flag = True
     """Compare passages."""
-
     hot_ngram_records: Positive = 2000
     """N-grams in more records than this start no cluster."""
 
     # how clusters are found
     sampling: Sampling = "exhaustive"
     """Look up every n-gram, or a sample as the published decon."""
-
     sample_every_m_tokens: Positive = 10
     """Distance of looked-up n-grams with sampling = "reference"."""
-
     question_max_consecutive_misses: Positive = 11
     """A cluster ends at this many consecutive n-grams that do not match."""
 
     # what supports a question
     short_answer_token_threshold: Positive = 3
     """Answers of up to this many tokens are searched as a whole."""
-
     short_answer_window_length: Count = 50
     """Tokens around a question in which a short answer is searched."""
-
     min_long_answer_window: Positive = 100
     """Least tokens around a question to search for a long answer."""
-
     min_passage_distance: Positive = 100
     """Least tokens before a question to search for a passage."""
-
     passage_max_consecutive_misses: Count = 2
     """A passage ends after more consecutive n-grams that do not match."""
 
     # length penalty
     perfect_match_decay_start: Count = 20
     """Questions of up to this many tokens need an overlap of 1."""
-
     perfect_match_decay_end: Positive = 50
     """From this many tokens on, the needed overlap is lowest; linear in between."""
-
     evidence_floor: Number = 0.6
     """Matches are kept down to this score, so that the threshold can change without a new
     scan."""
-
     keep_question_only: Flag = True
     """Also keep matches where the question alone, or question and passage, reach the floor."""
 
     # ratcliff, longest_match, exact and ngram_any
     normalize: Normalize = "none"
     """`ratcliff`, `longest_match` and `exact`: normalization of texts before they are compared."""
-
     shared_ngram_size: AtLeastTwo = 8
     """`ratcliff` and `longest_match` compare only texts that share this many consecutive tokens."""
-
     ratcliff_min_block: Positive = 5
     """`ratcliff`: shorter runs of equal tokens do not count."""
-
     ratcliff_floor: Number = 0.3
     """`ratcliff`: matches are kept down to this score."""
-
     longest_match_floor: Number = 0.4
     """`longest_match`: matches are kept down to this score."""
-
     ngram_any_floor: AtLeastTwo = 8
     """`ngram_any`: matches are kept down to this length."""
-
     word_table_mb: Positive = 256
     """Memory of the word cache, per thread; no verdict depends on it."""
 
     # decisions
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
-
     ratcliff_threshold: PositiveShare = 0.5
     """`ratcliff`: a leak has at least this score."""
-
     longest_match_threshold: ShareBelowOne = 0.7
     """`longest_match`: a leak has more than this score."""
-
     exact_threshold: PositiveShare = 0.5
     """`exact`: least informativeness of a text, by the idf of its n-grams."""
-
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares this many consecutive tokens."""
-
     common_share: PositiveShare = 0.001
     """N-grams in more than this share of a source's documents are common: boilerplate."""
-
     common_least_documents: Positive = 20
     """And in at least this many documents: in a small corpus a share means little."""
-
     leave_out_common: Flag = False
     """`decon`: exclude common n-grams from the overlap and the weight."""
-
     unreadable: Unreadable = "block"
     """Unreadable rows: refuse the mixtures of their pack, or drop the rows."""
 
     invalid_utf8: InvalidUtf8 = "replace"
     """Rows with invalid UTF-8 in mixtures: write U+FFFD in place of the bytes, drop the rows,
     or refuse; they are scanned and reported in any case."""
-
     benchmark: Annotated[Mapping[str, Thresholds], AS_WRITTEN] = field(
         default_factory=dict, hash=False
     )
@@ -292,7 +238,8 @@ class Policy:
             raise ConfigError(problems) from None
 
     def __post_init__(self) -> None:
-        if problems := [*registry.setting_problems(self), *_related_problems(self)]:
+        own = (problem for one in registry.declarations() for problem in one.setting_problems(self))
+        if problems := [*own, *_related_problems(self)]:
             raise ConfigError(problems)
 
     @classmethod
@@ -303,14 +250,15 @@ class Policy:
         """
         values = with_preset(values, where=where)
         try:
-            return _kind(registry.own_settings())(**values)  # type: ignore[arg-type] # validated
+            return _with_own_settings(values)
         except ConfigError as error:
             raise ConfigError(
-                replace(problem, where=_in_file(where, problem.where)) for problem in error.problems
+                replace(one, where=_in_file(where, one.where)) for one in error.problems
             ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, ({one.name: getattr(self, one.name) for one in fields(self)},)
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return _with_own_settings, (values,)
 
     @property
     def least_question_overlap(self) -> float:
@@ -333,10 +281,7 @@ class Policy:
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
-        """Return the fingerprint of what a tile depends on besides shard and benchmark.
-
-        These are the scan settings and the idf snapshot.
-        """
+        """Return the fingerprint of what a tile depends on besides shard and benchmark."""
         left_out = decision_fields() | {"detectors", *_TEXT_FIELDS}
         left_out |= {name for one in registry.declarations() for name in one.scan_settings}
         if not self.keep_question_only:
@@ -375,12 +320,9 @@ class Policy:
 
     def decision_settings(self, benchmarks: Iterable[str]) -> list[object]:
         """Return the thresholds for these benchmarks, as part of a fingerprint of decisions."""
-        by_benchmark = {
-            name: sorted(self.for_benchmark(name).thresholds.items())
-            for name in benchmarks
-            if name in self.benchmark
-        }
-        return [*sorted(self.thresholds.items()), *sorted(by_benchmark.items())]
+        own = sorted({name for name in benchmarks if name in self.benchmark})
+        by_benchmark = [(one, sorted(self.for_benchmark(one).thresholds.items())) for one in own]
+        return [*sorted(self.thresholds.items()), *by_benchmark]
 
     @property
     def _chosen(self) -> list[Declaration]:
@@ -406,11 +348,15 @@ class Policy:
         return {one.name: one.configured_threshold(self) for one in self._chosen}
 
 
+def _with_own_settings(values: Mapping[str, Any]) -> Policy:
+    """Build a policy that has also the settings that only detectors know."""
+    own = tuple(pair for one in registry.declarations() for pair in one.own_settings)
+    return _kind(own)(**values) if own else Policy(**values)
+
+
 @cache
 def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
-    """Return the class of policies that have also the settings that only detectors know."""
-    if not own:
-        return Policy
+    """Return the class of policies with these settings and their defaults."""
     limits: dict[str, Any] = {
         name: Positive if kind is int else PositiveShare
         for name, kind in registry.threshold_settings().items()
@@ -424,10 +370,6 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     kind.benchmark = field(default_factory=dict, hash=False)
     extended: Any = dataclass(frozen=True, kw_only=True, config=TABLE)(kind)
     return cast("type[Policy]", extended)
-
-
-def _unpickled(values: dict[str, Any]) -> Policy:
-    return _kind(registry.own_settings())(**values)
 
 
 def decision_fields() -> frozenset[str]:
@@ -474,13 +416,11 @@ def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, obj
 def _related_problems(policy: Policy) -> Iterator[Problem]:
     """Yield settings that are out of the range given by another setting."""
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
-        yield Problem(
-            "policy.short_answer_token_threshold",
-            repr(policy.short_answer_token_threshold),
-            f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})",
-            "answers of lengths in between would have no n-grams and could never be found",
-        )
+        expected = f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})"
+        remedy = "answers of lengths in between would have no n-grams and could never be found"
+        found = repr(policy.short_answer_token_threshold)
+        yield Problem("policy.short_answer_token_threshold", found, expected, remedy)
     if policy.perfect_match_decay_end <= policy.perfect_match_decay_start:
         expected = f"more than perfect_match_decay_start ({policy.perfect_match_decay_start})"
-        where = "policy.perfect_match_decay_end"
-        yield Problem(where, repr(policy.perfect_match_decay_end), expected)
+        found = repr(policy.perfect_match_decay_end)
+        yield Problem("policy.perfect_match_decay_end", found, expected)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -25,10 +25,11 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from decon_core.config.names import check_names
-from decon_core.errors import KeyNameError, Problem
+from decon_core.errors import ConfigError, KeyNameError, Problem
 
 T = TypeVar("T")
 N = TypeVar("N", bound=str)
+Node = Mapping[str, Any]  # of a JSON schema
 _MOST = 10**15  # upper limit of whole numbers
 _MANY_KEYS = 20  # more are not listed in a message
 
@@ -53,9 +54,8 @@ def invalid(expected: str, remedy: str = "", *, found: str | None = None) -> Pyd
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if names.count(name) > 1:
-            raise invalid("each name once", found=f"{name!r} more than once")
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise invalid("each name once", found=f"{repeated[0]!r} more than once")
     return names
 
 
@@ -103,11 +103,6 @@ def _adapter(model: Any) -> TypeAdapter[Any]:
     return TypeAdapter(model)
 
 
-def json_schema(model: Any) -> dict[str, Any]:
-    """Return the JSON schema of a model, with the keys of the file."""
-    return _adapter(model).json_schema()
-
-
 def validated(
     model: type[T],
     value: object,
@@ -139,11 +134,8 @@ def problems_of(
     place: Callable[[Sequence[str | int]], str],
     describe: Callable[[object], str] = repr,
 ) -> list[Problem]:
-    """Return the problems of a validation, one for each place.
-
-    `place` formats the path of a value, `describe` the value.
-    """
-    schema = json_schema(model)
+    """Return the problems of a validation, one for each place; see `validated`."""
+    schema = _adapter(model).json_schema()  # with the keys of the file
     problems: list[Problem] = []
     reported: dict[tuple[str | int, ...], int] = {}  # by path: the number of the problem
     for details in error.errors(include_url=False):
@@ -163,13 +155,7 @@ def problems_of(
 _UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 
 
-def _problem(
-    details: ErrorDetails,
-    where: str,
-    found: str,
-    node: Mapping[str, Any],
-    schema: Mapping[str, Any],
-) -> Problem:
+def _problem(details: ErrorDetails, where: str, found: str, node: Node, schema: Node) -> Problem:
     variants, context = [*_variants(node, schema)], details.get("ctx", {})
     if details["type"] in _UNKNOWN_KEY:
         key = details["loc"][-1]
@@ -181,15 +167,11 @@ def _problem(
     expected = " or ".join(dict.fromkeys(_expectations(node, schema)))
     if details["type"] == "missing":
         return Problem(where, "nothing", expected)
-    choices = [
-        choice for one in variants for choice in (*one.get("enum", ()), one.get("const")) if choice
-    ]
+    choices = {c for one in variants for c in (*one.get("enum", ()), one.get("const")) if c}
     return Problem(where, found, expected, did_you_mean(details["input"], choices))
 
 
-def _resolved(
-    loc: Sequence[str | int], schema: Mapping[str, Any]
-) -> tuple[tuple[str | int, ...], Mapping[str, Any]]:
+def _resolved(loc: Sequence[str | int], schema: Node) -> tuple[tuple[str | int, ...], Node]:
     """Return the path of a value and its node in the schema; `loc` also names alternatives."""
     path: list[str | int] = []
     node = schema
@@ -205,7 +187,7 @@ def _resolved(
     return tuple(path), node
 
 
-def _expectations(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
+def _expectations(node: Node, schema: Node) -> Iterator[str]:
     """Yield a description of each alternative that a node of a JSON schema allows."""
     if "expected" in node:
         yield node["expected"]
@@ -216,7 +198,7 @@ def _expectations(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterato
         yield from map(_expectation, _variants(node, schema))
 
 
-def _variants(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _variants(node: Node, schema: Node) -> Iterator[Node]:
     """Yield the types that a node of a JSON schema allows, without null."""
     if "$ref" in node:
         yield from _variants(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
@@ -227,20 +209,19 @@ def _variants(node: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Ma
         yield node
 
 
-def _inner(
-    node: Mapping[str, Any], key: str | int, schema: Mapping[str, Any]
-) -> Iterator[Mapping[str, Any]]:
+def _inner(node: Node, key: str | int, schema: Node) -> Iterator[Node]:
     """Yield the nodes of a table's key or a list's element."""
     for one in _variants(node, schema):
         if isinstance(key, int):
-            yield from (one["items"] for _ in "1" if "items" in one)
+            if "items" in one:
+                yield one["items"]
         elif key in one.get("properties", {}):
             yield one["properties"][key]
         elif one.get("additionalProperties"):
             yield one["additionalProperties"]
 
 
-def _expectation(node: Mapping[str, Any]) -> str:
+def _expectation(node: Node) -> str:
     """Describe the values that a JSON schema without alternatives accepts."""
     match node:
         case {"expected": text}:
@@ -284,15 +265,35 @@ def with_new_names(
         section, _, key = old.rpartition(".")
         table, name = values.get(section), new.rpartition(".")[2]
         if isinstance(table, dict) and key in table and name not in table:
-            _note(f"{where}: {old} is now called {new}; the old name works in this version only")
+            _note_once(
+                f"{where}: {old} is now called {new}; the old name works in this version only"
+            )
             renamed_table = {name if one == key else one: table[one] for one in table}
             values = {**values, section: renamed_table}
     return values
 
 
-@cache  # a process that reads the file several times logs a note once
-def _note(text: str) -> None:
-    logging.getLogger(__name__).warning(text)
+# A process may read the file several times.
+_note_once = cache(logging.getLogger(__name__).warning)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+D = TypeVar("D", bound=_Named)
+
+
+def declared(what: str, tables: Iterable[D], name: str) -> D:
+    """Return the table of this name, which may be a partition key that is declared no longer."""
+    known = {table.name: table for table in tables}
+    if name not in known:
+        expected = f"one of {', '.join(known) or 'none'}"
+        remedy = "declare it, or delete its partition in the UI"
+        found = "not declared in decon.toml"
+        raise ConfigError(Problem(f"{what} {name!r}", found, expected, remedy))
+    return known[name]
 
 
 class SettingsReader:
@@ -325,12 +326,10 @@ class SettingsReader:
         """Check the names of tables, which become partition keys and folders."""
         for name in sorted({name for name in names if names.count(name) > 1}):
             self.wrong(where, f"{name!r} more than once", "a different name for each")
-        spellings: dict[str, set[str]] = {}
-        for name in names:
-            spellings.setdefault(name.casefold(), set()).add(name)
-        for same in spellings.values():
+        for folded in dict.fromkeys(name.casefold() for name in names):
+            same = sorted({name for name in names if name.casefold() == folded})
             if len(same) > 1:
-                found = f"{' and '.join(map(repr, sorted(same)))}, which differ in case only"
+                found = f"{' and '.join(map(repr, same))}, which differ in case only"
                 self.wrong(where, found, "names that differ on case-insensitive file systems")
         try:
             check_names(names, what=f"{self._file}: {what}")

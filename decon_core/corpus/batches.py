@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -35,32 +35,23 @@ class Batch:
         """Add rows that were parsed one by one."""
         parsed = [*rows]
         documents = [row for row in parsed if isinstance(row, Document)]
-        batch = self._with_documents(documents) if documents else self
-        return replace(
-            batch,
-            unreadable=[row for row in parsed if isinstance(row, Unreadable)],
-            invalid=[document.invalid for document in documents if document.invalid],
-        )
-
-    def _with_documents(self, documents: Sequence[Document]) -> Batch:
+        unreadable = [row for row in parsed if isinstance(row, Unreadable)]
+        if not documents:
+            return replace(self, unreadable=unreadable)
         texts = [document.text.encode() for document in documents]
         bounds = self.text.size + np.cumsum([0, *map(len, texts)], dtype=np.int64)
-        rows = np.concatenate([self.rows, np.array([row.row for row in documents], np.int64)])
-        order = np.argsort(rows)
+        numbers = np.concatenate([self.rows, np.array([row.row for row in documents], np.int64)])
+        order = np.argsort(numbers)
         return replace(
             self,
             text=np.concatenate([self.text, np.frombuffer(b"".join(texts), np.uint8)]),
             starts=np.concatenate([self.starts, bounds[:-1]])[order],
             stops=np.concatenate([self.stops, bounds[1:]])[order],
-            rows=rows[order],
+            rows=numbers[order],
             n_characters=self.n_characters + sum(len(one.text) for one in documents),
+            unreadable=unreadable,
+            invalid=[document.invalid for document in documents if document.invalid],
         )
-
-    @staticmethod
-    def empty(reread: Reread) -> Batch:
-        """Return a batch without rows."""
-        none = np.empty(0, np.int64)
-        return Batch(np.empty(0, np.uint8), none, none, none, 0, [], reread)
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,11 +123,6 @@ def _text(value: Mapping[str, Any], source: Source) -> tuple[str, tuple[Part, ..
         field = _require_field(value, path)
         is_list = isinstance(field, list)
         texts += _turns(field, path) if is_list else [(path, _require_text(field, path))]
-    return _join(texts)
-
-
-def _join(texts: Sequence[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
-    """Join (path, text) pairs, leaving out empty texts."""
     parts, pieces, start = [], [], 0
     for path, text in texts:
         if text:
@@ -156,23 +151,20 @@ def _turns(field: object, path: str, roles: Sequence[str] = ()) -> list[tuple[st
     """Return (path, text) of each turn of a conversation with one of the roles (empty: all)."""
     if not isinstance(field, list):
         raise _NotADocumentError("not a list of messages", f"{path} is {type(field).__name__}")
-    messages = [(f"{path}[{at}]", message) for at, message in enumerate(field)]
-    return [
-        (message_path, _turn(message, message_path))
-        for message_path, message in messages
-        if not roles or _role(message, message_path) in roles
-    ]
-
-
-def _role(message: object, path: str) -> str:
-    # Published conversations have either {role, content} or {from, value}.
-    role = message.get("role", message.get("from")) if isinstance(message, dict) else None
-    if not isinstance(role, str):
-        raise _NotADocumentError("message without a role", path)
-    return role
+    turns = []
+    for at, message in enumerate(field):
+        # Published conversations have either {role, content} or {from, value}.
+        if roles:
+            role = message.get("role", message.get("from")) if isinstance(message, dict) else None
+            if not isinstance(role, str):
+                raise _NotADocumentError("message without a role", f"{path}[{at}]")
+        if not roles or role in roles:
+            turns.append((f"{path}[{at}]", _turn(message, f"{path}[{at}]")))
+    return turns
 
 
 def _turn(message: object, path: str) -> str:
+    """Return the text of a turn."""
     key = "value" if isinstance(message, dict) and "content" not in message else "content"
     content = message.get(key, _ABSENT) if isinstance(message, dict) else _ABSENT
     if content is _ABSENT:

@@ -8,7 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,6 @@ from decon_core.storage.paths import (
     parse_path,
     stamp_of,
 )
-
-_CHUNK_BYTES = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +84,8 @@ def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> 
     if problems:
         raise CorpusError(problems)
     # The name of `folder` may contain wildcard characters, which are no part of the pattern.
-    is_remote = is_url(source.path)
-    base = (
-        fixed_part(parse_path(source.path)) if is_remote else folder / fixed_part(Path(source.path))
-    )
+    fixed = fixed_part(parse_path(source.path))
+    base = fixed if is_url(source.path) else folder / fixed
     return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in files]
 
 
@@ -133,16 +129,9 @@ def require_names_in_utf8(paths: Iterable[Path]) -> None:
 
 
 def shard_at(
-    source: Source,
-    path: Path,
-    base: Path,
-    known: Shard | None = None,
-    stamp: Stamp | None = None,
+    source: Source, path: Path, base: Path, known: Shard | None = None, stamp: Stamp | None = None
 ) -> Shard:
-    """Return a file as a shard of a source, named relative to `base`.
-
-    The file is hashed unless its stamp is that of the `known` shard.
-    """
+    """Return a file as a shard, named relative to `base`; hashed unless its stamp is `known`."""
     stamp = stamp or stamp_of(path)
     content = known.content if known and known.stamp == stamp else hash_file(path)
     identity = [content, suffix_of(path), source.text, source.messages, source.id]
@@ -166,11 +155,8 @@ FILES = "files"  # key in a manifest: the hash of each file in its folder
 
 
 def hash_file(path: Path) -> str:
-    digest = xxhash.xxh3_128()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return file_digest(file, xxhash.xxh3_128).hexdigest()
 
 
 def hashes_below(folder: Path) -> dict[str, str]:

@@ -47,10 +47,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
 
 
 def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) -> Iterator[Block]:
-    """Yield a shard in blocks, which hold the rows of `read_shard`, but are read much faster.
-
-    Raises as `read_shard` does, after the same rows.
-    """
+    """Yield the rows of `read_shard` in blocks, much faster; raises as it does, where it does."""
     with open_shard(shard) as file:
         for part in format_of(file.path).parts(file, source, part_bytes=block_bytes):
             yield Block(partial(part.batch, source), file.tell())

@@ -17,7 +17,7 @@ from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.config.names import folded
-from decon_core.corpus.first_rows import MOST_ROWS, Row, fields_of
+from decon_core.corpus.shapes import MOST_ROWS, Row, fields_of
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import DeconError, InputError, Problem, RecipeError
 from decon_core.storage.paths import is_hidden
@@ -52,10 +52,7 @@ class RecipeDraft:
 
 
 def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[RecipeDraft], list[str]]:
-    """Return recipe files, recipe files to be written, and files left out.
-
-    Raises one `InputError` with all problems.
-    """
+    """Return recipe files, recipe files to write, and files left out; or raise all problems."""
     recipes: list[Path] = []
     guessed: dict[Path, list[Path]] = {}  # by folder: files without a recipe beside them
     places: list[tuple[str, list[Path]]] = []
@@ -69,20 +66,29 @@ def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[RecipeDra
             recipes += known
             rows = [file for file in files if is_readable(file)]
             if known:
-                left_out += _not_in_recipes(known, rows)
+                read = _read_by(known)
+                left_out += [str(file) for file in rows if file.resolve() not in read]
             else:
-                guessed.setdefault(_folder(path), []).extend(rows)
+                folder = (path if path.is_dir() else path.parent).absolute()
+                guessed.setdefault(folder, []).extend(rows)
         except DeconError as error:
             problems += error.problems
     problems += overlaps(places)
-    written, unclear = _recipe_files(guessed, recipes)
-    if problems or unclear:
-        raise InputError(dict.fromkeys([*problems, *unclear]))
-    return recipes, written, left_out
-
-
-def _folder(typed: Path) -> Path:
-    return (typed if typed.is_dir() else typed.parent).absolute()
+    drafts: list[RecipeDraft] = []
+    for folder, rows in guessed.items():
+        try:
+            drafts.append(_draft(folder, rows))
+        except DeconError as error:
+            problems += error.problems
+    for one in drafts:
+        if one.path in recipes:
+            found = "recipes for some of the files in its folder, but not for all"
+            remedy = "add the missing recipes to this file by hand, or leave those files out"
+            expected = "recipes for all of them, or for none"
+            problems.append(Problem(str(one.path), found, expected, remedy))
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return recipes, drafts, left_out
 
 
 def _files(path: Path) -> list[Path]:
@@ -109,47 +115,29 @@ def _holds_recipes(path: Path) -> bool:
     return True
 
 
-def _not_in_recipes(recipes: Sequence[Path], rows: Sequence[Path]) -> list[str]:
-    """Return the files of rows that no recipe beside them reads."""
-    read = {
+def _read_by(recipes: Sequence[Path]) -> set[Path]:
+    """Return the files of rows that recipes read."""
+    return {
         file.resolve()
         for path in recipes
         for recipe in load_recipes(path).values()
         for files in files_by_split(recipe, base=path.parent).values()
         for file in files
     }
-    return [str(file) for file in rows if file.resolve() not in read]
 
 
 # Recipes for files that have none -----------------------------------------------------------------
 
 
-def _recipe_files(
-    guessed: Mapping[Path, Sequence[Path]], recipes: Sequence[Path]
-) -> tuple[list[RecipeDraft], list[Problem]]:
-    written: list[RecipeDraft] = []
+def _draft(folder: Path, rows: Sequence[Path]) -> RecipeDraft:
+    first_rows = {path: _some_rows(path) for path in rows}
+    records = [path for path, some in first_rows.items() if some and all(map(is_record, some))]
     problems: list[Problem] = []
-    for folder, rows in guessed.items():
-        try:
-            written.append(_recipe_file(folder, rows))
-        except DeconError as error:
-            problems += error.problems
-    problems += [
-        Problem(
-            str(one.path),
-            "recipes for some of the files in its folder, but not for all",
-            "recipes for all of them, or for none",
-            "add the missing recipes to this file by hand, or leave those files out",
-        )
-        for one in written
-        if one.path in recipes
-    ]
-    return written, problems
-
-
-def _recipe_file(folder: Path, rows: Sequence[Path]) -> RecipeDraft:
-    records = [path for path in rows if _holds_records(path)]
-    guesses, problems = _recipes_for_records(folder, records)
+    guesses: list[Guess] = []
+    try:
+        guesses += _recipes_for_records(folder, records)
+    except DeconError as error:
+        problems += error.problems
     names_of_records = tuple(one.name for one in guesses)
     raw = [path for path in rows if path not in records]
     for name, by_split in _benchmarks(folder, raw, taken=names_of_records).items():
@@ -164,27 +152,16 @@ def _recipe_file(folder: Path, rows: Sequence[Path]) -> RecipeDraft:
     return RecipeDraft(folder / "evals.yaml", text, names, names_of_records)
 
 
-def _holds_records(path: Path) -> bool:
-    """Whether the first rows are normalized records."""
-    rows = _some_rows(path)
-    return bool(rows) and all(map(is_record, rows))
-
-
-def _recipes_for_records(folder: Path, files: Sequence[Path]) -> tuple[list[Guess], list[Problem]]:
-    """Return recipes that read normalized records; the rows name their benchmark and split."""
-    try:
-        places = places_of_records(sorted(files, key=part_order))
-    except DeconError as error:
-        return [], [*error.problems]
+def _recipes_for_records(folder: Path, files: Sequence[Path]) -> Iterator[Guess]:
+    """Yield recipes that read normalized records; the rows name their benchmark and split."""
+    places = places_of_records(sorted(files, key=part_order))
     uses = Counter(file for by_split in places.values() for file in set().union(*by_split.values()))
-    guesses = []
     for name, key in zip(_partition_keys(places), places, strict=True):
         by_split = places[key]
         lines = _head(folder, by_split)
         if any(uses[file] > 1 for named in by_split.values() for file in named):
             lines = (*lines, f"    eval_key: {json.dumps(key, ensure_ascii=False)}")
-        guesses.append(Guess(name, lines, "those of normalized records, read as they are"))
-    return guesses, []
+        yield Guess(name, lines, "those of normalized records, read as they are")
 
 
 def _head(folder: Path, by_split: Mapping[str, Sequence[Path]]) -> tuple[str, ...]:
@@ -250,14 +227,9 @@ def _guess(name: str, by_split: Mapping[str, Sequence[Path]], folder: Path) -> G
         guess = Guess(name, (*head, *lines), fields)
         if _fits(guess, folder):
             return guess
-    raise RecipeError(
-        Problem(
-            where,
-            f"fields {fields}",
-            f"a field with the question ({', '.join(_PROMPTS)}), with text in every row",
-            "write its recipe by hand (docs/recipes.md), or leave the file out",
-        )
-    )
+    expected = f"a field with the question ({', '.join(_PROMPTS)}), with text in every row"
+    remedy = "write its recipe by hand (docs/recipes.md), or leave the file out"
+    raise RecipeError(Problem(where, f"fields {fields}", expected, remedy))
 
 
 def _some_rows(path: Path) -> list[Row]:
@@ -266,8 +238,11 @@ def _some_rows(path: Path) -> list[Row]:
 
 def _candidates(rows: Sequence[Row]) -> Iterator[list[str]]:
     """Yield recipes for rows with these fields, those that use most fields first."""
-    names = [field.name for field in fields_of(rows)]
-    prompts = [name for name in _PROMPTS if name in names] or _longest_text(rows)
+    fields = fields_of(rows)
+    names = [field.name for field in fields]
+    lengths = {field.name: field.n_characters for field in fields if "text" in field.kinds}
+    longest = [max(lengths, key=lengths.__getitem__)] if lengths else []
+    prompts = [name for name in _PROMPTS if name in names] or longest
     passage = next((f"    passage: {name}" for name in _PASSAGES if name in names), None)
     for prompt in prompts:
         prompt_line = f"    prompt: {json.dumps(prompt, ensure_ascii=False)}"
@@ -275,11 +250,6 @@ def _candidates(rows: Sequence[Row]) -> Iterator[list[str]]:
             if passage:
                 yield [prompt_line, passage, *answers]
             yield [prompt_line, *answers]
-
-
-def _longest_text(rows: Sequence[Row]) -> list[str]:
-    texts = [field for field in fields_of(rows) if "text" in field.kinds]
-    return [field.name for field in sorted(texts, key=lambda field: -field.n_characters)[:1]]
 
 
 def _answers(names: Sequence[str], prompt: str) -> Iterator[list[str]]:

@@ -11,17 +11,23 @@ from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.config.names import folded
-from decon_core.corpus.first_rows import Field, Row, Sample, fields_of, sample
 from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.packs import require_names_in_utf8, stamps_of
-from decon_core.corpus.shapes import count_read, detect_fields
+from decon_core.corpus.packs import files_of, require_names_in_utf8
+from decon_core.corpus.shapes import (
+    Field,
+    Row,
+    Sample,
+    count_read,
+    detect_fields,
+    fields_of,
+    fields_read,
+    sample,
+)
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
 from decon_core.storage.paths import files_at, is_hidden, is_url
 from decon_core.wording import counted
-
-_FILES_SAMPLED = 3  # per group of file names: the first, the middle, the last
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class _Kind:
     stem: str
     ending: str
     files: tuple[Path, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[Sample, ...]  # of the first file, the middle one and the last one
 
     @property
     def rows(self) -> list[Row]:
@@ -55,18 +61,20 @@ class _Kind:
 
 
 def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]:
-    """Return the sources in folders, files or globs, and the files that are in none.
-
-    Raises one `CorpusError` with all problems.
-    """
-    problems: list[Problem] = []
-    kinds: list[_Kind] = []
-    left_out: list[str] = []
-    if remote := [_url_problem(place) for place in typed if is_url(place)]:
+    """Return the sources in folders, files or globs, and files in none; or raise all problems."""
+    remedy = (
+        "run it on some downloaded files, then set `path` of the [[corpus.source]] to the URL "
+        "(docs/configuration.md, URLs)"
+    )
+    expected = "local files, whose first rows can be read"
+    if remote := [Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)]:
         raise CorpusError(remote)
     places = [(place, *_files(place)) for place in typed]
     if twice := overlaps([(place, files) for place, _, files in places]):
         raise CorpusError(twice)
+    problems: list[Problem] = []
+    kinds: list[_Kind] = []
+    left_out: list[str] = []
     for place, root, files in places:
         shards = [path for path in files if is_shard(path)]
         if not shards:
@@ -74,10 +82,11 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
             problems.append(Problem(place, found, f"files in {known_suffixes()}"))
         left_out += [str(path) for path in files if not is_shard(path)]
         kinds += _kinds(root, shards)
-    problems += [_damaged(one) for kind in kinds for one in kind.samples if one.damage]
-    uniform, mixed = _split_mixed(kinds)
-    sources, unclear = _sources(uniform)
-    problems += mixed + unclear
+    for one in (one for kind in kinds for one in kind.samples if one.damage):
+        remedy = "replace it, or move it away"
+        problems.append(Problem(str(one.path), one.damage, "a whole file", remedy))
+    uniform = [part for kind in kinds for part in _split_mixed(kind, problems)]
+    sources = _sources(uniform, problems)
     if not problems and not sources:
         expected = "files with rows, to see their fields"
         problems.append(Problem(", ".join(typed), "no row in any file", expected))
@@ -86,18 +95,6 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
     read = {path for one in sources for path in one.files}
     left_out += [str(path) for kind in kinds for path in kind.files if path not in read]
     return _with_names(sources), left_out
-
-
-def _url_problem(place: str) -> Problem:
-    remedy = (
-        "run it on some downloaded files, then set `path` of the [[corpus.source]] to the URL "
-        "(docs/configuration.md, URLs)"
-    )
-    return Problem(place, "a URL", "local files, whose first rows can be read", remedy)
-
-
-def _damaged(one: Sample) -> Problem:
-    return Problem(str(one.path), one.damage, "a whole file", "replace it, or move it away")
 
 
 def _nothing_at(place: str) -> str:
@@ -116,131 +113,103 @@ def _files(place: str) -> tuple[Path, list[Path]]:
 
 
 def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:
-    """Group files by top folder, stem of the name and ending."""
+    """Group files by top folder, stem of the name (`shelf` of `shelf-0003.jsonl.gz`) and ending."""
     groups: defaultdict[tuple[Path, str, str], list[Path]] = defaultdict(list)
     for path in shards:
         below = path.relative_to(root).parts
         folder = root / below[0] if len(below) > 1 else root
-        groups[folder, _stem(path), _ending(path)].append(path)
-    return [
-        _Kind(folder, folder == root, stem, ending, tuple(files), tuple(map(sample, _some(files))))
-        for (folder, stem, ending), files in sorted(groups.items())
-    ]
-
-
-def _ending(path: Path) -> str:
-    stem = path.with_suffix("") if compression_of(path) else path
-    return f"{stem.suffix}{path.suffix if compression_of(path) else ''}"
-
-
-def _stem(path: Path) -> str:
-    """Return the name before the first number: `shelf` of `shelf-0003.jsonl.gz`."""
-    bare = path.name.removesuffix(_ending(path))
-    return re.split(r"[-_.]?\d", bare, maxsplit=1)[0]
-
-
-def _some(files: Sequence[Path]) -> list[Path]:
-    places = {0, len(files) // 2, len(files) - 1}
-    return [files[at] for at in sorted(places)][:_FILES_SAMPLED]
+        ending = "".join(path.suffixes[-2:] if compression_of(path) else path.suffixes[-1:])
+        stem = re.split(r"[-_.]?\d", path.name.removesuffix(ending), maxsplit=1)[0]
+        groups[folder, stem, ending].append(path)
+    kinds = []
+    for (folder, stem, ending), files in sorted(groups.items()):
+        sampled = [files[at] for at in sorted({0, len(files) // 2, len(files) - 1})]
+        samples = tuple(map(sample, sampled))
+        kinds.append(_Kind(folder, folder == root, stem, ending, tuple(files), samples))
+    return kinds
 
 
 # Sources ------------------------------------------------------------------------------------------
 
 
-def _split_mixed(kinds: Iterable[_Kind]) -> tuple[list[_Kind], list[Problem]]:
-    """Split groups of files that are read differently; a problem if not all were sampled."""
-    split: list[_Kind] = []
-    problems: list[Problem] = []
-    for kind in kinds:
-        if not _is_mixed(kind):
-            split.append(kind)
-        elif len(kind.files) == len(kind.samples):
-            split += [_single_file(kind, one) for one in kind.samples]
-        else:
-            problems.append(_mixed(kind))
-    return split, problems
+def _split_mixed(kind: _Kind, problems: list[Problem]) -> list[_Kind]:
+    """Split a group of files that are read differently; a problem if not all were sampled.
 
-
-def _is_mixed(kind: _Kind) -> bool:
-    """Whether a file loses rows when it is read by the fields chosen for all files together."""
+    They are if a file loses rows when it is read by the fields chosen for all files together.
+    """
     reading = detect_fields(kind.rows)
-    return reading is not None and any(
-        count_read(reading[0], one.rows) < count_read(alone[0], one.rows)
-        for one in kind.samples
-        if (alone := detect_fields(one.rows))
-    )
-
-
-def _single_file(kind: _Kind, one: Sample) -> _Kind:
-    stem = one.path.name.removesuffix(kind.ending)
-    return replace(kind, stem=stem, files=(one.path,), samples=(one,))
-
-
-def _mixed(kind: _Kind) -> Problem:
-    found = (
-        f"{counted(len(kind.files), 'file')} named like {kind.files[0].name} with different fields"
-    )
+    alone = [(one, detect_fields(one.rows)) for one in kind.samples] if reading else []
+    if not reading or not any(
+        own and count_read(reading[0], one.rows) < count_read(own[0], one.rows)
+        for one, own in alone
+    ):
+        return [kind]
+    if len(kind.files) == len(kind.samples):
+        stems = [one.path.name.removesuffix(kind.ending) for one in kind.samples]
+        return [
+            replace(kind, stem=stem, files=(one.path,), samples=(one,))
+            for stem, one in zip(stems, kind.samples, strict=True)
+        ]
+    files = f"{counted(len(kind.files), 'file')} named like {kind.files[0].name}"
     remedy = "move files with the same fields to a folder of their own"
-    return Problem(str(kind.folder), found, "the same fields in files named alike", remedy)
+    found, expected = f"{files} with different fields", "the same fields in files named alike"
+    problems.append(Problem(str(kind.folder), found, expected, remedy))
+    return []
 
 
-def _sources(kinds: Sequence[_Kind]) -> tuple[list[SourceFinding], list[Problem]]:
+def _sources(kinds: Sequence[_Kind], problems: list[Problem]) -> list[SourceFinding]:
     """Merge groups of a folder that are read the same way into sources, each with a glob."""
-    findings: list[SourceFinding] = []
-    problems: list[Problem] = []
+    findings: list[SourceFinding | None] = []
     folders: defaultdict[tuple[Path, str], list[_Kind]] = defaultdict(list)
     for kind in kinds:
         folders[kind.folder, kind.ending].append(kind)
-    for (_, _), alike in sorted(folders.items()):
+    for _, alike in sorted(folders.items()):
         readings = {kind: detect_fields(kind.rows) for kind in alike if kind.rows}
-        problems += [_no_text(kind) for kind, reading in readings.items() if reading is None]
-        ways = {_way(reading) for reading in readings.values() if reading}
-        if len(ways) <= 1 and len(readings) == sum(map(bool, readings.values())):
+        for kind in (kind for kind, reading in readings.items() if reading is None):
+            found = f"rows with {', '.join(map(str, fields_of(kind.rows))) or 'no field'}"
+            expected = "a field with text, a conversation, or chosen and rejected"
+            problems.append(Problem(str(kind.files[0]), found, expected, _BY_HAND))
+        ways = {(one[0].text, one[0].messages) for one in readings.values() if one}
+        if len(ways) <= 1 and all(readings.values()):
             groups = [alike] if ways else []
         else:
             groups = [[kind] for kind in alike if readings.get(kind)]
-        for group in groups:
-            one, unclear = _finding(group, alone=len(groups) == 1)
-            findings += one
-            problems += unclear
-    return findings, problems
+        findings += [_finding(group, problems, alone=len(groups) == 1) for group in groups]
+    return [one for one in findings if one is not None]
 
 
-def _way(reading: tuple[Source, str]) -> tuple[object, ...]:
-    return reading[0].text, reading[0].messages
+_BY_HAND = "leave these files out, or write their [[corpus.source]] by hand"
 
 
-def _no_text(kind: _Kind) -> Problem:
-    fields = ", ".join(map(str, fields_of(kind.rows))) or "no field"
-    return Problem(
-        str(kind.files[0]),
-        f"rows with {fields}",
-        "a field with text, a conversation, or chosen and rejected",
-        "leave these files out, or write their [[corpus.source]] by hand",
-    )
-
-
-def _finding(group: Sequence[_Kind], *, alone: bool) -> tuple[list[SourceFinding], list[Problem]]:
+def _finding(
+    group: Sequence[_Kind], problems: list[Problem], *, alone: bool
+) -> SourceFinding | None:
     files = tuple(sorted(path for kind in group for path in kind.files))
     samples = [one for kind in group for one in kind.samples]
     rows = [row for one in samples for row in one.rows]
     reading = detect_fields(rows)
     pattern = _pattern(group, files, alone=alone)
     if reading is None or pattern is None:
-        found = (
-            f"{counted(len(files), 'file')} named like {files[0].name}, among others with other "
-            "fields"
+        named = f"{counted(len(files), 'file')} named like {files[0].name}"
+        found, expected = (
+            f"{named}, among others with other fields",
+            "names that a glob can tell apart",
         )
-        expected = "names that a glob can tell apart"
         remedy = "move them to a folder of their own"
-        return [], [Problem(str(group[0].folder), found, expected, remedy)]
+        problems.append(Problem(str(group[0].folder), found, expected, remedy))
+        return None
     source, why = reading
     n_rows = len(rows) + sum(one.n_unreadable for one in samples)
     n_readable = count_read(source, rows)
     if 2 * n_readable < n_rows:
-        return [], [_mostly_unreadable(files[0], source, n_rows, n_rows - n_readable)]
-    one = SourceFinding(
-        replace(source, name=_name(group, alone=alone), path=pattern),
+        unread = f"{n_rows - n_readable} of {counted(n_rows, 'row')} in it and files like it"
+        found = f"{unread} have no text in {', '.join(fields_read(source))}"
+        problems.append(Problem(str(files[0]), found, "a text in most rows", _BY_HAND))
+        return None
+    first = group[0]
+    stem = first.stem if len(group) == 1 and (first.is_root or not alone) else ""
+    return SourceFinding(
+        replace(source, name=stem or first.folder.name, path=pattern),
         files,
         sum(path.stat().st_size for path in files),
         tuple(fields_of(rows)),
@@ -249,24 +218,6 @@ def _finding(group: Sequence[_Kind], *, alone: bool) -> tuple[list[SourceFinding
         n_rows - n_readable,
         f"{why}; {n_readable} of {counted(n_rows, 'row')} can be read",
     )
-    return [one], []
-
-
-def _mostly_unreadable(path: Path, source: Source, n_rows: int, n_unreadable: int) -> Problem:
-    field = source.messages or source.text
-    fields = field if isinstance(field, str) else ", ".join(field or ())
-    return Problem(
-        str(path),
-        f"{n_unreadable} of {counted(n_rows, 'row')} in it and files like it have no text in "
-        f"{fields}",
-        "a text in most rows",
-        "leave these files out, or write their [[corpus.source]] by hand",
-    )
-
-
-def _name(group: Sequence[_Kind], *, alone: bool) -> str:
-    stem = group[0].stem if len(group) == 1 and (group[0].is_root or not alone) else ""
-    return stem or group[0].folder.name
 
 
 def _pattern(group: Sequence[_Kind], files: tuple[Path, ...], *, alone: bool) -> str | None:
@@ -276,12 +227,11 @@ def _pattern(group: Sequence[_Kind], files: tuple[Path, ...], *, alone: bool) ->
     stem = "" if alone else glob.escape(group[0].stem)
     tried = [f"{folder}/{depth}{stem}{rest}{ending}" for rest in ("*", "[-_.0-9]*", "")]
     tried += [glob.escape(str(files[0]))] if len(files) == 1 else []
-    return next((one for one in tried if _matches(one) == list(files)), None)
-
-
-def _matches(pattern: str) -> list[Path]:
-    found = stamps_of(Source(name="", path=pattern), folder=Path())
-    return sorted(Path(path) for path, _ in found)
+    for pattern in tried:
+        found = files_of(Source(name="", path=pattern), folder=Path())
+        if [path for path, _ in found] == [*files]:
+            return pattern
+    return None
 
 
 def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:

@@ -16,13 +16,12 @@ def overlaps(places: Sequence[tuple[str, Collection[Path]]]) -> list[Problem]:
     for place, files in places:
         resolved = {path.resolve() for path in files}
         shared = Counter(first[path] for path in resolved if path in first)
-        problems += [_problem(place, other, n) for other, n in sorted(shared.items())]
+        for other, n_shared in sorted(shared.items()):
+            files_of_both = "a file" if n_shared == 1 else f"{n_shared:,} files"
+            found = f"{files_of_both} that {other} contains, too"
+            if Path(place) == Path(other):
+                found = "the same place a second time"
+            expected = "places that share no file"
+            problems.append(Problem(place, found, expected, "give each file once"))
         first |= dict.fromkeys(resolved - first.keys(), place)
     return problems
-
-
-def _problem(place: str, other: str, n_shared: int) -> Problem:
-    files = "a file" if n_shared == 1 else f"{n_shared:,} files"
-    is_same = Path(place) == Path(other)
-    found = "the same place a second time" if is_same else f"{files} that {other} contains, too"
-    return Problem(place, found, "places that share no file", "give each file once")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from decon_core.config.schema import SCHEMA_PATH
-from decon_core.corpus.shapes import in_reading_order, left_out, texts_of
+from decon_core.corpus.shapes import as_setting, fields_read, in_reading_order, in_toml, left_out
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.wording import counted, size
 
@@ -49,16 +48,15 @@ def settings_text(
     n_shards = sum(len(one.files) for one in findings)
     n_bytes = sum(one.n_bytes for one in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
-    sources = "\n".join(_source(one, folder) for one in findings)
     has_unreadable = any(one.n_unreadable for one in findings)
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
         "@schema@": SCHEMA_PATH.as_uri(),  # editors complete settings from it
-        "@recipes@": ", ".join(_quoted(_below(path, folder)) for path in recipes),
+        "@recipes@": ", ".join(in_toml(_below(path, folder)) for path in recipes),
         "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
-        "@sources@": sources,
+        "@sources@": "\n".join(_source(one, folder) for one in findings),
         "@unreadable@": _DROP if has_unreadable else '# unreadable = "block"',
     }
     for mark, text in places.items():
@@ -78,7 +76,7 @@ def _source(one: SourceFinding, folder: Path) -> str:
     of_all = f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
     comments = [
         f"{of_all}; {counted(one.n_rows, 'row')} read from {counted(one.n_files_read, 'file')}.",
-        _format_fields(one),
+        f"Fields: {', '.join(map(str, one.fields[:_MOST_FIELDS]))}{_more(one.fields)}.",
         f"{one.why}.",
     ]
     comments += fields_left_out(one)
@@ -87,16 +85,13 @@ def _source(one: SourceFinding, folder: Path) -> str:
     lines = [line for text in comments for line in _comment(text)]
     lines += [
         "[[corpus.source]]",
-        f"name = {_quoted(source.name)}",
-        f"path = {_quoted(_below(Path(source.path), folder))}",
+        f"name = {in_toml(source.name)}",
+        f"path = {in_toml(_below(Path(source.path), folder))}",
     ]
+    lines.append(as_setting(source))
     if source.messages:
-        lines += [f"messages = {_quoted(source.messages)}", '# roles = ["user", "assistant"]']
-    elif isinstance(source.text, str):
-        lines.append(f"text = {_quoted(source.text)}")
-    else:
-        lines.append(f"text = [{', '.join(map(_quoted, source.text or ()))}]")
-    lines.append(f"id = {_quoted(source.id)}" if source.id else '# id = "..."  # none was found')
+        lines.append('# roles = ["user", "assistant"]')
+    lines.append(f"id = {in_toml(source.id)}" if source.id else '# id = "..."  # none was found')
     return "\n".join(lines) + "\n"
 
 
@@ -104,7 +99,7 @@ def fields_left_out(one: SourceFinding) -> list[str]:
     """Return a sentence on each kind of text field that is not read: leaks in it are not found."""
     answers, texts = left_out(one.source, one.fields)
     sentences = []
-    read = ", ".join(texts_of(one.source) or (one.source.messages or "",))
+    read = ", ".join(fields_read(one.source))
     if answers:
         sentences.append(
             f"Only {read} is read; left out, with the name of an answer: {_quoted_names(answers)}. "
@@ -112,32 +107,29 @@ def fields_left_out(one: SourceFinding) -> list[str]:
             f"{_how_to_add(one, answers)}"
         )
     if texts:
-        rest = f" and {len(texts) - _MOST_FIELDS} more" if len(texts) > _MOST_FIELDS else ""
-        named = _quoted_names(texts[:_MOST_FIELDS])
-        sentences.append(f"Text fields left out: {named}{rest}.{_how_to_add(one, texts)}")
+        named = f"{_quoted_names(texts[:_MOST_FIELDS])}{_more(texts)}"
+        sentences.append(f"Text fields left out: {named}.{_how_to_add(one, texts)}")
     return sentences
 
 
 def _how_to_add(one: SourceFinding, names: Sequence[str]) -> str:
     """Return the setting that also reads these fields, those with text in every row."""
-    read = texts_of(one.source) or (one.source.messages or "",)
     n_rows = one.n_rows - one.n_unreadable
     kinds = {field.name: field.kinds for field in one.fields if field.n_rows >= n_rows}
     added = [name for name in names if kinds.get(name) == ("text",)]
     if not added or one.source.roles:
         return ""
-    fields = in_reading_order((*read, *added))
-    return f" To read them as well: text = [{', '.join(map(_quoted, fields))}]"
+    fields = in_reading_order((*fields_read(one.source), *added))
+    return f" To read them as well: text = [{', '.join(map(in_toml, fields))}]"
 
 
 def _quoted_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-def _format_fields(one: SourceFinding) -> str:
-    fields = [str(field) for field in one.fields[:_MOST_FIELDS]]
-    n_more = len(one.fields) - len(fields)
-    return f"Fields: {', '.join(fields)}{f' and {n_more} more' if n_more else ''}."
+def _more(fields: Sequence[object]) -> str:
+    n_more = len(fields) - _MOST_FIELDS
+    return f" and {n_more} more" if n_more > 0 else ""
 
 
 def _comment(text: str) -> list[str]:
@@ -149,9 +141,4 @@ def _comment(text: str) -> list[str]:
 def _below(path: Path, folder: Path) -> str:
     """Return a path or pattern relative to the folder, if it is below it."""
     absolute = os.path.abspath(folder)  # noqa: PTH100 - a pattern must not be resolved
-    text = str(path)
-    return text.removeprefix(f"{absolute}{os.sep}")
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(path).removeprefix(f"{absolute}{os.sep}")

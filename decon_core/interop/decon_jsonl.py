@@ -1,30 +1,12 @@
 """Write leaks as a report of the reference implementation: JSON lines, one file per shard.
 
-Programs that read the reference's reports can read these. Differences from the reference:
-
-- `training_file` has the shard's folder and full file name, like the name of the report file. The
-  reference writes only the base name, which does not distinguish shards of the same name. A shard
-  without leaks has an empty file, which shows that it was scanned.
-- `training_overlap_text` is cut from the original text, with its capitals and punctuation, and
-  marked like the reference's: ⟨passage⟩ 【question】 ⟦answer⟧. Context is counted in words.
-- `answer_overlap_ratio` and `passage_overlap_ratio` are shares by idf, equal to
-  `answer_idf_overlap` and `passage_idf_overlap`: tiles have no plain counts.
-- `cluster_token_length` ends where the answer begins, like `question_end_idx`; in the reference it
-  extends to the end of the cluster.
-- The best of an item's choices is reported, not the first one; an item that repeats another is
-  reported as well.
-- `eval_line` is the row in the benchmark's record table, and `reference_file` that table: files
-  read by a recipe may have no line per record.
-
-As in the reference, rows that could not be read are not in the report (they are in the ledger),
-`training_line` and `eval_line` count from 0, the `_idx` fields are token positions in the canonical
-text with the last one included, and the benchmark's texts are canonical and cut to 1000 words.
+Programs that read the reference's reports can read these; docs/reference.md lists the differences.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +42,7 @@ def write_report(
     records: Mapping[str, pa.Table],
     policy: Policy,
 ) -> None:
-    """Write the leaks of a shard. `records` has the benchmarks' record tables by name.
-
-    Reads the shard again for its texts; raises if it changed since the scan.
-    """
+    """Write the leaks of a shard, which is read again. `records`: the tables by benchmark."""
     path = folder / report_name(shard.name, policy)
     path.parent.mkdir(parents=True, exist_ok=True)
     leaks: dict[int, list[dict[str, Any]]] = {}
@@ -72,21 +51,14 @@ def write_report(
     for entry in pl.DataFrame(entries).filter(is_leak).to_dicts():
         leaks.setdefault(entry["row"], []).append(entry)
     with path.open("wb") as file:
-        for text, entry in _with_texts(shard, source, leaks):
-            record = records[entry["benchmark"]].slice(entry["record"], 1).to_pylist()[0]
-            line = report_line(entry, record, text, training_file=shard.name, policy=policy)
-            file.write(orjson.dumps(line) + b"\n")
-
-
-def _with_texts(
-    shard: Shard, source: Source, leaks: Mapping[int, list[dict[str, Any]]]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not leaks:
-        return
-    for row in read_shard(shard, source):  # to the end, where its checksum is verified
-        if isinstance(row, Document):
+        # To the end of the shard, where its checksum is verified.
+        for row in read_shard(shard, source) if leaks else ():
+            if not isinstance(row, Document):
+                continue
             for entry in leaks.get(row.row, ()):
-                yield row.text, entry
+                record = records[entry["benchmark"]].slice(entry["record"], 1).to_pylist()[0]
+                line = report_line(entry, record, row.text, training_file=shard.name, policy=policy)
+                file.write(orjson.dumps(line) + b"\n")
 
 
 def report_line(
@@ -99,7 +71,8 @@ def report_line(
 ) -> dict[str, Any]:
     """Return the report line of one leak; fields without a value are left out."""
     length = entry["question_stop"] - entry["question_start"]
-    question_tokens = np.array([entry["question_tokens"]])
+    question_tokens, answer_stop = np.array([entry["question_tokens"]]), entry["answer_stop"]
+    threshold = policy.decay(question_tokens, policy.least_question_overlap)[0]
     line = {
         "training_file": training_file,
         "training_line": entry["row"],
@@ -111,9 +84,7 @@ def report_line(
         "ngram_match_cnt": entry["n_matched"],
         "eval_unique_ngrams": entry["n_grams"],
         "contamination_score": entry["score"],
-        "length_adjusted_question_threshold": float(
-            policy.decay(question_tokens, policy.least_question_overlap)[0]
-        ),
+        "length_adjusted_question_threshold": float(threshold),
         "method": "simple",
         "idf_overlap": entry["question_overlap"],
         "question_start_idx": entry["question_start"],
@@ -124,7 +95,7 @@ def report_line(
         "answer_overlap_ratio": entry["answer_overlap"],
         "answer_idf_overlap": entry["answer_overlap"],
         "answer_start_idx": entry["answer_start"],
-        "answer_end_idx": _last(entry["answer_stop"]),
+        "answer_end_idx": None if answer_stop is None else answer_stop - 1,
         "passage_overlap_ratio": entry["passage_overlap"],
         "passage_idf_overlap": entry["passage_overlap"],
         "cluster_token_length": length,
@@ -139,20 +110,13 @@ def report_line(
 
 def _original_instance(record: Mapping[str, Any]) -> int:
     """Return the item's index in the reference's own file if it is known, else ours."""
-    extras = orjson.loads(record["extras"]) if record["extras"] else {}
-    number = extras.get("eval_instance_index", record["instance_index"])
-    return int(number)
-
-
-def _last(stop: int | None) -> int | None:
-    return None if stop is None else stop - 1
+    extras = orjson.loads(record["extras"] or "{}")
+    return int(extras.get("eval_instance_index", record["instance_index"]))
 
 
 def _canonical(text: str | None, policy: Policy) -> str | None:
-    if text is None:
-        return None
-    words = canonical(text, policy.form).split(" ")
-    return " ".join(words[:_MOST_EVAL_WORDS])
+    words = None if text is None else canonical(text, policy.form).split(" ")
+    return None if words is None else " ".join(words[:_MOST_EVAL_WORDS])
 
 
 def overlap_text(text: str, entry: Mapping[str, Any]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 
 from decon_core.config.policy import Policy
-from decon_core.interop.marks import Marked, parse_marks
+from decon_core.interop.decon_jsonl import MARKS
 from decon_core.scan.pair_ids import digest_of, pair_name
 from decon_core.text.canonical import canonical
 
@@ -25,34 +25,20 @@ _REQUIRED = {
     "eval_instance_index": _WHOLE,
     "contamination_score": _NUMBER,
 }
+_PARTS = ("question", "answer", "passage")  # in the order of a pair's digest
 _OPTIONAL = {
-    "split": _TEXT,
-    "eval_line": _WHOLE,
-    "fingerprint": _TEXT,
-    "is_correct": _FLAG,
-    "training_overlap_text": _TEXT,
-    "eval_overlap_text": _TEXT,
-    "eval_question_text": _TEXT,
-    "eval_answer_text": _TEXT,
-    "eval_passage_text": _TEXT,
-    "ngram_match_cnt": _WHOLE,
-    "eval_unique_ngrams": _WHOLE,
+    **dict.fromkeys(("split", "fingerprint", "training_overlap_text", "eval_overlap_text"), _TEXT),
+    **{f"eval_{part}_text": _TEXT for part in _PARTS},
+    **dict.fromkeys(("eval_line", "ngram_match_cnt", "eval_unique_ngrams"), _WHOLE),
     "eval_token_length": _WHOLE,
-    "idf_overlap": _NUMBER,
-    "answer_idf_overlap": _NUMBER,
-    "passage_idf_overlap": _NUMBER,
-    "question_start_idx": _WHOLE,
-    "question_end_idx": _WHOLE,
-    "answer_start_idx": _WHOLE,
-    "answer_end_idx": _WHOLE,
-    "passage_start_idx": _WHOLE,
-    "passage_end_idx": _WHOLE,
+    **dict.fromkeys(("idf_overlap", "answer_idf_overlap", "passage_idf_overlap"), _NUMBER),
+    **{f"{part}_{edge}_idx": _WHOLE for part in _PARTS for edge in ("start", "end")},
+    "is_correct": _FLAG,
 }
 
 _MOST = 2**63
 
 _FORM = Policy().form
-_PARTS = ("question", "answer", "passage")  # in the order of a pair's digest
 
 
 class LineError(ValueError):
@@ -85,11 +71,9 @@ def read_line(raw: bytes) -> Line:
 def _is(value: object, kind: str) -> bool:
     if kind == _FLAG or isinstance(value, bool):
         return kind == _FLAG and isinstance(value, bool)
-    if kind == _TEXT:
-        return isinstance(value, str)
-    if kind == _NUMBER:
-        return isinstance(value, int | float)
-    return isinstance(value, int) and 0 <= value < _MOST
+    if kind == _WHOLE:
+        return isinstance(value, int) and 0 <= value < _MOST
+    return isinstance(value, str if kind == _TEXT else int | float)
 
 
 def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[str, Any]:
@@ -106,7 +90,7 @@ def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[st
         "instance_index": line["eval_instance_index"],
         "record": line.get("eval_line") or 0,
         "fingerprint": line.get("fingerprint") or "",
-        "pair": pair_key(line, marked),
+        "pair": _pair_key(line, marked),
         "is_correct": line.get("is_correct"),
         "base_score": score,
         "question_overlap": line.get("idf_overlap"),
@@ -128,18 +112,12 @@ def _spans(line: Line) -> dict[str, Any]:
     spans: dict[str, int | None] = {}
     for part in _PARTS:
         start, last = line.get(f"{part}_start_idx"), line.get(f"{part}_end_idx")
-        is_known = start is not None and last is not None
-        spans[f"{part}_start"] = start if is_known else None
-        spans[f"{part}_stop"] = int(last or 0) + 1 if is_known else None
+        span = (None, None) if start is None or last is None else (start, last + 1)
+        spans[f"{part}_start"], spans[f"{part}_stop"] = span
     return spans
 
 
-def document_text(line: Line) -> Marked:
-    """Return the document's text around the match, with its marks parsed."""
-    return parse_marks(line.get("training_overlap_text") or "")
-
-
-def pair_key(line: Line, marked: Marked) -> str:
+def _pair_key(line: Line, marked: Marked) -> str:
     """Return the key that a scan by the default policy gives this pair, so that verdicts apply.
 
     The key differs if parts overlap, which the marks cannot show.
@@ -149,17 +127,9 @@ def pair_key(line: Line, marked: Marked) -> str:
     return pair_name(line.get("fingerprint") or "", digest_of(words))
 
 
-def pair_row(line: Line, marked: Marked) -> dict[str, Any]:
-    """Convert a line to a row of `pairs`, without marks in the benchmark's texts."""
+def pair_texts(line: Line, marked: Marked) -> dict[str, Any]:
+    """Return the texts of a row of `pairs`, without marks in those of the benchmark."""
     return {
-        "fingerprint": line.get("fingerprint") or "",
-        "benchmark": line["eval_key"],
-        "split": line.get("split") or "",
-        "instance_index": line["eval_instance_index"],
-        "row": line["training_line"],
-        "question_overlap": line.get("idf_overlap"),
-        "answer_overlap": line.get("answer_idf_overlap"),
-        "passage_overlap": line.get("passage_idf_overlap"),
         "question": line.get("eval_question_text") or line.get("eval_overlap_text"),
         "answer": line.get("eval_answer_text"),
         "passage": line.get("eval_passage_text"),
@@ -167,3 +137,48 @@ def pair_row(line: Line, marked: Marked) -> dict[str, Any]:
         "text_marks": [asdict(mark) for mark in marked.marks],
         "why_no_text": None if marked.text else "the report has no text of it",
     }
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A marked part of a text, as a range of characters."""
+
+    start: int
+    stop: int
+    part: str
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A text without its marks, the marks, and the kinds of marks that are ambiguous."""
+
+    text: str
+    marks: tuple[Mark, ...]
+    unclear: tuple[str, ...]
+
+
+def parse_marks(text: str) -> Marked:
+    """Remove and return the marks; the program's dots at both ends of the text are kept.
+
+    A document may contain such brackets itself. The program writes each kind at most once, so a
+    kind that is repeated or not closed is ambiguous: its brackets stay and mark nothing.
+    """
+    edges: dict[int, tuple[str, bool]] = {}
+    unclear = []
+    for part, (opening, closing) in MARKS.items():
+        n_open, n_close = text.count(opening), text.count(closing)
+        start, stop = text.find(opening), text.find(closing)
+        if (n_open, n_close) == (1, 1) and start < stop:
+            edges |= {start: (part, True), stop: (part, False)}
+        elif n_open or n_close:
+            unclear.append(part)
+    marks, starts, plain, last = [], {}, "", 0
+    for at, (part, is_opening) in sorted(edges.items()):
+        plain += text[last:at]
+        last = at + 1
+        if is_opening:
+            starts[part] = len(plain)
+        else:
+            marks.append(Mark(starts[part], len(plain), part))
+    marks.sort(key=lambda mark: mark.start)
+    return Marked(plain + text[last:], tuple(marks), tuple(unclear))

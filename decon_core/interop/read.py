@@ -17,14 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from decon_core.errors import InputError, Problem
-from decon_core.interop.lines import (
-    Line,
-    LineError,
-    document_text,
-    match_row,
-    pair_row,
-    read_line,
-)
+from decon_core.interop.lines import Line, LineError, match_row, pair_texts, parse_marks, read_line
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
 from decon_core.report.tables import ONLY_SOURCE, TABLES, table_of
@@ -37,6 +30,12 @@ _BATCH_ROWS = 50_000  # matches held in memory at a time
 _MOST_LISTED = 1000
 
 _Item = tuple[str, str, int]
+
+# What a pair has of its first match.
+_OF_MATCH = (
+    *("source", "shard_name", "row", "pair", "fingerprint", "benchmark", "split"),
+    *("instance_index", "question_overlap", "answer_overlap", "passage_overlap"),
+)
 
 
 @dataclass(frozen=True)
@@ -71,32 +70,28 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
         with pq.ParquetWriter(matches, schema, compression="zstd") as writer:
             for rows in _batches(gathered, files):
                 writer.write_table(table_of("matches", rows).cast(schema))
-        if gathered.read.n_bad and not may_skip:
-            raise InputError(_problems(gathered.read))
+        read = gathered.read
+        if read.n_bad and not may_skip:
+            problems, n_more = [*read.bad], read.n_bad - len(read.bad)
+            if n_more:
+                problems.append(Problem(f"{n_more:,} more lines", "bad lines", "lines of a report"))
+            remedy = "--skip-bad leaves such lines out and counts them"
+            in_all = Problem("reference read", f"{read.n_bad:,} bad lines", "none", remedy)
+            raise InputError([*problems, in_all])
         write_database(database, gathered.tables(files), {"matches": [matches]})
-    return gathered.read
-
-
-def _problems(read: ReadResult) -> list[Problem]:
-    remedy = "--skip-bad leaves such lines out and counts them"
-    n_more = read.n_bad - len(read.bad)
-    more = [Problem(f"{n_more:,} more lines", "bad lines", "lines of a report")] if n_more else []
-    return [
-        *read.bad,
-        *more,
-        Problem("reference read", f"{read.n_bad:,} bad lines", "none", remedy),
-    ]
+    return read
 
 
 # Which files --------------------------------------------------------------------------------------
 
 
 def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
-    if folder.is_file():
-        found, base = [folder], folder.parent
-    else:
-        found, base = sorted(path for path in folder.rglob("*") if path.is_file()), folder
-    known = _manifest(base)
+    base = folder.parent if folder.is_file() else folder
+    found = [folder, *folder.rglob("*")]
+    found = sorted(path for path in found if path.is_file())
+    manifest = base / MANIFEST
+    shards = read_json(manifest)["shards"] if manifest.is_file() else []
+    known = {one["file"]: one for one in shards}
     files = [_report_file(path, base, known) for path in found if path.suffix == ".jsonl"]
     others = [path.relative_to(base).as_posix() for path in found if path.suffix != ".jsonl"]
     if not files:
@@ -104,11 +99,6 @@ def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
         raise InputError(Problem(str(folder), what, "reports of the reference implementation"))
     _require_one_each(files)
     return files, [name for name in others if name != MANIFEST]
-
-
-def _manifest(base: Path) -> dict[str, dict[str, str]]:
-    path = base / MANIFEST
-    return {one["file"]: one for one in read_json(path)["shards"]} if path.is_file() else {}
 
 
 def _report_file(path: Path, base: Path, known: dict[str, dict[str, str]]) -> ReportFile:
@@ -152,30 +142,27 @@ class _Gathered:
 
     def add(self, line: Line, file: ReportFile) -> dict[str, Any]:
         """Add a line; return its match."""
-        marked = document_text(line)
+        marked = parse_marks(line.get("training_overlap_text") or "")
         match = match_row(line, marked, source=file.source, shard=_shard_of(line, file))
         self._shards.setdefault((match["source"], match["shard_name"]))
         self.read.n_unclear += bool(marked.unclear)
-        self._add_item(line, match)
-        pair = self._pairs.get(match["pair"])
-        if pair is None:
-            place = {name: match[name] for name in ("source", "shard_name", "pair")}
-            calls = {"detectors": "decon", "is_by_score": True, "is_contaminated": True}
-            counts = {"n_matches": 0, "score": -1.0, "documents": set()}
-            pair = {**pair_row(line, marked), **place, **calls, **counts}
-            self._pairs[match["pair"]] = pair
-        pair["n_matches"] += 1
-        pair["score"] = max(pair["score"], match["score"])
-        pair["documents"].add((match["source"], match["shard_name"], match["row"]))
-        return match
-
-    def _add_item(self, line: Line, match: dict[str, Any]) -> None:
         name = match["benchmark"], match["split"], match["instance_index"]
         item = self._items.setdefault(name, {"fingerprints": {}, "has_answer": False})
         item.setdefault("question", line.get("eval_question_text") or line.get("eval_overlap_text"))
         item["has_answer"] |= bool(line.get("eval_answer_text"))
         if match["fingerprint"]:
             item["fingerprints"].setdefault(match["fingerprint"])
+        pair = self._pairs.get(match["pair"])
+        if pair is None:
+            same = {name: match[name] for name in _OF_MATCH}
+            calls = {"detectors": "decon", "is_by_score": True, "is_contaminated": True}
+            counts = {"n_matches": 0, "score": -1.0, "documents": set()}
+            pair = {**pair_texts(line, marked), **same, **calls, **counts}
+            self._pairs[match["pair"]] = pair
+        pair["n_matches"] += 1
+        pair["score"] = max(pair["score"], match["score"])
+        pair["documents"].add((match["source"], match["shard_name"], match["row"]))
+        return match
 
     def skip(self, file: ReportFile, number: int, error: LineError) -> None:
         """Count a bad line as unreadable: it may have been a leak."""
@@ -191,13 +178,15 @@ class _Gathered:
         """Return all tables but `matches`; shards with an empty report are included."""
         for file in files:
             self._shards.setdefault((file.source, file.shard))
+        for pair in self._pairs.values():
+            pair["n_documents"] = len(pair.pop("documents"))
         rows = {
             "runs": [self._run(files[0].threshold)],
             "benchmarks": [{"benchmark": name} for name in sorted({b for b, _, _ in self._items})],
             "items": [_item(*one) for one in sorted(self._items.items())],
             "shards": [{"source": one, "shard_name": name} for one, name in sorted(self._shards)],
             "unreadable": self._bad,
-            "pairs": [_pair(one) for _, one in sorted(self._pairs.items())],
+            "pairs": [self._pairs[key] for key in sorted(self._pairs)],
         }
         return {name: table_of(name, of_table) for name, of_table in rows.items()}
 
@@ -247,8 +236,3 @@ def _item(name: _Item, known: dict[str, Any]) -> dict[str, Any]:
         "fingerprints": [*known["fingerprints"]],
         "is_indexed": True,  # it has a match
     }
-
-
-def _pair(known: dict[str, Any]) -> dict[str, Any]:
-    documents = known.pop("documents")
-    return {**known, "n_documents": len(documents)}

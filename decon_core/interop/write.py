@@ -1,10 +1,6 @@
 """Write a store's leaks as reports of the reference implementation, one file per shard.
 
-    <out>/<source>/<shard>-simple-0.80.jsonl
-    <out>/manifest.json     source and shard of each file
-
-Only leaks by `decon`, the reference's detector, are written; decon_jsonl.py lists the differences
-from the reference's own reports.
+<out>/<source>/<shard>-simple-0.80.jsonl, and <out>/manifest.json: source and shard of each file
 """
 
 from __future__ import annotations
@@ -24,11 +20,13 @@ MANIFEST = "manifest.json"
 
 def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None]) -> int:
     """Write one report per shard, empty if it has no leaks; return the number of shards."""
-    _require_free(out)
+    is_free = not out.exists() or (out.is_dir() and not any(out.iterdir()))
+    if not is_free and not (out / MANIFEST).is_file():  # an earlier result is replaced
+        expected = "no such folder, an empty one, or one that this command wrote"
+        raise InputError(Problem(str(out), "other files", expected))
     if not builder.packs:
-        raise MissingError(
-            Problem("corpus", "no registered pack", "at least one", "`decon-assets run`")
-        )
+        problem = Problem("corpus", "no registered pack", "at least one", "`decon-assets run`")
+        raise MissingError(problem)
     reader = builder.reader
     for pack in builder.packs:
         require_scanned(reader, pack, reader.versions)
@@ -46,11 +44,3 @@ def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None
                 shards.append({"file": file, "source": source.name, "shard": shard.name})
         write_json(draft / MANIFEST, {"shards": shards})
     return len(shards)
-
-
-def _require_free(out: Path) -> None:
-    """Raise unless `out` is missing, empty or an earlier result: it will be replaced."""
-    if not out.exists() or (out / MANIFEST).is_file() or (out.is_dir() and not any(out.iterdir())):
-        return
-    expected = "no such folder, an empty one, or one that this command wrote"
-    raise InputError(Problem(str(out), "other files", expected))

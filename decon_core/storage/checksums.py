@@ -1,16 +1,13 @@
 """Checksums embedded in the files of a store, verified before a file is used.
 
-Every file carries its own xxh3-128 digest, so that file and checksum are replaced together: in the
-key-value metadata of Parquet and Arrow, as the last key of a JSON object, in a comment at the end
-of a page, or after the last block of a DuckDB database. A writer first writes a placeholder of
-zeros (`EMPTY`); `seal` replaces it with the digest of the file including the zeros. Other readers
-of these formats ignore the checksum.
-
-A file without a checksum, as earlier versions wrote, is refused like one with a wrong checksum.
+A file and its checksum are replaced together, and other readers of the formats ignore it. A writer
+first writes a placeholder of zeros (`EMPTY`); `seal` replaces it with the xxh3-128 digest of the
+file including the zeros. A file without a checksum is refused like one with a wrong checksum.
 """
 
 from __future__ import annotations
 
+from hashlib import file_digest
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,31 +31,23 @@ REMEDY = (
 _TAIL_BYTES = 1 << 20
 # Files of at least this size are memory-mapped instead of read, to save memory.
 _MIN_MAPPED_BYTES = 1 << 20
-_CHUNK_BYTES = 1 << 22
 
 
 def sealed(content: bytes) -> bytes:
     """Return the content with its digest in place of the last placeholder."""
-    at = _checksum_offset(content)
-    if at is None or content[at : at + _N_DIGITS] != _ZEROS:
-        raise ValueError("no checksum placeholder")
+    at = _placeholder_offset(content)
     digest = xxhash.xxh3_128_hexdigest(content).encode()
     return content[:at] + digest + content[at + _N_DIGITS :]
 
 
-def seal(path: Path) -> None:
-    """Replace the last placeholder in a file with the digest of the file."""
+def seal(path: Path, *, end: str = "") -> None:
+    """Append `end`, and replace the last placeholder in the file with the digest of the file."""
     with path.open("r+b") as file:
-        size = file.seek(0, 2)
+        size = file.seek(0, 2) + file.write(end.encode())
         first = file.seek(max(size - _TAIL_BYTES, 0))
-        tail = file.read()
-        at = _checksum_offset(tail)
-        if at is None or tail[at : at + _N_DIGITS] != _ZEROS:
-            raise ValueError(f"{path}: no checksum placeholder")
-        digest = xxhash.xxh3_128()
+        at = _placeholder_offset(file.read())
         file.seek(0)
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
+        digest = file_digest(file, xxhash.xxh3_128)
         file.seek(first + at)
         file.write(digest.hexdigest().encode())
 
@@ -71,16 +60,12 @@ def sealed_page(text: str) -> bytes:
 
 def seal_page(path: Path) -> None:
     """Append a checksum comment to an HTML or Markdown file."""
-    with path.open("ab") as file:
-        file.write(f"\n<!-- {EMPTY} -->\n".encode())
-    seal(path)
+    seal(path, end=f"\n<!-- {EMPTY} -->\n")
 
 
 def seal_database(path: Path) -> None:
     """Append a checksum after the last block of a DuckDB database; DuckDB ignores it."""
-    with path.open("ab") as file:
-        file.write(EMPTY.encode())
-    seal(path)
+    seal(path, end=EMPTY)
 
 
 def read_verified(path: Path) -> bytes:
@@ -92,10 +77,7 @@ def read_verified(path: Path) -> bytes:
 
 def map_verified(path: Path) -> pa.Buffer:
     """Like `read_verified`, as an Arrow buffer; a large file is memory-mapped."""
-    if path.stat().st_size < _MIN_MAPPED_BYTES:
-        return pa.py_buffer(read_verified(path))
-    with pa.memory_map(str(path)) as file:
-        content = file.read_buffer()
+    content = _mapped(path)
     require_whole(memoryview(content), path)
     return content
 
@@ -111,14 +93,14 @@ def require_undamaged_database(path: Path) -> None:
 
     Databases of earlier versions have none; DuckDB verifies every block that it reads.
     """
-    content = _mapped(path)
+    content = memoryview(_mapped(path))
     if bytes(content[-N_BYTES:]).startswith(_MARK):
         require_whole(content, path)
 
 
 def fault_of(path: Path) -> str | None:
     """Return what is wrong with a file that should have a checksum, or None."""
-    return _fault(_mapped(path))
+    return _fault(memoryview(_mapped(path)))
 
 
 def is_whole(path: Path) -> bool:
@@ -137,11 +119,18 @@ def without_checksum(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes] 
     return rest or None
 
 
-def _mapped(path: Path) -> memoryview:
+def _mapped(path: Path) -> pa.Buffer:
     if path.stat().st_size < _MIN_MAPPED_BYTES:
-        return memoryview(path.read_bytes())
+        return pa.py_buffer(path.read_bytes())
     with pa.memory_map(str(path)) as file:
-        return memoryview(file.read_buffer())
+        return file.read_buffer()
+
+
+def _placeholder_offset(tail: bytes) -> int:
+    at = _checksum_offset(tail)
+    if at is None or tail[at : at + _N_DIGITS] != _ZEROS:
+        raise ValueError("no checksum placeholder")
+    return at
 
 
 def _checksum_offset(tail: bytes) -> int | None:

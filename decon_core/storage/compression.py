@@ -1,9 +1,7 @@
 """Streaming decompression that detects damage, compression, and format detection.
 
-A truncated file must raise, and so must one with trailing garbage. The libraries do not always do
-so: `zstandard`'s stream reader returns what it has and stops, and the standard library ignores
-unknown bytes after a bz2 or xz stream. Members and frames are therefore tracked here. Output is
-produced in bounded steps, whatever the compression ratio.
+A truncated file or trailing garbage must raise. `zstandard`'s stream reader stops silently, and the
+standard library ignores what follows a bz2 or xz stream, so members and frames are tracked here.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO, NamedTuple, Protocol, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import zstandard
 from isal import igzip_lib
@@ -39,7 +37,6 @@ _BUFFER = 1 << 20
 _STEP = 1 << 18  # fits the processor's cache together with its output
 _ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
 _ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
-
 
 HEAD = 16  # number of bytes that show the type of a file
 
@@ -68,23 +65,12 @@ def suffix_of(path: Path) -> str:
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file as uncompressed bytes. Reading damaged bytes raises one of `DAMAGE`."""
     with path.open("rb") as file:
-        yield decompressed(file, compression_of(path))
-
-
-def decompressed(file: BinaryIO, compression: str) -> BinaryIO:
-    """Return a stream of the uncompressed bytes of an open file.
-
-    A compressed file of zero bytes is truncated: even without content it would have a header.
-    """
-    raw = _raw_stream(file, compression)
-    return cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
+        raw = _raw_stream(file, compression_of(path))
+        yield cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
 
 
 def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:
-    """Yield the uncompressed bytes of an open file in chunks; the buffer is reused.
-
-    All bytes before the first damage are yielded before the error is raised.
-    """
+    """Yield the uncompressed bytes up to the first damage in chunks; the buffer is reused."""
     raw = _raw_stream(file, compression) or file
     step = memoryview(bytearray(_STEP))
     while n := raw.readinto(step):  # type: ignore[union-attr] # BinaryIO's stub lacks it
@@ -94,7 +80,7 @@ def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:
 def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase | None:
     if not compression:
         return None
-    if not file.read(1):
+    if not file.read(1):  # truncated: even without content it would have a header
         raise EOFError("the file is empty")
     file.seek(0)
     return _PACKINGS[compression].unpack(file)
@@ -115,10 +101,10 @@ class _Members(io.RawIOBase):
     Zeros after the last member are padding, as on tapes; anything else there is damage.
     """
 
-    def __init__(self, file: BinaryIO, start: Callable[[], _Decompressor]) -> None:
+    def __init__(self, file: BinaryIO, start: Callable[[], Any]) -> None:
         self._file = file
         self._start = start
-        self._member: _Decompressor | None = start()
+        self._member: Any = start()
         self._pending = b""
 
     def readable(self) -> bool:
@@ -140,8 +126,10 @@ class _Members(io.RawIOBase):
                 self._pending = b""
                 if not packed:
                     raise EOFError("the file is truncated")
-            with _unified_errors():
-                data = member.decompress(packed, max_bytes)
+            try:
+                data: bytes = member.decompress(packed, max_bytes)
+            except OSError as error:  # from bz2
+                raise DamagedStreamError(str(error)) from error
             if member.eof:
                 self._pending = member.unused_data
                 self._member = None
@@ -156,25 +144,6 @@ class _Members(io.RawIOBase):
                 return False
         self._pending = pending
         return True
-
-
-class _Decompressor(Protocol):
-    @property
-    def needs_input(self) -> bool: ...
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, max_length: int) -> bytes: ...
-
-
-@contextmanager
-def _unified_errors() -> Iterator[None]:
-    """Turn a bare `OSError`, as bz2 raises, into `DamagedStreamError`."""
-    try:
-        yield
-    except OSError as error:
-        raise DamagedStreamError(str(error)) from error
 
 
 class _Zstd(io.RawIOBase):
@@ -272,36 +241,26 @@ class _Packing(NamedTuple):
     pack: Callable[[BinaryIO], AbstractContextManager[Any]]
 
 
-def _gzip_member() -> _Decompressor:
-    return cast("_Decompressor", igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP))
+def _in_members(start: Callable[[], Any]) -> Callable[[BinaryIO], io.RawIOBase]:
+    return partial(_Members, start=start)
 
 
-def _pack_zstd(file: BinaryIO) -> AbstractContextManager[Any]:
+def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
+    return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
+
+
+def _zstd(file: BinaryIO) -> AbstractContextManager[Any]:
     # One thread: with several the frame layout depends on the machine.
-    return zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(file, closefd=False)
+    return zstandard.ZstdCompressor(3, write_checksum=True).stream_writer(file, closefd=False)
 
 
-_ZSTD = _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _pack_zstd)
+_GZIP_MEMBER = partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)
+_BZ2, _XZ = partial(bz2.open, mode="wb"), partial(lzma.open, mode="wb")
 _PACKINGS = {
-    ".gz": _Packing(
-        "a gzip file",
-        b"\x1f\x8b",
-        partial(_Members, start=_gzip_member),
-        lambda file: gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0),
-    ),
-    ".zst": _ZSTD,
-    ".zstd": _ZSTD,
-    ".bz2": _Packing(
-        "a bzip2 file",
-        b"BZh",
-        partial(_Members, start=bz2.BZ2Decompressor),
-        partial(bz2.open, mode="wb"),
-    ),
-    ".xz": _Packing(
-        "an xz file",
-        b"\xfd7zXZ\x00",
-        partial(_Members, start=lzma.LZMADecompressor),
-        partial(lzma.open, mode="wb"),
-    ),
+    ".gz": _Packing("a gzip file", b"\x1f\x8b", _in_members(_GZIP_MEMBER), _gzip),
+    ".zst": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _zstd),
+    ".zstd": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _zstd),
+    ".bz2": _Packing("a bzip2 file", b"BZh", _in_members(bz2.BZ2Decompressor), _BZ2),
+    ".xz": _Packing("an xz file", b"\xfd7zXZ\x00", _in_members(lzma.LZMADecompressor), _XZ),
 }
 COMPRESSIONS = tuple(_PACKINGS)

@@ -26,8 +26,9 @@ _UNOWNED = re.compile(r"^\..+(\.tmp|\.old)(\.|$)|^\.(matches|canaries)\.")
 
 
 def draft_name(name: str) -> str:
-    """Return a hidden, unique file name that contains the id of this process."""
-    return f".{name}.{_this_process()}-{uuid4().hex[:8]}{_DRAFT}"
+    """Return a hidden, unique file name that contains machine, process and its start time."""
+    process = f"{_machine()}-{os.getpid():x}-{_start_time(os.getpid()) or 0:x}"  # ids are reused
+    return f".{name}.{process}-{uuid4().hex[:8]}{_DRAFT}"
 
 
 def remove(path: Path) -> None:
@@ -36,11 +37,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _this_process() -> str:
-    """Return machine, process id and start time; process ids alone are reused."""
-    return f"{_machine()}-{os.getpid():x}-{_start_time(os.getpid()) or 0:x}"
 
 
 @lru_cache(maxsize=1)
@@ -77,11 +73,9 @@ def sweep(draft: Path) -> None:
     """Remove a draft of a dead process, or a day-old draft of another machine."""
     with suppress(FileNotFoundError):  # another process was quicker
         if owner := _OWNED.search(draft.name):
-            machine, process, start = owner[1], int(owner[2], 16), int(owner[3], 16)
-            is_abandoned = (
-                _start_time(process) != start if machine == _machine() else _is_old(draft)
-            )
-            if is_abandoned:
+            process, start = int(owner[2], 16), int(owner[3], 16)
+            is_ours = owner[1] == _machine()
+            if _start_time(process) != start if is_ours else _is_old(draft):
                 remove(draft)
         elif _UNOWNED.search(draft.name) and _is_old(draft):
             remove(draft)

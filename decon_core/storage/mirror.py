@@ -1,23 +1,7 @@
-"""Synchronization of a local store with a copy behind a URL.
+"""Synchronize a local store with a copy behind a URL: pull before the work, push after it.
 
-All other code works on a local folder. A command pulls from the URL before its work and pushes
-afterwards, whether the work succeeded or not. The remote store only needs to list, read, write and
-delete.
-
-Files with a fingerprint in their name never change; they only have to exist. For all others a note
-in the folder holds the state of both sides at the last synchronization, which distinguishes local
-from remote changes and deletions. Several machines may work at once without removing each other's
-files. An emptied local folder deletes nothing remotely: files that the pipeline never removes are
-fetched again, and so is everything else if most files are missing. If most files are missing behind
-the URL, `pull` raises and removes nothing.
-
-If two machines write the same mutable file (a pointer, a pack, the report, a mixture of a pack),
-the last one wins; a mixture written by two at once does not match its manifest, which is verified
-before mixtures are used.
-
-Files are transferred in the order of their dependencies: ledgers after tiles, pointers after their
-targets, the manifest of a mixture last. A manifest is deleted before its files change. An
-interrupted push therefore leaves a consistent store, and the next push continues.
+All other code works on the local folder. docs/configuration.md says what holds with several
+machines, lost files and interruptions.
 """
 
 from __future__ import annotations
@@ -53,9 +37,12 @@ _LOCAL_ONLY = ("checks", "drafts", "search")
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
 _POINTER = "current.json"
 
-# The order of transfers; deletions run in reverse.
+# The order of transfers; deletions run in reverse. What refers to files comes after them, so that
+# an interrupted push leaves a consistent store, and the next one continues.
 _CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _REPORT_FILES = range(7)
 _COMPLETION_MARKERS = frozenset({_MANIFEST, _CARD, _REPORT_FILES})
+_RANKS = {"ledger.json": _LEDGER, _POINTER: _POINTERS, "README.md": _CARD}
+_RANKS |= {"_manifest.json": _MANIFEST, "manifest.json": _MANIFEST}
 
 _BATCH_SIZE = 200  # files per transfer
 _MAX_LOST = 5  # so few missing files are never "most of a store"
@@ -84,12 +71,6 @@ class _Sides:
         content_id = _content_id(name, self.there[name])
         return name not in self.agreed or self.agreed[name].there != content_id
 
-    def lost_here(self) -> list[str]:
-        return _lost(self.agreed, held=self.there, left=self.here)
-
-    def lost_there(self) -> list[str]:
-        return _lost(self.agreed, held=self.here, left=self.there)
-
 
 @dataclass(frozen=True)
 class Mirror:
@@ -101,15 +82,19 @@ class Mirror:
     def pull(self) -> None:
         """Fetch new and changed files, and remove files that were removed remotely."""
         with self._locked_sides() as sides:
-            self._require_not_lost(sides)
+            if lost := _lost(sides.agreed, held=sides.here, left=sides.there):
+                n_files = counted(len(sides.agreed), "file")
+                found = f"{len(lost)} of {n_files} missing, such as {lost[0]}"
+                remedy = (
+                    f"if this is intended, delete {self.work}: the remaining files are fetched "
+                    f"again. If not, delete {self.work / _NOTE}: the next command sends all local "
+                    "files"
+                )
+                expected = "most of the files synchronized before"
+                raise InputError(Problem(str(self.kept), found, expected, remedy))
             wanted = [name for name in sides.there if self._is_to_fetch(sides, name)]
-            gone = [
-                name
-                for name in sides.agreed
-                if name in sides.here
-                and name not in sides.there
-                and not sides.is_changed_here(name)
-            ]
+            left = [name for name in sides.agreed if name in sides.here and name not in sides.there]
+            gone = [name for name in left if not sides.is_changed_here(name)]
             for name in _stale_markers(wanted, gone, sides.here):
                 remove(self.work / name)
             for names in _in_order(wanted):
@@ -124,13 +109,11 @@ class Mirror:
         """Send new and changed files, and remove files that were removed locally."""
         with self._locked_sides() as sides:
             wanted = [name for name in sides.here if self._is_to_send(sides, name)]
+            left = [name for name in sides.agreed if name in sides.there and name not in sides.here]
             gone = [
                 name
-                for name in sides.agreed
-                if name not in sides.here
-                and name in sides.there
-                and not is_never_removed(name)
-                and not sides.is_changed_there(name)
+                for name in left
+                if not is_never_removed(name) and not sides.is_changed_there(name)
             ]
             self._delete(sides, _stale_markers(wanted, gone, sides.there))
             for names in _in_order(wanted):
@@ -145,18 +128,15 @@ class Mirror:
 
     def discard(self, paths: Iterable[Path]) -> None:
         """Remove files and folders locally and behind the URL, so that they are built again."""
-        names = [path.relative_to(self.work).as_posix() for path in paths]
+        listed = [*paths]
+        names = tuple(f"{path.relative_to(self.work).as_posix()}/" for path in listed)
         with self._locked_sides() as sides:
-            gone = [
-                one
-                for one in sides.there
-                if any(one == name or one.startswith(f"{name}/") for name in names)
-            ]
+            gone = [name for name in sides.there if f"{name}/".startswith(names)]
             self._delete(sides, _in_reverse(gone))
             for name in gone:
                 sides.agreed.pop(name, None)
-        for name in names:
-            remove(self.work / name)
+        for path in listed:
+            remove(path)
 
     def _is_to_fetch(self, sides: _Sides, name: str) -> bool:
         if name not in sides.here:  # new there, or removed here: the next push removes it there
@@ -234,26 +214,14 @@ class Mirror:
             here = files_in(self.work)
             # An empty side does not mean that everything was removed: it is new, or elsewhere.
             sides = _Sides(here, there, self._read_note() if here and there else {})
-            if sides.lost_here():
+            if _lost(sides.agreed, held=there, left=here):
                 sides.agreed = {name: sides.agreed[name] for name in here if name in sides.agreed}
             try:
                 yield sides
             finally:
-                self._write_note(sides.agreed)
-
-    def _require_not_lost(self, sides: _Sides) -> None:
-        """Raise `InputError` if a pull would remove most local files."""
-        lost = sides.lost_there()
-        if lost:
-            found = (
-                f"{len(lost)} of {counted(len(sides.agreed), 'file')} missing, such as {lost[0]}"
-            )
-            remedy = (
-                f"if this is intended, delete {self.work}: the remaining files are fetched again. "
-                f"If not, delete {self.work / _NOTE}: the next command sends all local files"
-            )
-            expected = "most of the files synchronized before"
-            raise InputError(Problem(str(self.kept), found, expected, remedy))
+                agreed = sorted(sides.agreed.items())
+                files = {name: [[*one.here], one.there] for name, one in agreed}
+                write_json(self.work / _NOTE, {"url": str(self.kept), "files": files})
 
     def _read_note(self) -> dict[str, _Agreed]:
         path = self.work / _NOTE
@@ -264,10 +232,6 @@ class Mirror:
         if note.get("url") != str(self.kept):
             return {}
         return {name: _Agreed(Stamp(*here), there) for name, (here, there) in note["files"].items()}
-
-    def _write_note(self, agreed: Mapping[str, _Agreed]) -> None:
-        files = {name: [[*one.here], one.there] for name, one in sorted(agreed.items())}
-        write_json(self.work / _NOTE, {"url": str(self.kept), "files": files})
 
 
 def _content_id(name: str, stamp: Stamp) -> str:
@@ -293,20 +257,16 @@ def _lost(agreed: Iterable[str], *, held: Collection[str], left: Collection[str]
     Replaced mixtures and files of retired packs do not count as lost.
     """
     known = [name for name in agreed if name in held]
-    folders = {name.rpartition("/")[0] for name in left}
+    folders = {name.rpartition("/")[0] for name in left if "/" in name}
     missing = [
         name
         for name in known
         if name not in left
-        and (is_never_removed(name) or not _is_replaced(name, folders))
+        # If its folder still has files, a mixture was written in another way.
+        and (is_never_removed(name) or name.rpartition("/")[0] not in folders)
         and not _is_retired(name, left)
     ]
     return missing if len(missing) > max(_MAX_LOST, len(known) // 2) else []
-
-
-def _is_replaced(name: str, folders: Collection[str]) -> bool:
-    """Return whether its folder still has files: a mixture was written in another way."""
-    return "/" in name and name.rpartition("/")[0] in folders
 
 
 def _is_retired(name: str, left: Collection[str]) -> bool:
@@ -340,12 +300,7 @@ def rank(name: str) -> int:
     folder, *_, file = name.split("/") if "/" in name else ("", name)
     if folder == "report":
         return _REPORT if file.endswith(".duckdb") else _REPORT_FILES
-    ranks = {"ledger.json": _LEDGER, _POINTER: _POINTERS}
-    if file in ("_manifest.json", "manifest.json"):
-        return _MANIFEST
-    if file == "README.md":
-        return _CARD
-    return _POINTERS if folder == "packs" else ranks.get(file, _CONTENT)
+    return _POINTERS if folder == "packs" else _RANKS.get(file, _CONTENT)
 
 
 def _in_order(names: Iterable[str]) -> Iterator[list[str]]:

@@ -1,12 +1,8 @@
 """Local and remote files behind one type: `s3://bucket/web/a.jsonl.gz` is used like a `Path`.
 
-`parse_path("s3://...")` returns a `RemotePath`, which reads through fsspec; everything else,
-including `file://`, is a local path. A `RemotePath` supports only the operations that the pipeline
-reads its inputs with. The operating system does not know it: passing its name to a library that
-opens files itself fails with "no such file", and never reads another file.
-
-Not `universal_pathlib`: its paths are no `pathlib.Path`s, so that every signature would change, and
-what is long here is none of its business: stamps, and errors that name the remedy.
+A `RemotePath` reads through fsspec and has only the operations that the pipeline reads its inputs
+with; a library that opens files itself fails with "no such file" and never reads another file. Not
+`universal_pathlib`: its paths are no `pathlib.Path`s, and it has no stamps and no remedies.
 """
 
 from __future__ import annotations
@@ -66,7 +62,22 @@ class RemotePath(PosixPath):
 
     @property
     def file_system(self) -> Any:  # fsspec has no types
-        return file_system_of(self)
+        """The file system; fsspec caches one per scheme and options."""
+        import fsspec
+
+        scheme = scheme_of(str(self))
+        try:
+            # No cached listings: files that others have just written must be visible.
+            files = fsspec.filesystem(scheme, use_listings_cache=False)
+            _try_options(files)
+            return files
+        except TypeError as error:
+            expected = "options that the file system accepts"
+            raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
+        except (ImportError, ValueError) as error:
+            remedy = "pip install 'decon-assets[s3]'" if scheme in ("s3", "s3a") else ""
+            expected = "a file system that fsspec knows, with its package installed"
+            raise ConfigError(Problem(str(self), str(error), expected, remedy)) from None
 
     @property
     def key(self) -> str:
@@ -117,28 +128,19 @@ class RemotePath(PosixPath):
         return self.glob(f"**/{pattern}")
 
 
-# Library errors that are not `OSError`, by module: network failures, which may be temporary,
-_NETWORK_ERRORS = {
-    "botocore.exceptions": ("BotoCoreError",),
-    "aiohttp": ("ClientError",),
-    "httpx": ("HTTPError",),
-    "httpx2": ("HTTPError",),
-    "huggingface_hub.errors": ("HfHubHTTPError", "LocalEntryNotFoundError"),
-    "requests": ("RequestException",),
-    "urllib3.exceptions": ("HTTPError",),
-    "google.auth.exceptions": ("TransportError",),
-    "gcsfs.retry": ("HttpError",),
-    "azure.core.exceptions": ("AzureError",),
-    "paramiko.ssh_exception": ("SSHException",),
-}
+# Library errors that are not `OSError`: network failures, which may be temporary,
+_NETWORK_ERRORS = """
+    aiohttp.ClientError azure.core.exceptions.AzureError botocore.exceptions.BotoCoreError
+    gcsfs.retry.HttpError google.auth.exceptions.TransportError httpx.HTTPError httpx2.HTTPError
+    huggingface_hub.errors.HfHubHTTPError huggingface_hub.errors.LocalEntryNotFoundError
+    paramiko.ssh_exception.SSHException requests.RequestException urllib3.exceptions.HTTPError
+"""
 # and errors about names, permissions or damaged files, which are permanent.
-_OTHER_ERRORS = {
-    "botocore.exceptions": ("ClientError",),
-    "google.auth.exceptions": ("GoogleAuthError",),
-    "huggingface_hub.errors": ("HFValidationError",),
-    "datasets.exceptions": ("DatasetsError",),
-    "pyarrow": ("ArrowException",),
-}
+_OTHER_ERRORS = """
+    botocore.exceptions.ClientError datasets.exceptions.DatasetsError
+    google.auth.exceptions.GoogleAuthError huggingface_hub.errors.HFValidationError
+    pyarrow.ArrowException
+"""
 
 
 def network_errors() -> tuple[type[Exception], ...]:
@@ -148,18 +150,14 @@ def network_errors() -> tuple[type[Exception], ...]:
 
 def library_errors() -> tuple[type[Exception], ...]:
     """Return the errors besides `OSError` that imported libraries raise when reading files."""
-    return (*network_errors(), *_imported(_OTHER_ERRORS))
+    return _imported(_NETWORK_ERRORS + _OTHER_ERRORS)
 
 
-def _imported(names: Mapping[str, Sequence[str]]) -> tuple[type[Exception], ...]:
+def _imported(names: str) -> tuple[type[Exception], ...]:
     """Return the classes whose modules are imported: no other can have been raised."""
-    return tuple(
-        getattr(sys.modules[module], name)
-        for module, of_module in names.items()
-        if module in sys.modules
-        for name in of_module
-        if hasattr(sys.modules[module], name)
-    )
+    parts = (name.rpartition(".") for name in names.split())
+    classes = (getattr(sys.modules.get(module), name, None) for module, _, name in parts)
+    return tuple(one for one in classes if one is not None)
 
 
 class UnreachableError(OSError):
@@ -179,20 +177,14 @@ def naming_unreachable(where: object) -> Iterator[None]:
         yield
     except (UnreachableError, DeconError):
         raise
-    except _access_errors() as error:
-        raise unreachable(where, error) from error
+    except _access_errors() as error:  # called after an error: a library may be imported late
+        number, remedy = _number_and_remedy(error)
+        problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
+        raise UnreachableError(number, str(problem)) from error
 
 
 def _access_errors() -> tuple[type[Exception], ...]:
-    """Evaluated only after an error: the library may not be imported before."""
     return (PermissionError, ConnectionError, TimeoutError, *library_errors())
-
-
-def unreachable(where: object, error: Exception) -> UnreachableError:
-    """Describe a library error in one line: location, cause and remedy."""
-    number, remedy = _number_and_remedy(error)
-    problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
-    return UnreachableError(number, str(problem))
 
 
 def cause_of(error: BaseException) -> str:
@@ -274,28 +266,6 @@ def is_same_system(scheme: str, other: str) -> bool:
     return scheme == other or any({scheme, other} <= names for names in _ALIASES)
 
 
-_EXTRAS = {"s3": "s3", "s3a": "s3"}  # extras of this package, by scheme
-
-
-def file_system_of(path: RemotePath) -> Any:
-    """Return the file system of a URL; fsspec caches one per scheme and options."""
-    import fsspec
-
-    scheme = scheme_of(str(path))
-    try:
-        # No cached listings: files that others have just written must be visible.
-        files = fsspec.filesystem(scheme, use_listings_cache=False)
-        _try_options(files)
-        return files
-    except TypeError as error:
-        expected = "options that the file system accepts"
-        raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
-    except (ImportError, ValueError) as error:
-        remedy = f"pip install 'decon-assets[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else ""
-        expected = "a file system that fsspec knows, with its package installed"
-        raise ConfigError(Problem(str(path), str(error), expected, remedy)) from None
-
-
 @lru_cache(maxsize=64)
 def _try_options(files: Any) -> None:
     """Let a file system validate its options, which some do only at the first request."""
@@ -309,10 +279,7 @@ def uploads_are_whole(scheme: str) -> bool:
 
 
 def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Set fsspec options by scheme, for this process and the processes it starts.
-
-    Workers receive only paths, and open them with these options.
-    """
+    """Set fsspec options by scheme, for this process and its workers, which receive only paths."""
     if not options:
         return
     import fsspec
@@ -365,7 +332,12 @@ def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
         if info.get("type") == "file"
     ]
     depth = len(fixed_part(path).parts)
-    return sorted(file for file in files if not _has_dot_name(file[0].parts[depth:]))
+    # As in a shell: `*` does not match names that begin with a dot.
+    return sorted(
+        (found, stamp)
+        for found, stamp in files
+        if not any(part.startswith(".") for part in found.parts[depth:])
+    )
 
 
 def files_at(path: Path) -> tuple[Path, list[Path], tuple[str, ...]]:
@@ -408,11 +380,6 @@ def fixed_part(path: Path) -> Path:
     return type(path)(*parts[:wild])
 
 
-def _has_dot_name(parts: tuple[str, ...]) -> bool:
-    """As in a shell: `*` does not match names that begin with a dot."""
-    return any(part.startswith(".") for part in parts)
-
-
 _HIDDEN_PREFIXES = ("_", ".")
 
 
@@ -424,11 +391,8 @@ def is_hidden(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
     first wildcard on. `pattern`: the parts of that pattern; a part that itself begins with `_` or
     `.` includes the names it matches.
     """
+    included = [one for one in pattern if one.startswith(_HIDDEN_PREFIXES)]
     return any(
-        part.startswith(_HIDDEN_PREFIXES) and not any(_includes(one, part) for one in pattern)
+        part.startswith(_HIDDEN_PREFIXES) and not any(fnmatchcase(part, one) for one in included)
         for part in parts
     )
-
-
-def _includes(pattern: str, name: str) -> bool:
-    return pattern.startswith(_HIDDEN_PREFIXES) and fnmatchcase(name, pattern)

@@ -1,34 +1,7 @@
 """Paths of all products of the pipeline, and functions that read and write them atomically.
 
-    <root>/
-      packs/<pack>.json                              the shards of a pack
-      packs/retired/<pack>.json                      removed packs; their numbers are not reused
-      records/<benchmark>/<version>.parquet          normalized records
-      records/<benchmark>/current.json               the current version
-      idf/<snapshot>.arrow, idf/current.json         frozen frequencies
-      index/<index fp>/<benchmark>/<version>.arrow   tokens and frequencies of a benchmark
-      search/<scan fp>/<versions>.arrow              the union of several index parts, for scans
-      tiles/<scan fp>/<shard fp>/<version>.parquet   matches of one shard with one benchmark
-      tiles/<scan fp>/<shard fp>/<version>.grams.parquet   document frequency of each n-gram
-      tiles/<scan fp>/<shard fp>/documents.parquet   the length of each document
-      tiles/<scan fp>/<shard fp>/ledger.json         what was read of the shard, and what was not
-      refused/<shard fp>.json                        why a shard could not be scanned
-      common/<fingerprint>.parquet, common/current.json    frozen common n-grams
-      mixtures/<name>/<pack>/                        a variant of the shards, and its manifest
-      blends/<name>/                                 a stream drawn from a mixture, in parts
-      clean/<benchmark>/                             a benchmark without its leaked items
-      draws/<fingerprint>.parquet                    what a control leaves out of a source
-      report/contamination.duckdb                    the report
-      report/report.html                             the report as a page
-      report/card.md, report/summary.json            the report for a dataset card and for programs
-      report/leak_rates.json                         of this report and the previous one
-      scorecard/                                     how many planted leaks each detector finds
-      checks/<what>.json                             verified files with their sizes and dates
-      checks/matches-<scan fp>.json                  number of matches of each verified tile
-      drafts/                                        mixtures that are being written
-
-All paths are built here. A path with a fingerprint always holds the same content, so an existing
-file is correct, and writing it again is harmless.
+A path with a fingerprint always holds the same content, so an existing file is correct, and writing
+it again is harmless. docs/lineage.md lists all files.
 """
 
 from __future__ import annotations
@@ -36,11 +9,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -69,43 +43,73 @@ Array = npt.NDArray[np.generic]
 _ROWS_PER_GROUP = 1 << 16
 
 
+class _File:
+    """A path below the root of a store."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, store: Store, _: object) -> Path:
+        return store.root / self._path
+
+
+class _Files:
+    """Paths below the root of a store, by the names that the braces stand for."""
+
+    def __init__(self, template: str) -> None:
+        self._n_names = template.count("{")
+        self._template = re.sub(r"{\w+}", "{}", template)
+
+    def __get__(self, store: Store, _: object) -> Callable[..., Path]:
+        return partial(self._at, store.root)
+
+    def _at(self, root: Path, *names: str) -> Path:
+        if len(names) != self._n_names:
+            raise TypeError(f"{self._template} takes {self._n_names} names, not {len(names)}")
+        return root / self._template.format(*names)
+
+
 @dataclass(frozen=True)
 class Store:
     """The folder that holds all products of a pipeline."""
 
     root: Path
 
-    def pack(self, pack: str) -> Path:
-        return self.root / "packs" / f"{pack}.json"
+    pack = _Files("packs/{pack}.json")
+    retired_packs = _File("packs/retired")
+    records = _Files("records/{benchmark}/{version}.parquet")
+    current_records = _Files("records/{benchmark}/current.json")
+    snapshot = _Files("idf/{fingerprint}.arrow")
+    current_snapshot = _File("idf/current.json")
+    index_part = _Files("index/{index}/{benchmark}/{version}.arrow")
+    search = _Files("search/{scan}/{versions}.arrow")
+    tiles = _Files("tiles/{scan}")
+    tile = _Files("tiles/{scan}/{shard}/{version}.parquet")
+    gram_counts = _Files("tiles/{scan}/{shard}/{version}.grams.parquet")
+    documents = _Files("tiles/{scan}/{shard}/documents.parquet")
+    ledger = _Files("tiles/{scan}/{shard}/ledger.json")
+    refusal = _Files("refused/{shard}.json")
+    common = _Files("common/{fingerprint}.parquet")
+    current_common = _File("common/current.json")
+    mixtures = _Files("mixtures/{name}")
+    mixture = _Files("mixtures/{name}/{pack}")
+    blend = _Files("blends/{name}")
+    clean_benchmark = _Files("clean/{benchmark}")
+    draw = _Files("draws/{fingerprint}.parquet")
+    drafts = _File("drafts")
+    report = _File("report/contamination.duckdb")
+    report_page = _File("report/report.html")
+    scorecard = _File("scorecard")
+    verification_note = _Files("checks/{what}.json")
 
     @property
-    def retired_packs(self) -> Path:
-        return self.root / "packs" / "retired"
+    def report_files(self) -> tuple[Path, ...]:
+        """The files derived from the report's database."""
+        return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
 
-    def records(self, benchmark: str, version: str) -> Path:
-        return self.root / "records" / benchmark / f"{version}.parquet"
-
-    def current_records(self, benchmark: str) -> Path:
-        return self.root / "records" / benchmark / "current.json"
-
-    def snapshot(self, fingerprint: str) -> Path:
-        return self.root / "idf" / f"{fingerprint}.arrow"
-
-    @property
-    def current_snapshot(self) -> Path:
-        return self.root / "idf" / "current.json"
-
-    def index_part(self, index: str, benchmark: str, version: str) -> Path:
-        return self.root / "index" / index / benchmark / f"{version}.arrow"
-
-    def search(self, scan: str, versions: str) -> Path:
-        return self.root / "search" / scan / f"{versions}.arrow"
-
-    def tiles(self, scan: str) -> Path:
-        return self.root / "tiles" / scan
-
-    def tile(self, scan: str, shard: str, version: str) -> Path:
-        return self.root / "tiles" / scan / shard / f"{version}.parquet"
+    def mixtures_of(self, pack: str) -> list[Path]:
+        """Return the folders of all mixtures of a pack."""
+        return sorted((self.root / "mixtures").glob(f"*/{pack}"))
 
     def tile_names(self, scan: str, shard: str) -> frozenset[str]:
         """Return the file names in a shard's tile folder; empty if there is no folder."""
@@ -129,48 +133,6 @@ class Store:
                     sweep(self.tiles(scan) / shard / name)
             yield
 
-    def gram_counts(self, scan: str, shard: str, version: str) -> Path:
-        return self.root / "tiles" / scan / shard / f"{version}.grams.parquet"
-
-    def documents(self, scan: str, shard: str) -> Path:
-        return self.root / "tiles" / scan / shard / "documents.parquet"
-
-    def ledger(self, scan: str, shard: str) -> Path:
-        return self.root / "tiles" / scan / shard / "ledger.json"
-
-    def refusal(self, shard: str) -> Path:
-        return self.root / "refused" / f"{shard}.json"
-
-    def common(self, fingerprint: str) -> Path:
-        return self.root / "common" / f"{fingerprint}.parquet"
-
-    @property
-    def current_common(self) -> Path:
-        return self.root / "common" / "current.json"
-
-    def mixture(self, name: str, pack: str) -> Path:
-        return self.mixtures(name) / pack
-
-    def mixtures(self, name: str) -> Path:
-        return self.root / "mixtures" / name
-
-    def mixtures_of(self, pack: str) -> list[Path]:
-        """Return the folders of all mixtures of a pack."""
-        return sorted((self.root / "mixtures").glob(f"*/{pack}"))
-
-    def blend(self, name: str) -> Path:
-        return self.root / "blends" / name
-
-    def clean_benchmark(self, benchmark: str) -> Path:
-        return self.root / "clean" / benchmark
-
-    def draw(self, fingerprint: str) -> Path:
-        return self.root / "draws" / f"{fingerprint}.parquet"
-
-    @property
-    def drafts(self) -> Path:
-        return self.root / "drafts"
-
     def sweep_drafts(self) -> None:
         """Remove drafts and locks of killed processes anywhere in the store."""
         folders = [str(self.root)]
@@ -187,26 +149,6 @@ class Store:
                     folders.append(path)
         for lock in self.drafts.glob(".*.lock"):
             sweep_lock(lock)
-
-    @property
-    def report(self) -> Path:
-        return self.root / "report" / "contamination.duckdb"
-
-    @property
-    def report_page(self) -> Path:
-        return self.report.with_name("report.html")
-
-    @property
-    def report_files(self) -> tuple[Path, ...]:
-        """The files derived from the report's database."""
-        return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
-
-    @property
-    def scorecard(self) -> Path:
-        return self.root / "scorecard"
-
-    def verification_note(self, what: str) -> Path:
-        return self.root / "checks" / f"{what}.json"
 
 
 @contextmanager
@@ -271,15 +213,11 @@ def _replace_folder(draft: Path, path: Path) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its checksum as the last key."""
-    with atomic_path(path) as draft:
-        draft.write_bytes(_json(value))
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
     rest = text.removesuffix("}").rstrip()
     between = "," if value else ""
-    return sealed(f'{rest}{between}\n "{NAME}": "{EMPTY}"\n}}\n'.encode())
+    with atomic_path(path) as draft:
+        draft.write_bytes(sealed(f'{rest}{between}\n "{NAME}": "{EMPTY}"\n}}\n'.encode()))
 
 
 def write_plain_json(path: Path, value: object) -> None:
@@ -311,8 +249,7 @@ def read_json(path: Path) -> Any:  # the caller knows what it wrote
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
-    with atomic_path(path) as draft, parquet_writer(draft, table.schema) as writer:
-        writer.write_table(table)
+    write_tables(path, table.schema, [table])
 
 
 @contextmanager
@@ -357,44 +294,36 @@ def write_tile(path: Path, table: pa.Table) -> None:
     """Write a tile without the Arrow schema, which would be two thirds of a tile without rows."""
     with atomic_path(path) as draft:
         if not table.num_rows:
-            draft.write_bytes(_tile_without_rows(table.schema))
+            draft.write_bytes(_empty(table.schema)[1])
             return
         with parquet_writer(draft, table.schema, store_schema=False) as writer:
             writer.write_table(table)
 
 
-def _tile_without_rows(schema: pa.Schema) -> bytes:
-    return _empty_tile(schema.serialize().to_pybytes())  # equal schemas may differ in metadata
-
-
-@lru_cache(maxsize=64)
-def _empty_tile(schema: bytes) -> bytes:
-    """Return the content of a tile without rows, which depends only on the schema.
-
-    Cached: most tiles have no rows, and building one takes longer than writing it.
-    """
-    sink = pa.BufferOutputStream()
-    empty = _empty_table(schema)
-    with pq.ParquetWriter(sink, empty.schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(empty)
-        writer.add_key_value_metadata({NAME: EMPTY})
-    return sealed(bytes(sink.getvalue()))
-
-
 def no_rows(schema: pa.Schema) -> pa.Table:
-    """Return an empty table. Cached: with forty columns it takes 0.5 ms to build one."""
-    return _empty_table(schema.serialize().to_pybytes())
-
-
-@lru_cache(maxsize=64)
-def _empty_table(schema: bytes) -> pa.Table:
-    return pa.ipc.read_schema(pa.py_buffer(schema)).empty_table()
+    """Return an empty table."""
+    return _empty(schema)[0]
 
 
 def has_no_rows(path: Path, schema: pa.Schema) -> bool:
     """Return whether a tile has no rows, in a tenth of the time of opening it."""
-    empty = _tile_without_rows(schema)
+    empty = _empty(schema)[1]
     return path.stat().st_size == len(empty) and path.read_bytes() == empty
+
+
+def _empty(schema: pa.Schema) -> tuple[pa.Table, bytes]:
+    """Return a table without rows and the content of its tile."""
+    return _empty_of(schema.serialize().to_pybytes())  # equal schemas may differ in metadata
+
+
+# Most tiles have no rows, and building one takes longer than writing it.
+@lru_cache(maxsize=64)
+def _empty_of(schema: bytes) -> tuple[pa.Table, bytes]:
+    table, sink = pa.ipc.read_schema(pa.py_buffer(schema)).empty_table(), pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, table.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({NAME: EMPTY})
+    return table, sealed(bytes(sink.getvalue()))
 
 
 def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
@@ -402,8 +331,7 @@ def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
 
     A tile without rows is compared byte by byte with the expected content, which verifies it too.
     """
-    empty = _tile_without_rows(schema)
-    contents = []
+    empty, contents = _empty(schema)[1], []
     for path in paths:
         content = path.read_bytes()
         if content != empty:
@@ -442,10 +370,7 @@ def write_arrow(path: Path, table: pa.Table) -> None:
     metadata = {**(table.schema.metadata or {}), NAME: EMPTY}
     kept = table.replace_schema_metadata(metadata)
     with atomic_path(path) as draft:
-        with (
-            pa.OSFile(str(draft), "wb") as sink,
-            pa.ipc.new_file(sink, kept.schema) as writer,
-        ):
+        with pa.OSFile(str(draft), "wb") as sink, pa.ipc.new_file(sink, kept.schema) as writer:
             writer.write_table(kept)
         seal(draft)
 

@@ -1,9 +1,7 @@
 """Notes about verified files, so that only changed files are verified again.
 
-Hashing a store takes as long as writing it. A verification therefore notes the names, sizes and
-dates of the files it found correct. A file overwritten with the same number of bytes and given its
-old date goes unnoticed. `decon-assets mixture verify` and `blend verify` always read every byte;
-for records and tiles, delete the note.
+Hashing a store takes as long as writing it. A note has names, sizes and dates: a file overwritten
+with as many bytes and its old date goes unnoticed. `mixture verify` and `blend verify` read all.
 """
 
 from __future__ import annotations
@@ -47,21 +45,16 @@ def inspect_changed(
             right[name] = stamp
             continue
         inspection.n_inspected += 1
-        problems = _faults_or_damage(faults, name)
+        try:
+            problems = [*faults(name)]
+        except DeconError as error:  # counts as a fault
+            problems = [*error.problems]
         inspection.problems += problems
         if not problems:
             right[name] = stamp
     if right != noted:
         write_json(path, {"form": FORM, "right": right})
     return inspection
-
-
-def _faults_or_damage(faults: Faults, name: str) -> list[Problem]:
-    """Return the faults; an error during the inspection counts as a fault."""
-    try:
-        return list(faults(name))
-    except DeconError as error:
-        return list(error.problems)
 
 
 def read_note(path: Path) -> dict[str, Any]:

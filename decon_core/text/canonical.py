@@ -1,9 +1,8 @@
 """Convert text to canonical text, and map character offsets back to the original.
 
 Canonical text is what is tokenized and compared: lower case, without punctuation, words separated
-by single spaces and, if the `Form` asks for it, each word normalized. Offsets are kept so that
-reports can show the original text. Simple versions of `clean` and `canonical` are in
-`tests/oracle/text.py` and `tests/oracle/decon.py`; property tests compare them.
+by single spaces and, if the `Form` asks for it, each word normalized. Property tests compare this
+module with the simple versions in `tests/oracle/text.py` and `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations
@@ -180,20 +179,14 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
     """
     if form.strip_markup:
         without_markup = stripped_with_offsets(text)
-        return [
-            (word, *without_markup.original(start, stop))
-            for word, start, stop in words_with_places(
-                without_markup.text, replace(form, strip_markup=False)
-            )
-        ]
+        words = words_with_places(without_markup.text, replace(form, strip_markup=False))
+        return [(word, *without_markup.original(start, stop)) for word, start, stop in words]
     matches = _shown_pattern(form.punctuation).finditer(text)
     words = [(word.group().lower(), word.start(), word.end()) for word in matches]
     if not form.normalize_unicode:
         return words
-    normalized = [
-        (_joined_normalized(word, form.punctuation), start, stop) for word, start, stop in words
-    ]
-    return [(word, start, stop) for word, start, stop in normalized if word]
+    normalized = ((_joined_normalized(one[0], form.punctuation), *one[1:]) for one in words)
+    return [one for one in normalized if one[0]]
 
 
 def _joined_normalized(word: str, punctuation: str) -> str:

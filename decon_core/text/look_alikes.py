@@ -1,8 +1,7 @@
 """Apply `normalized_words` of `canonical.py` to the new words of a batch.
 
-Most non-ASCII words do not change. A table of characters finds those that may, without a Python
-call per word, by Unicode's rule for text that is normalized already (UAX #15, "Detecting
-Normalization Forms").
+Most non-ASCII words do not change. A table finds those that may, by Unicode's rule for text that is
+normalized already (UAX #15, "Detecting Normalization Forms").
 """
 
 from __future__ import annotations

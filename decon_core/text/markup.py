@@ -22,6 +22,7 @@ Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
 _INITIAL_SIGNS = 1 << 12
+_LIMITS = MOST_SPACES, MOST_WIDE_BYTES
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
 
 
@@ -46,7 +47,8 @@ class Stripper:
         if self._out.size < size:
             self._out = np.empty(2 * size, np.uint8)
         offsets = np.zeros(starts.size + 1, np.int64)
-        _strip(data, starts, stops, signs, self._out, offsets, _NO_EDITS)
+        texts = data, starts, stops, signs, np.searchsorted(signs, starts)
+        markup.strip(*texts, *_tables(), *_LIMITS, self._out, offsets, _NO_EDITS)
         return self._out, offsets[:-1], offsets[1:]
 
     def signs(self, text: Bytes, start: int, stop: int) -> Integers:
@@ -82,14 +84,10 @@ class Stripped:
 _JOINT = re.compile("[-\u2010\u00ad]\r?\n")
 
 
-def _may_have_markup(text: str) -> bool:
-    """Return whether a text may have mark-up. Most have none; this is faster than the kernels."""
-    return "<" in text or "&" in text or "%" in text or bool(_JOINT.search(text))
-
-
 def stripped(text: str) -> str:
     """Return a text without mark-up."""
-    if not _may_have_markup(text):
+    # Most texts have none; this is faster than the kernels.
+    if not ("<" in text or "&" in text or "%" in text or _JOINT.search(text)):
         return text
     content = np.frombuffer(text.encode(), np.uint8).copy()
     edges = np.array([0, content.size])
@@ -104,7 +102,8 @@ def stripped_with_offsets(text: str) -> Stripped:
     out, offsets = np.empty(content.size, np.uint8), np.zeros(2, np.int64)
     edits = np.empty((signs.size, markup.EDIT_NUMBERS), np.int64)
     edges = np.array([0, content.size])
-    n = _strip(content, edges[:1], edges[1:], signs, out, offsets, edits)
+    texts = content, edges[:1], edges[1:], signs, np.zeros(1, np.int64)
+    n = markup.strip(*texts, *_tables(), *_LIMITS, out, offsets, edits)
     content_out = out[: offsets[1]]
     starts, stops = _origins(content, edits[:n])
     begins = np.flatnonzero((content_out & 0xC0) != 0x80)
@@ -125,21 +124,6 @@ def _origins(content: Bytes, edits: Integers) -> tuple[Integers, Integers]:
     # Bytes to characters: a byte belongs to the character that begins at or before it.
     number = np.cumsum((content & 0xC0) != 0x80)
     return number[begins[order]] - 1, number[ends[order] - 1]
-
-
-def _strip(
-    text: Bytes,
-    starts: Integers,
-    stops: Integers,
-    signs: Integers,
-    out: Bytes,
-    offsets: Integers,
-    edits: Integers,
-) -> int:
-    firsts, limits = np.searchsorted(signs, starts), (MOST_SPACES, MOST_WIDE_BYTES)
-    return markup.strip(
-        text, starts, stops, signs, firsts, *_tables(), *limits, out, offsets, edits
-    )
 
 
 @lru_cache(maxsize=1)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Hashable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.metadata import version
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -51,34 +51,40 @@ _BUNDLED = {
 }
 
 
-class Tokenizer(Hashable, Protocol):
+class Tokenizer(ABC):
     """Map canonical text, with one leading space, to token ids."""
 
-    @property
-    def fingerprint(self) -> str:
-        """A string that differs whenever some text may get other ids."""
+    fingerprint: str  # differs whenever some text may get other ids
 
+    @abstractmethod
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text; special tokens in a text are plain text."""
 
     def joins_words(self) -> bool:
         """Return whether tokens may span a space. False is no guarantee that none does."""
+        return False
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         """Return the concatenated ids of words, and the number of ids of each.
 
         Each word has a leading space; `edges` are the starts of the words and the end of the last.
         """
+        words = [text[start:stop].decode() for start, stop in pairwise(edges.tolist())]
+        return flat(self.encode(words))
 
+    @abstractmethod
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the character range of each token of a text."""
 
+    @abstractmethod
     def is_white_space(self, token: int) -> bool:
         """Return whether a token is only white space."""
 
+    @abstractmethod
     def pieces(self, text: str) -> Pieces:
         """Return the tokens of an unchanged text with their byte ranges."""
 
+    @abstractmethod
     def is_lossless(self) -> bool:
         """Return whether texts with equal tokens are certainly equal."""
 
@@ -101,36 +107,26 @@ def load_tokenizer(name: str) -> Tokenizer:
         return BytePieces(_BUNDLED[name])
     if name.endswith(".json") and Path(name).is_file():
         return TokenizerFile(Path(name))
-    if _HUB_NAME.fullmatch(name) and not name.endswith(".json"):
-        return TokenizerFile(_from_hub(name))
-    raise ConfigError(
-        Problem(
-            where="policy.tokenizer_str",
-            found=repr(name),
-            expected=f"'words', {', '.join(map(repr, _BUNDLED))}, the path of a tokenizer.json, "
-            "or a name on the Hugging Face hub (owner/model)",
+    where = "policy.tokenizer_str"
+    if not _HUB_NAME.fullmatch(name) or name.endswith(".json"):
+        expected = (
+            f"'words', {', '.join(map(repr, _BUNDLED))}, the path of a tokenizer.json, "
+            "or a name on the Hugging Face hub (owner/model)"
         )
-    )
-
-
-def _from_hub(name: str) -> Path:
-    """Return the path of a hub model's tokenizer.json, downloaded or cached."""
+        raise ConfigError(Problem(where, repr(name), expected))
     from huggingface_hub import hf_hub_download
 
     try:
-        return Path(hf_hub_download(name, "tokenizer.json"))
+        path = Path(hf_hub_download(name, "tokenizer.json"))  # downloaded or cached
     except (OSError, ValueError) as error:  # base classes of all errors of the library
-        raise ConfigError(
-            Problem(
-                "policy.tokenizer_str",
-                f"{name!r} could not be downloaded ({str(error).splitlines()[0]})",
-                "a model on the Hugging Face hub that has a tokenizer.json",
-                "check the name and the network, or give the path of a file",
-            )
-        ) from None
+        found = f"{name!r} could not be downloaded ({str(error).splitlines()[0]})"
+        expected = "a model on the Hugging Face hub that has a tokenizer.json"
+        remedy = "check the name and the network, or give the path of a file"
+        raise ConfigError(Problem(where, found, expected, remedy)) from None
+    return TokenizerFile(path)
 
 
-class Words:
+class Words(Tokenizer):
     """One token per word; ids are hashes, so there is no vocabulary."""
 
     fingerprint = "words-xxh3-1"
@@ -141,23 +137,12 @@ class Words:
         # 63 bits: fits a signed Arrow column. Among 10^8 distinct words, the probability of a
         # collision is 5e-4.
         return [
-            [xxhash.xxh3_64_intdigest(word.encode()) >> 1 for word in _split(text)]
+            [xxhash.xxh3_64_intdigest(word.encode()) >> 1 for word in text.split(" ") if word]
             for text in texts
         ]
 
-    def joins_words(self) -> bool:
-        return False
-
-    def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        return flat(self.encode(_split_at(text, edges)))
-
     def spans(self, text: str) -> list[tuple[int, int]]:
-        spans, at = [], 0
-        for word in _split(text):
-            start = text.index(word, at)
-            at = start + len(word)
-            spans.append((start, at))
-        return spans
+        return [word.span() for word in re.finditer("[^ ]+", text)]
 
     def is_white_space(self, token: int) -> bool:  # noqa: ARG002 - the protocol's signature
         return False
@@ -171,7 +156,7 @@ class Words:
         return False  # white space is lost
 
 
-class BytePieces:
+class BytePieces(Tokenizer):
     """A byte-level BPE vocabulary that `splintr` bundles."""
 
     def __init__(self, name: str) -> None:
@@ -183,9 +168,7 @@ class BytePieces:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._inner.encode_ordinary(text) for text in texts]
 
-    def joins_words(self) -> bool:
-        return False  # splintr splits words before the vocabulary lookup (verified by trying)
-
+    # It joins no words: splintr splits them before the vocabulary lookup (verified by trying).
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         # A call takes 2 us, so all words are encoded in one call and split at token ends.
         ids = np.array(self._inner.encode_ordinary(text.decode()), np.int64)
@@ -193,7 +176,7 @@ class BytePieces:
         last = np.searchsorted(ends, edges[1:])
         if ids.size and np.array_equal(ends[np.minimum(last, ids.size - 1)], edges[1:]):
             return ids, np.diff(last, prepend=-1)
-        return flat(self.encode(_split_at(text, edges)))  # a token spans two words
+        return super().encode_words(text, edges)  # a token spans two words
 
     @cached_property
     def _token_bytes(self) -> Integers:
@@ -206,12 +189,9 @@ class BytePieces:
     def spans(self, text: str) -> list[tuple[int, int]]:
         # A token is a run of bytes; if it ends inside a character, it covers all of that character.
         character_of = [at for at, char in enumerate(text) for _ in char.encode()]
-        spans, start = [], 0
-        for token in self._inner.encode_ordinary(text):
-            stop = start + len(self._inner.decode_token_bytes(token))
-            spans.append((character_of[start], character_of[stop - 1] + 1))
-            start = stop
-        return spans
+        pieces = self.pieces(text)
+        edges = zip(pieces.starts.tolist(), pieces.stops.tolist(), strict=True)
+        return [(character_of[start], character_of[stop - 1] + 1) for start, stop in edges]
 
     def is_white_space(self, token: int) -> bool:
         return _is_blank(self._inner.decode_token_bytes(token).decode(errors="replace"))
@@ -225,7 +205,7 @@ class BytePieces:
         return True
 
 
-class TokenizerFile:
+class TokenizerFile(Tokenizer):
     """Any Hugging Face tokenizer.json."""
 
     def __init__(self, path: Path) -> None:
@@ -246,9 +226,6 @@ class TokenizerFile:
 
     def joins_words(self) -> bool:
         return any(_SPACE_INSIDE.search(token) for token in self._inner.get_vocab())
-
-    def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        return flat(self.encode(_split_at(text, edges)))
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         return list(self._inner.encode(text, add_special_tokens=False).offsets)
@@ -285,14 +262,6 @@ def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:
     """Return the concatenated ids, and the number of ids of each text."""
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
     return np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum())), lengths
-
-
-def _split_at(text: bytes, edges: Integers) -> list[str]:
-    return [text[start:stop].decode() for start, stop in pairwise(edges.tolist())]
-
-
-def _split(text: str) -> list[str]:
-    return [word for word in text.split(" ") if word]
 
 
 def _is_blank(text: str) -> bool:

@@ -1,19 +1,18 @@
 """Convert texts to tokens with a cache of words, so that only new words are tokenized.
 
-Canonical text is words separated by single spaces, and most tokenizers never join two words. The
-ids of a word then do not depend on its neighbours: one compiled pass over the bytes splits,
-lower-cases and looks up words, and only new ones go to the tokenizer. Whether a tokenizer keeps
-words apart is tested when it is loaded; one that does not gets whole texts, which is slower.
+Words of canonical text are separated by single spaces, and most tokenizers never join two words.
+One compiled pass over the bytes splits, lower-cases and looks up words; only new ones go to the
+tokenizer. One that joins words (tested when it is loaded) gets whole texts, which is slower.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
-from typing import Protocol
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -47,15 +46,8 @@ UNKNOWN = 0  # a token that no record contains; known tokens are numbered from 1
 _STRETCH_BYTES = 1 << 17  # of text whose words are split together: fits the CPU cache
 
 
-class Vocabulary(Protocol):
-    """Map token ids of a tokenizer to small consecutive numbers."""
-
-    def numbers(self, ids: Integers) -> Tokens:
-        """Return the number of each id, `UNKNOWN` for one that has none."""
-
-
 class FixedVocabulary:
-    """The sorted ids of an index; every other id is unknown."""
+    """Number the sorted ids of an index; every other id is `UNKNOWN`."""
 
     def __init__(self, ids: Integers) -> None:
         self._ids = np.append(ids, -1)  # sentinel: a search may end after the last id
@@ -145,10 +137,7 @@ class Places:
 
 
 def _places_of_canonical(plain: Canonical) -> tuple[Integers, Integers]:
-    edges = [-1, *(at for at, char in enumerate(plain.text) if char == " ")]
-    edges.append(len(plain.text))
-    words = [(start + 1, stop) for start, stop in pairwise(edges)] if plain.text else []
-    places = [plain.original(start, stop) for start, stop in words]
+    places = [plain.original(*word.span()) for word in re.finditer("[^ ]+", plain.text)]
     both = np.array(places, np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
 
@@ -157,7 +146,12 @@ class Encoder:
     """Convert texts to numbered tokens, the same as cleaning and tokenizing each text alone."""
 
     def __init__(
-        self, tokenizer: Tokenizer, vocabulary: Vocabulary, *, form: Form, table_mb: int
+        self,
+        tokenizer: Tokenizer,
+        vocabulary: FixedVocabulary | GrowingVocabulary,
+        *,
+        form: Form,
+        table_mb: int,
     ) -> None:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
@@ -206,23 +200,17 @@ class Encoder:
 
     def _places_of_words(self, number: int, text: str) -> Places:
         start, stop = self._offsets[number], self._offsets[number + 1]
-        counts = np.empty(stop - start, np.int64)
-        table = self._table
+        counts, starts, stops = np.empty((3, stop - start), np.int64)
+        table, n = self._table, counts.size
         tokens_of_words(self._values[start:stop], table.arena, table.passing, counts)
-        starts, stops = self._word_places(text, counts.size)
-        word = np.repeat(np.arange(counts.size), counts)
-        return Places(starts, stops, word, word)
-
-    def _word_places(self, text: str, n: int) -> tuple[Integers, Integers]:
+        word = np.repeat(np.arange(n), counts)
         if "Σ" in text or "İ" in text:  # split the lower-cased text and map its offsets back
-            return _places_of_canonical(
-                clean_with_offsets(text, punctuation=self._form.punctuation)
-            )
-        starts, stops = np.empty(n, np.int64), np.empty(n, np.int64)
+            plain = clean_with_offsets(text, punctuation=self._form.punctuation)
+            return Places(*_places_of_canonical(plain), word, word)
         data = np.frombuffer(text.encode(), np.uint8)
         if word_stream.word_places(data, *self._classes, starts, stops) != n:
             raise ValueError(f"expected a text of the latest batch, with {n} words")
-        return starts, stops
+        return Places(starts, stops, word, word)
 
     def _places_in_whole(self, text: str) -> Places:
         plain = canonical_with_offsets(text, self._form)
@@ -257,10 +245,7 @@ class Encoder:
     def _split(
         self, text: Bytes, starts: Integers, stops: Integers, document: int, offsets: Integers
     ) -> int:
-        """Split texts into lower-case words, from `document` on; return the next text.
-
-        Return `document` if Python must lower-case it.
-        """
+        """Split texts from `document` on; return the next one, or itself for Python to lower."""
         n_bytes = max(int(stops[document] - starts[document]), _STRETCH_BYTES)
         capacity = word_stream.room_for(n_bytes) // 8 * 8 + 8
         if self._lowered.size < capacity:
@@ -287,7 +272,8 @@ class Encoder:
         """Tokenize the waiting words and add them to the table."""
         text, edges = self._table.pending_words
         if text:
-            tokens = self._numbered(*self._encode_words(text, edges))
+            ids, lengths = self._encode_words(text, edges)
+            tokens = Ragged(self._vocabulary.numbers(ids), edges_of(lengths))
             self._table.settle(tokens.values, tokens.offsets, self._values)
 
     def _encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
@@ -299,17 +285,14 @@ class Encoder:
         before = np.append(0, np.cumsum(lengths))
         return ids, np.diff(before[np.append(0, np.cumsum(n_words))])
 
-    def _numbered(self, ids: Integers, lengths: Integers) -> Ragged:
-        return Ragged(self._vocabulary.numbers(ids), edges_of(lengths))
-
     def _encode_whole(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
         texts = [
             canonical(text[start:stop].tobytes().decode(), self._form)
             for start, stop in zip(starts, stops, strict=True)
         ]
-        encoded = self._tokenizer.encode([f" {cleaned}" for cleaned in texts if cleaned])
-        ids = iter(encoded)
-        return self._numbered(*flat([next(ids) if cleaned else [] for cleaned in texts]))
+        encoded = iter(self._tokenizer.encode([f" {cleaned}" for cleaned in texts if cleaned]))
+        ids, lengths = flat([next(encoded) if cleaned else [] for cleaned in texts])
+        return Ragged(self._vocabulary.numbers(ids), edges_of(lengths))
 
 
 @lru_cache(maxsize=8)
@@ -338,17 +321,12 @@ _LAST_CASED = max(point for point in range(0x20000) if chr(point).lower() != chr
 @lru_cache(maxsize=4)
 def keeps_words_apart(tokenizer: Tokenizer) -> bool:
     """Return whether a word's ids do not depend on its neighbours, tested on pairs of a probe."""
-    if tokenizer.joins_words():
-        return _warn_about_joining(tokenizer)
-    alone = dict(zip(_PROBE, tokenizer.encode([f" {word}" for word in _PROBE]), strict=True))
-    texts = [f" {first} {second}" for first in _PROBE for second in _PROBE]
-    joined = tokenizer.encode([*texts, " " + " ".join(_PROBE)])
-    expected = [[*alone[first], *alone[second]] for first in _PROBE for second in _PROBE]
-    is_separable = joined == [*expected, [token for word in _PROBE for token in alone[word]]]
-    return is_separable or _warn_about_joining(tokenizer)
-
-
-def _warn_about_joining(tokenizer: Tokenizer) -> bool:
+    if not tokenizer.joins_words():
+        alone = dict(zip(_PROBE, tokenizer.encode([f" {word}" for word in _PROBE]), strict=True))
+        texts = [*product(_PROBE, repeat=2), _PROBE]
+        joined = tokenizer.encode([f" {' '.join(words)}" for words in texts])
+        if joined == [[token for word in words for token in alone[word]] for words in texts]:
+            return True
     _log.warning(
         "tokenizer %s joins words: whole texts are tokenized, which is several times slower",
         tokenizer.fingerprint,

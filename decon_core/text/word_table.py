@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -68,22 +68,10 @@ class WordTable:
         """Look up words from `word` on; return the first one for which there is no room."""
         if self._pending_bytes.size < 2 * lowered.size:
             self._pending_bytes = longer(self._pending_bytes, 2 * lowered.size)
-        return kernels.look_up(
-            lowered,
-            lowered.view(np.uint64),
-            edges,
-            word,
-            n_words,
-            first,
-            self._counts,
-            self.slots,
-            self._kept,
-            values,
-            self._pending_slots,
-            self._pending_offsets,
-            self._pending_bytes,
-            self._patches,
-        )
+        words, table = lowered.view(np.uint64), (self._counts, self.slots, self._kept, values)
+        pending = self._pending_slots, self._pending_offsets, self._pending_bytes, self._patches
+        arrays: tuple[Any, ...] = (*table, *pending)
+        return kernels.look_up(lowered, words, edges, word, n_words, first, *arrays)
 
     @property
     def pending_words(self) -> tuple[bytes, Integers]:
@@ -99,18 +87,10 @@ class WordTable:
             self.arena = longer(self.arena, 2 * (self._n_arena + capacity))
         if self._n_passing + capacity > self.passing.size:
             self.passing = longer(self.passing, 2 * (self._n_passing + capacity))
+        slots, patches = self._pending_slots[:n_words], self._patches[:n_patches]
+        arenas = self.arena, self._n_arena, self.passing, self._n_passing
         self._n_arena, self._n_passing = kernels.settle(
-            tokens,
-            offsets,
-            self._pending_slots[:n_words],
-            self.slots,
-            values,
-            self._patches[:n_patches],
-            self.arena,
-            self._n_arena,
-            self.passing,
-            self._n_passing,
-            self._settled,
+            tokens, offsets, slots, self.slots, values, patches, *arenas, self._settled
         )
         self._counts[kernels.OF_PENDING] = 0
 

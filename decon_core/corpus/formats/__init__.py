@@ -8,10 +8,10 @@ from decon_core.corpus.formats.arrow import Arrow
 from decon_core.corpus.formats.json_lines import JsonLines
 from decon_core.corpus.formats.parquet import Parquet
 from decon_core.corpus.formats.registry import (
+    FORMATS,
     format_of,
     is_shard,
     known_suffixes,
-    register,
     unknown_format,
 )
 from decon_core.corpus.formats.shard_format import Changes, Decide, Ids, Part, ShardFormat
@@ -25,9 +25,8 @@ __all__ = [
     "format_of",
     "is_shard",
     "known_suffixes",
-    "register",
     "unknown_format",
 ]
 
 for _format in (JsonLines(), Parquet(), Arrow()):
-    register(_format)
+    FORMATS.update(dict.fromkeys(_format.suffixes, _format))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
@@ -24,10 +23,10 @@ class Arrow(TableFormat):
     magics = ((_FILE + b"\x00\x00", "an Arrow file"), (_END[:4], "an Arrow stream"))
 
     def columns(self, path: Path) -> Sequence[str]:
-        return list(_open(path).schema.names)
+        return list(_open(path)[1].names)
 
     def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
-        for batch in _open(path, wanted).batches:
+        for batch in _open(path, wanted)[2]:
             for column in batch.columns:
                 _require_in_bounds(column)
             step = rows_per_batch(batch.num_rows, batch.nbytes, batch_bytes)
@@ -36,42 +35,37 @@ class Arrow(TableFormat):
 
     def first_batches(self, path: Path, most: int) -> Iterator[pa.RecordBatch]:
         del most  # a batch is read as a whole
-        return _open(path).batches
+        return _open(path)[2]
 
     def rewrite_tables(self, path: Path, target: Path, rewriter: TableRewriter) -> None:
         """Rewrite an Arrow file as a file, and an Arrow stream as a stream."""
-        table = _open(path)
-        create_table = pa.ipc.new_file if table.is_file else pa.ipc.new_stream
+        is_file, schema, batches = _open(path)
+        create_table = pa.ipc.new_file if is_file else pa.ipc.new_stream
         options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
-        with create_table(str(target), table.schema, options=options) as writer:
-            for batch in table.batches:
+        with create_table(str(target), schema, options=options) as writer:
+            for batch in batches:
                 changed = rewriter.changed(pa.Table.from_batches([batch]))
                 # Keep the number of batches, including empty ones.
                 (left,) = changed.combine_chunks().to_batches() or [batch.slice(0, 0)]
                 writer.write_batch(left)
 
 
-@dataclass(frozen=True, eq=False)
-class _ArrowTable:
-    """An Arrow file or stream; its batches can be read once."""
-
-    is_file: bool
-    schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
-
-
-def _open(path: Path, wanted: set[str] | None = None) -> _ArrowTable:
-    """Open an Arrow file or stream, with the wanted columns (None: all)."""
+def _open(
+    path: Path, wanted: set[str] | None = None
+) -> tuple[bool, pa.Schema, Iterator[pa.RecordBatch]]:
+    """Open with the wanted columns (None: all); return whether a file, schema, and batches."""
     with path.open("rb") as file:
         is_file = file.read(len(_FILE)) == _FILE
-        if not is_file:
-            _require_end(file)
+        if not is_file:  # Arrow accepts a stream that is cut between two batches
+            file.seek(max(0, file.seek(0, io.SEEK_END) - len(_END)))
+            if file.read() != _END:
+                raise EOFError("truncated: the stream has no end mark")
     reader = _arrow_reader(path, None, is_file=is_file)
     if wanted is not None:
         columns = [at for at, name in enumerate(reader.schema.names) if name in wanted]
         reader = _arrow_reader(path, columns, is_file=is_file)
     batches = map(reader.get_batch, range(reader.num_record_batches)) if is_file else iter(reader)
-    return _ArrowTable(is_file, reader.schema, batches)
+    return is_file, reader.schema, batches
 
 
 def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -> Any:
@@ -81,13 +75,6 @@ def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -
     is_remote = isinstance(path, RemotePath)
     file = pa.PythonFile(path.open("rb")) if is_remote else pa.OSFile(str(path))
     return read(file, options=options)
-
-
-def _require_end(file: BinaryIO) -> None:
-    """Raise `EOFError` if a stream has no end mark: Arrow accepts one cut between two batches."""
-    file.seek(max(0, file.seek(0, io.SEEK_END) - len(_END)))
-    if file.read() != _END:
-        raise EOFError("truncated: the stream has no end mark")
 
 
 def _require_in_bounds(column: pa.Array) -> None:
@@ -110,8 +97,7 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType:
     """Return the same type with binary in place of strings."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_as_bytes(kind.value_type)))
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_as_bytes(kind.value_type)))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make_list = pa.list_ if pa.types.is_list(kind) else pa.large_list
+        return make_list(kind.value_field.with_type(_as_bytes(kind.value_type)))
     return _BYTES.get(kind, kind)

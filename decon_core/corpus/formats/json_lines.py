@@ -28,7 +28,7 @@ from decon_core.corpus.formats.lines import (
     blocks_of,
     with_replacements,
 )
-from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value
+from decon_core.corpus.formats.shard_format import JsonRow, Value
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.arrays import alloc_array
@@ -46,8 +46,17 @@ class JsonBlock(LineBlock):
 
     def _document(self, row: int, edges: _Edges, source: Source) -> Document | Unreadable | None:
         start, stop = edges[row - self.row], edges[row - self.row + 1]
-        line = self.lines[start:stop].tobytes()
-        return _row_of_line(line, row, self.offset + int(start), source)
+        line, offset = self.lines[start:stop].tobytes(), self.offset + int(start)
+        if not line.strip():
+            return None
+        try:
+            value, is_plain = _parsed(_without_mark(line, row))
+        except ValueError as error:
+            return Unreadable(row, offset, "not JSON", str(error), line)
+        if not isinstance(value, dict):
+            return Unreadable(row, offset, "not an object", type(value).__name__, line)
+        invalid = None if is_plain else _invalid_in_line(line, row, offset)
+        return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
 
     def batch(self, source: Source) -> Batch:
         field = _field_of(source)
@@ -57,17 +66,9 @@ class JsonBlock(LineBlock):
         line_starts = np.empty(self.n_rows + 1, np.int64)
         text = alloc_array(self.n_bytes + json_lines.PADDING, np.uint8)
         starts, stops, documents, unusual = np.empty((4, self.n_rows), np.int64)
+        results = text, starts, stops, documents, unusual, line_starts
         n, n_unusual, n_characters = json_lines.read_lines(
-            self.lines,
-            self.n_bytes,
-            path,
-            key_starts,
-            text,
-            starts,
-            stops,
-            documents,
-            unusual,
-            line_starts,
+            self.lines, self.n_bytes, path, key_starts, *results
         )
         rows = documents[:n] + self.row
         reread = partial(self._document, edges=line_starts, source=source)
@@ -83,9 +84,7 @@ class JsonBlock(LineBlock):
                 raise CorpusError(not_a_document(self.path, row, found)) from None
             yield row, value
 
-    def json_rows(
-        self, rows: Iterable[int], changed: Mapping[int, Value] = NONE_CHANGED
-    ) -> Iterator[tuple[int, object, bytes | None]]:
+    def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         for row, _, line in self.lines_at(rows):
             if row in changed:
                 yield row, changed[row], None
@@ -105,7 +104,11 @@ class JsonLines(LineFormat):
             line = file.readline(_MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
             while line:
                 if line.strip():
-                    yield _object(line)
+                    try:
+                        value, _ = _parsed(line)
+                    except ValueError:
+                        value = None
+                    yield value if isinstance(value, dict) else None
                 line = file.readline(_MAX_LINE_BYTES)
 
     def line_of(self, value: Value, *, like: bytes) -> bytes:
@@ -126,41 +129,16 @@ def compile_reader(source: Source) -> None:
 
 def _field_of(source: Source) -> tuple[npt.NDArray[np.uint8], _Edges] | None:
     """Return the text field and where its keys start, or None if the kernel cannot read it."""
-    keys = source.text.encode().split(b".") if isinstance(source.text, str) else []
-    if not all(keys) or not keys:
+    keys = source.text.encode().split(b".") if isinstance(source.text, str) else [b""]
+    if not all(keys):
         return None
-    sizes = [len(key) + 1 for key in keys]
     # Copied because a read-only array would make Numba compile the kernel again.
     path = np.frombuffer(b".".join(keys), np.uint8).copy()
-    return path, np.cumsum([0, *sizes], dtype=np.int64)
+    return path, np.cumsum([0, *(len(key) + 1 for key in keys)], dtype=np.int64)
 
 
 def _without_mark(line: bytes, row: int) -> bytes:
     return line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
-
-
-def _row_of_line(
-    line: bytes, row: int, offset: int, source: Source
-) -> Document | Unreadable | None:
-    """Parse a line; None if it is blank. `offset`: of the line in the uncompressed file."""
-    if not line.strip():
-        return None
-    try:
-        value, is_plain = _parsed(_without_mark(line, row))
-    except ValueError as error:
-        return Unreadable(row, offset, "not JSON", str(error), line)
-    if not isinstance(value, dict):
-        return Unreadable(row, offset, "not an object", type(value).__name__, line)
-    invalid = None if is_plain else _invalid_in_line(line, row, offset)
-    return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
-
-
-def _object(line: bytes) -> Mapping[str, Any] | None:
-    try:
-        value, _ = _parsed(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _parsed(line: bytes) -> tuple[object, bool]:
@@ -192,10 +170,7 @@ def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
 
 
 def _exactly_parsed(line: bytes) -> tuple[object, bytes]:
-    """Return the parsed line (None if it is not JSON) and the line in UTF-8.
-
-    In both, replacement characters take the place of bytes that are not UTF-8.
-    """
+    """Return the parsed line (None: not JSON) and the line, both with invalid UTF-8 replaced."""
     value = None
     try:
         value = orjson.loads(line)

@@ -19,14 +19,7 @@ import numpy.typing as npt
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats.registry import require_text
-from decon_core.corpus.formats.shard_format import (
-    PART_BYTES,
-    Decide,
-    Ids,
-    Part,
-    ShardFormat,
-    Value,
-)
+from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import alloc_array
@@ -90,15 +83,10 @@ class LineFormat(ShardFormat):
             damage = error
         yield from cutter.rest(is_whole=damage is None)
         if damage is not None:
-            raise CorpusError(
-                Problem(
-                    f"{path}: after {counted(cutter.row, 'row')}, byte {cutter.offset} of the "
-                    "uncompressed text",
-                    f"damaged or cut off ({damage})",
-                    "a whole file",
-                    "replace the shard, or remove it from the corpus",
-                )
-            )
+            place = f"after {counted(cutter.row, 'row')}, byte {cutter.offset} of the uncompressed"
+            remedy = "replace the shard, or remove it from the corpus"
+            found = f"damaged or cut off ({damage})"
+            raise CorpusError(Problem(f"{path}: {place} text", found, "a whole file", remedy))
 
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         ids: Ids = {}

@@ -10,14 +10,9 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.storage import compression as packing
 from decon_core.storage.compression import COMPRESSIONS, compression_of, suffix_of
 
-FORMATS: dict[str, ShardFormat] = {}
+FORMATS: dict[str, ShardFormat] = {}  # filled by the package
 
 _ZIP = b"PK\x03\x04"
-
-
-def register(form: ShardFormat) -> None:
-    """Make a format known by its suffixes."""
-    FORMATS.update(dict.fromkeys(form.suffixes, form))
 
 
 def is_shard(path: Path) -> bool:

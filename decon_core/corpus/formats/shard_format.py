@@ -19,6 +19,7 @@ from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.shard_file import ShardFile
 
 Value = dict[str, Any]
+JsonRow = tuple[int, object, bytes | None]
 Ids = dict[int, str | None]  # ids of documents by row
 
 PART_BYTES = 4 << 20
@@ -57,7 +58,9 @@ class Part(ABC):
 
     def batch(self, source: Source) -> Batch:
         """Read all rows as one batch. Formats override this with something faster."""
-        return Batch.empty(partial(self.document, source=source)).with_rows(self.documents(source))
+        none, reread = np.empty(0, np.int64), partial(self.document, source=source)
+        empty = Batch(np.empty(0, np.uint8), none, none, none, 0, [], reread)
+        return empty.with_rows(self.documents(source))
 
     @abstractmethod
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
@@ -66,9 +69,7 @@ class Part(ABC):
         Raises `CorpusError` if a row cannot be parsed.
         """
 
-    def json_rows(
-        self, rows: Iterable[int], changed: Mapping[int, Value] = NONE_CHANGED
-    ) -> Iterator[tuple[int, object, bytes | None]]:
+    def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         """Yield these rows as JSON values (None: not JSON), and the line if it holds that value.
 
         Without loss: what JSON has no form for becomes a string. `changed` holds new values of

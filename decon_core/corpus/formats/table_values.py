@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+
+_types = pa.types
 
 
 def values_of_table(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]]:
@@ -41,16 +44,26 @@ def value_of(scalar: Any) -> Any:
     try:
         return scalar.as_py()
     except UnicodeDecodeError:
-        kind = scalar.type
-    if pa.types.is_dictionary(kind) or pa.types.is_union(kind):
-        return value_of(scalar.value)
-    if pa.types.is_struct(kind):
-        return {field.name: value_of(scalar[at]) for at, field in enumerate(kind)}
-    if pa.types.is_map(kind):
+        pass
+    if _types.is_map(scalar.type):
         return [(value_of(item[0]), value_of(item[1])) for item in scalar.values]
-    if pa.types.is_nested(kind):
-        return [value_of(item) for item in scalar.values]
+    if _has_parts(scalar.type):
+        return _of_parts(scalar, value_of)
     return scalar.as_buffer().to_pybytes().decode("utf-8", errors="replace")
+
+
+def _has_parts(kind: pa.DataType) -> bool:
+    return _is(kind, _types.is_dictionary, _types.is_run_end_encoded, _types.is_nested)
+
+
+def _of_parts(scalar: Any, convert: Callable[[Any], Any]) -> Any:
+    """Convert the value that a scalar stands for, or each of its fields or elements."""
+    kind = scalar.type
+    if _is(kind, _types.is_dictionary, _types.is_union, _types.is_run_end_encoded):
+        return convert(scalar.value)
+    if _types.is_struct(kind):
+        return {field.name: convert(scalar[at]) for at, field in enumerate(kind)}
+    return [convert(item) for item in scalar.values]
 
 
 def rows_not_utf8(column: pa.Array) -> list[int]:
@@ -78,17 +91,13 @@ def json_values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _column(column: pa.Array) -> list[Any]:
+    values: list[Any] | None = None
     if _is_json(column.type):
-        try:
-            values: list[Any] = column.to_pylist()
-        except UnicodeDecodeError:
-            pass
-        else:
-            return values
-    return [_json_form(scalar) for scalar in column]
+        with suppress(UnicodeDecodeError):
+            values = column.to_pylist()
+    return [_json_form(scalar) for scalar in column] if values is None else values
 
 
-_types = pa.types
 _IS_SCALAR = (
     *(_types.is_null, _types.is_boolean, _types.is_integer, _types.is_floating),
     *(_types.is_string, _types.is_large_string, _types.is_string_view),
@@ -121,16 +130,12 @@ def _json_form(scalar: Any) -> Any:
     if not scalar.is_valid:
         return None
     kind = scalar.type
-    if _is(kind, _types.is_dictionary, _types.is_union, _types.is_run_end_encoded):
-        return _json_form(scalar.value)
     if isinstance(kind, pa.BaseExtensionType):
         return _json_form(scalar.value)
-    if _types.is_struct(kind):
-        return {field.name: _json_form(scalar[at]) for at, field in enumerate(kind)}
     if _types.is_map(kind):
         return [[_json_form(item[0]), _json_form(item[1])] for item in scalar.values]
-    if _types.is_nested(kind):
-        return [_json_form(item) for item in scalar.values]
+    if _has_parts(kind):
+        return _of_parts(scalar, _json_form)
     if _is(kind, *_IS_BYTES):
         return b64encode(scalar.as_py()).decode()
     if _types.is_decimal(kind):

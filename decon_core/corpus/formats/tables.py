@@ -21,11 +21,11 @@ from decon_core.config.load import Source
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable, document_of, id_of
 from decon_core.corpus.formats.shard_format import (
-    NONE_CHANGED,
     PART_BYTES,
     Changes,
     Decide,
     Ids,
+    JsonRow,
     Part,
     ShardFormat,
     Value,
@@ -53,16 +53,10 @@ class TablePart(Part):
     table: pa.RecordBatch
 
     def document(self, row: int, source: Source) -> Document | Unreadable:
-        return next(self._documents(row, self._slice(row), source))
+        return next(TablePart(self.path, row, 1, self._slice(row)).documents(source))
 
     def documents(self, source: Source) -> Iterator[Document | Unreadable]:
-        return self._documents(self.row, self.table, source)
-
-    @staticmethod
-    def _documents(
-        first: int, table: pa.RecordBatch, source: Source
-    ) -> Iterator[Document | Unreadable]:
-        for row, (value, columns) in enumerate(values_of_table(table), start=first):
+        for row, (value, columns) in enumerate(values_of_table(self.table), start=self.row):
             invalid = InvalidUtf8(row, None, f"in {', '.join(columns)}") if columns else None
             yield document_of(value, row, source, invalid=invalid)
 
@@ -92,9 +86,7 @@ class TablePart(Part):
             ((value, _),) = values_of_table(self._slice(row))
             yield row, value
 
-    def json_rows(
-        self, rows: Iterable[int], changed: Mapping[int, Value] = NONE_CHANGED
-    ) -> Iterator[tuple[int, object, bytes | None]]:
+    def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         numbers = [*rows]
         if not numbers:
             return
@@ -142,14 +134,9 @@ class TableFormat(ShardFormat):
         except (pa.ArrowException, EOFError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # an error of the disk, not of the file
-            raise CorpusError(
-                Problem(
-                    str(path),
-                    f"not a readable {suffix_of(path)[1:]} file ({error})",
-                    "a whole file",
-                    "replace the shard, or remove it from the corpus",
-                )
-            ) from None
+            found = f"not a readable {suffix_of(path)[1:]} file ({error})"
+            remedy = "replace the shard, or remove it from the corpus"
+            raise CorpusError(Problem(str(path), found, "a whole file", remedy)) from None
 
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any]]:
         for batch in self.first_batches(path, most):
@@ -175,10 +162,10 @@ def readable(path: Path) -> Any:
 
 def _text_column(table: pa.RecordBatch, source: Source) -> pa.Array | None:
     """Return the text column as a string array; None if the slow reader has to read it."""
-    if not isinstance(source.text, str) or table.schema.names.count(source.text) != 1:
+    # An empty column may have no buffers.
+    is_one = isinstance(source.text, str) and table.schema.names.count(source.text) == 1
+    if not is_one or not table.num_rows:
         return None
-    if not table.num_rows:
-        return None  # an empty column may have no buffers
     column = table.column(source.text)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -222,12 +209,16 @@ class TableRewriter:
         self.ids |= _ids(table, first, self._source, touched)
         is_left = np.ones(table.num_rows, np.bool_)
         is_left[np.array(touched) - first] = False
-        pieces, at = [], 0
+        pieces, at, read = [], 0, columns_of(self._source)
         for row in touched:
             if row not in self._changes.gone:
                 pieces.append(_filter(table, is_left, at, row - first))
                 one = table.slice(row - first, 1)
-                values = self._changes.values.get(row) or _replaced_in_row(one, self._source)
+                values = self._changes.values.get(row)
+                if not values:  # U+FFFD in place of invalid UTF-8
+                    columns = [name for name in table.column_names if name in read]
+                    scalars = {name: one.column(name)[0] for name in columns}
+                    values = {name: value_of(s) for name, s in scalars.items() if not is_utf8(s)}
                 pieces.append(with_values(one, values))
                 at = row - first + 1
         pieces.append(_filter(table, is_left, at, table.num_rows))
@@ -246,10 +237,9 @@ def _filter(table: pa.Table, is_left: npt.NDArray[np.bool_], start: int, stop: i
 
 
 def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:
-    if not source.id:
-        return dict.fromkeys(rows)
-    name = source.id if source.id in table.column_names else source.id.partition(".")[0]
-    if name not in table.column_names:
+    names = [source.id, source.id.partition(".")[0]] if source.id else []
+    name = next((name for name in names if name in table.column_names), None)
+    if name is None:
         return dict.fromkeys(rows)
     column = table.column(name)
     return {row: id_of({name: value_of(column[row - first])}, source) for row in rows}
@@ -271,24 +261,12 @@ def columns_of(source: Source) -> set[str]:
     return {field.partition(".")[0] for field in fields} | set(fields)
 
 
-def _replaced_in_row(row: pa.Table, source: Source) -> dict[str, Any]:
-    """Return the values with invalid UTF-8 among a source's columns, with U+FFFD instead."""
-    columns = columns_of(source)
-    scalars = {name: row.column(name)[0] for name in row.column_names if name in columns}
-    return {name: value_of(one) for name, one in scalars.items() if not is_utf8(one)}
-
-
 @contextmanager
 def raising_corpus_errors(path: Path) -> Iterator[None]:
     """Turn errors of Arrow into a `CorpusError` that names the table."""
     try:
         yield
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise CorpusError(
-            Problem(
-                str(path),
-                f"columns that cannot be written row by row ({error})",
-                "columns of other types",
-                'use cut = "documents", which does this for fewer rows, or convert the table',
-            )
-        ) from None
+        found = f"columns that cannot be written row by row ({error})"
+        remedy = 'use cut = "documents", which does this for fewer rows, or convert the table'
+        raise CorpusError(Problem(str(path), found, "columns of other types", remedy)) from None

@@ -120,14 +120,6 @@ def test_a_reader_may_hand_in_a_row_that_it_could_not_read(recipe_of: RecipeOf) 
         normalize_rows(recipe_of("prompt: q"), [{"q": "Q"}, bad], split="test", origin="rows")
 
 
-def test_rows_may_continue_the_count_of_an_earlier_file(recipe_of: RecipeOf) -> None:
-    table = normalize_rows(
-        recipe_of(LINES), rows(1), split="test", origin="rows", config="part", first_instance=7
-    )
-    assert set(table["instance_index"].to_pylist()) == {7}
-    assert set(table["config"].to_pylist()) == {"part"}
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abk", max_size=2), inner),

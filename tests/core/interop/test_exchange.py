@@ -14,8 +14,7 @@ from decon_core.blends.build import Blender
 from decon_core.compare.differences import compare
 from decon_core.errors import InputError
 from decon_core.interop.decon_jsonl import MARKS
-from decon_core.interop.lines import LineError, read_line
-from decon_core.interop.marks import Mark, parse_marks
+from decon_core.interop.lines import LineError, Mark, parse_marks, read_line
 from decon_core.interop.read import MADE_BY, read_reports
 from decon_core.interop.write import write_reports
 from decon_core.mixtures.build import Builder
