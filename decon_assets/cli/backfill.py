@@ -48,7 +48,21 @@ def backfill(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Scan the cells of the grid (packs by benchmarks) that have no tile."""
+    """Scan the cells of the grid (packs by benchmarks) that have no tile.
+
+    Use it to scan a new benchmark or pack step by step. Benchmarks and packs are registered first,
+    and missing records and indexes are built. Each shard is read once for all the benchmarks that
+    it was not scanned for. Existing tiles are kept, so a backfill that was stopped continues where
+    it was. `decon-assets run` then updates mixtures and the report.
+
+    Examples:
+      decon-assets backfill --missing --dry-run          what is missing, and how long it would take
+      decon-assets backfill --benchmark mmlu_pro         a new benchmark
+      decon-assets backfill --benchmark 'mmlu*' --pack 'web-*'
+      decon-assets backfill --missing --cells-per-run 200
+
+    The same in the UI: asset `scan`, "Materialize", "missing partitions only".
+    """
     if not (benchmark or pack or missing):
         warn("choose cells: --benchmark NAME, --pack NAME, or --missing for all")
         return 2

@@ -32,7 +32,29 @@ def compare(
     html: Path | None = optional("write the comparison as an HTML page", "FILE"),
     exit_code: bool = flag("--exit-code", "exit with code 1 if the reports differ"),
 ) -> int:
-    """Compare two reports, or one scan under two policies."""
+    """Compare two reports, or one scan under two policies.
+
+    It shows leaks (pairs of a document and an item) that only one of them has, or both with
+    different scores; items whose status changed; leak rates side by side; differences in settings
+    and inputs. Leaks in what the other report did not scan (another shard, another benchmark, an
+    unreadable row) are counted separately.
+
+    Each of the two is a report's database (contamination.duckdb), a decon.toml (its report), or a
+    folder that `decon-assets scan` wrote. With --policy, the scan of one decon.toml is evaluated
+    with its own policy and with another one; nothing is scanned again, and what was not scanned is
+    listed.
+
+    Examples:
+      decon-assets compare old/contamination.duckdb .decon/report/contamination.duckdb
+      decon-assets compare monday/decon.toml decon.toml --html compared.html
+      decon-assets compare found-a found-b --json compared.json --exit-code
+      decon-assets compare decon.toml --policy stricter.toml    a file with, for example,
+                                                                contamination_score_threshold = 0.9
+
+    Exit codes: 0 done (with --exit-code: no difference), 1 the reports differ (with --exit-code), 2
+    an input is wrong. Different settings that change no leak, item, shard or benchmark do not
+    count.
+    """
     from decon_core.compare.page import as_html, headline, sections
 
     if limit < 0:

@@ -33,7 +33,29 @@ def gap(
     out: Path | None = optional("write gap.json, gap.csv, gap.md", "DIR"),
     config: ConfigPath,
 ) -> int:
-    """Compare the scores of models on leaked items with their scores on the other items."""
+    """Compare the scores of models on leaked items with their scores on the other items.
+
+    Results are files with one row per item, or folders of such files:
+      lm-evaluation-harness   samples_*.jsonl, from --log_samples
+      OLMES                   task-*-predictions.jsonl, with ...-requests.jsonl in the same folder
+      lighteval               details_*.parquet, from --save-details
+      a table                 .csv, .tsv or .jsonl with columns named `benchmark` or `task`; `index`
+                              (instance_index in the split), `id` (fingerprint of a record) or
+                              `question`; `score`; optionally model, filter, metric, split
+
+    Rows are joined to items by their texts, or by index if no text contradicts it and the results
+    cover the whole split. Rows that could not be read or joined are counted and listed.
+
+    Examples:
+      decon-assets gap --results lm_eval_out/ --out gap
+      decon-assets gap --results scores.csv --report contamination.duckdb
+      decon-assets gap --results out/ --task "arc_c*=arc_challenge:test" --task gsm8k_cot=gsm8k
+
+    A gap is a correlation: leaked items may be easier, or better known.
+
+    Exit codes: 0 done, 1 no row could be joined with the report or the report is incomplete, 2 an
+    input is wrong.
+    """
     from decon_core.benchmarks import catalog, load_recipes
     from decon_core.report.score_gap.account import score_gap
     from decon_core.report.score_gap.page import WARNING, write

@@ -36,7 +36,16 @@ def init(
     ),
     force: bool = flag("--force", "overwrite existing files"),
 ) -> int:
-    """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them."""
+    """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
+
+    Use it to start a project. The file has sources with folder, pattern and fields, shards per
+    pack, and every other setting as a comment. Benchmark files without a recipe get a guessed one,
+    in an evals.yaml beside them: check it.
+
+    Examples:
+      decon-assets init --corpus shards/ --evals benchmarks/
+      decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
+    """
     sources, left_out, recipes, written = _survey(corpus, evals)
     paths = [*recipes, *(file.path for file in written)]
     names = _benchmark_names(sources, recipes, written)

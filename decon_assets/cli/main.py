@@ -11,15 +11,83 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from decon_assets.cli.options import PlainCommand, PlainGroup, command_texts
+from decon_assets.cli.options import PlainCommand, PlainGroup
 from decon_assets.cli.terminal.output import silence_stdout, warn
 from decon_core.errors import DeconError, MissingError, StaleError
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
-_HELP = "Find benchmark leaks in training data, remove them, and measure their effect."
+_HELP = """\
+Find benchmark leaks in training data, remove them, and measure their effect.
 
-_GROUPS = command_texts()["commands"]
-_LOCATIONS = {name: where for group in _GROUPS.values() for name, (where, _) in group.items()}
+Examples:
+  decon-assets init --corpus shards/ --evals benchmarks/    a decon.toml to start from
+  decon-assets run                          build everything that is missing or out of date
+  decon-assets run --config my/decon.toml
+  decon-assets report                       leak rates by benchmark and by source
+  decon-assets status                       which cells of the grid are scanned
+  decon-assets why page-17                  which detector and item removed this document
+  decon-assets mixture verify               check mixtures against their manifests, scan them again
+  decon-assets blend plan garlic            how many passes over each source a blend needs
+  decon-assets gap --results samples/       model scores on leaked and on clean items
+  decon-assets review                       judge matches one by one
+  decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
+  decon-assets compare old.duckdb decon.toml    leaks that only one of two reports has
+  decon-assets card --out card              a section for a dataset card
+  decon-assets register && decon-assets dev show new benchmarks in the UI as missing partitions
+  decon-assets normalize evals.yaml         try recipes on their files
+  decon-assets scan --evals evals.yaml --corpus shards/ --out found
+                                            scan a folder without Dagster
+  decon-assets scorecard --out card         recall of each detector on planted leaks
+
+Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
+
+Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still building it; 2 an
+input is wrong; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` explains a command.
+"""
+
+# By group and name: the location of a function or of a Typer, and a summary. Only the called
+# command is imported: most import Dagster and half of the package.
+_COMMANDS = {
+    "Pipeline": {
+        "init": ("init:init", "inspect a corpus and benchmarks, and write a decon.toml for them"),
+        "run": ("pipeline:run", "register benchmarks and packs, and build everything missing"),
+        "status": ("pipeline:status", "show what is scanned and built; exit 1 if incomplete"),
+        "register": ("pipeline:register", "register benchmarks and packs, and nothing else"),
+        "dev": ("serve:dev", "start the Dagster UI on 127.0.0.1"),
+        "daemon": ("serve:daemon", "start Dagster's daemon, on a server"),
+        "backfill": ("backfill:backfill", "scan the missing cells of some benchmarks and packs"),
+    },
+    "Results": {
+        "report": ("report:report", "print the report's main tables, run a query, write its page"),
+        "why": ("why:why", "explain what happened to one document, and in which runs"),
+        "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
+        "compare": ("compare:compare", "compare two reports, or one scan under two policies"),
+        "check": ("publish:check", "fail (exit 1) when the report exceeds a limit, for CI"),
+        "card": ("publish:card", "write the report as a section for a dataset card"),
+        "gap": ("gap:gap", "compare model scores on leaked and on clean items"),
+    },
+    "Corpora": {
+        "mixture": (
+            "products:mixture_group",
+            "list filtered variants of the corpus, or verify them",
+        ),
+        "blend": (
+            "products:blend_group",
+            "list weighted streams of documents, plan or verify them",
+        ),
+    },
+    "Without Dagster": {
+        "scan": ("scan:scan", "scan any folder for benchmark items"),
+        "scorecard": ("scorecard:scorecard", "measure what each detector finds of planted leaks"),
+        "normalize": ("recipes:normalize", "try the recipes of a file, and print some records"),
+        "catalog": ("recipes:catalog", "list the recipes that come with the package"),
+        "reference": ("reference:reference_group", "import and export reports of AI2's decon"),
+    },
+    "Demonstration": {
+        "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results"),
+    },
+}
+_LOCATIONS = {name: where for group in _COMMANDS.values() for name, (where, _) in group.items()}
 
 # Commands that read what a run builds, and take --config.
 _READING = frozenset(
@@ -112,6 +180,6 @@ class _Commands(PlainGroup):
         return get_command(found)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        for group, commands in _GROUPS.items():
+        for group, commands in _COMMANDS.items():
             with formatter.section(group):
                 formatter.write_dl([(name, about) for name, (_, about) in commands.items()], 10)

@@ -1,16 +1,14 @@
 """How commands are declared: their options, and help as plain text.
 
-A command is a function whose parameters are its options. Its docstring is the first paragraph of
-its help, and commands.toml has the rest.
+A command is a function whose parameters are its options. Its docstring is its help: from the line
+"Examples:" on, it is printed below the options.
 """
 
 from __future__ import annotations
 
 import os
 import textwrap
-import tomllib
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -142,11 +140,12 @@ class _Plain:
         pieces = super().collect_usage_pieces(ctx)  # type: ignore[misc] # click's, mixed in
         return [piece.strip("{}") for piece in pieces]
 
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        _write_paragraphs(formatter, f"{self.help}\n\n{_rest_of_help(ctx)[0]}")
+    def format_help_text(self, _ctx: Any, formatter: Any) -> None:
+        _write_paragraphs(formatter, (self.help or "").partition("\nExamples:")[0])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        _write_paragraphs(formatter, "".join(_rest_of_help(ctx)[1:]))
+    def format_epilog(self, _ctx: Any, formatter: Any) -> None:
+        _, heading, examples = (self.help or "").partition("\nExamples:")
+        _write_paragraphs(formatter, f"{heading}{examples}")
 
 
 class PlainCommand(_Plain, TyperCommand):
@@ -197,18 +196,6 @@ def _with_all_values(args: Sequence[str], params: Sequence[Any]) -> list[str]:
         if metavar.startswith("[") and following not in (values := metavar.strip("[]").split("|")):
             result.append(values[0])
     return result
-
-
-@cache
-def command_texts() -> dict[str, Any]:
-    """Return the names, summaries and help of the commands."""
-    return tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
-
-
-def _rest_of_help(ctx: Any) -> tuple[str, str, str]:
-    """Return the help of a command after its first paragraph, split before the examples."""
-    text: str = command_texts()["help"].get(" ".join(ctx.command_path.split()[1:]), "")
-    return text.partition("Examples:")
 
 
 def _write_paragraphs(formatter: Any, text: str) -> None:

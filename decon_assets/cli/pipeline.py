@@ -57,7 +57,23 @@ def run(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Register benchmarks and packs, and build everything that is missing or out of date."""
+    """Register benchmarks and packs, and build everything that is missing or out of date.
+
+    This is records, idf snapshot, indexes, the missing cells of the scan, mixtures, blends, the
+    report and its page. Run it again after any change of the corpus, the benchmarks or decon.toml:
+    a second run builds only what is missing or out of date, and continues a stopped one.
+
+    An unreadable shard blocks only what depends on it: mixtures of its pack, controls of its
+    source, and blends. The report covers all other shards, and is marked as incomplete.
+
+    Examples:
+      decon-assets run
+      decon-assets run --config my/decon.toml --workers 8
+      decon-assets run --verify                 also rebuild damaged files
+
+    Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
+    wrong.
+    """
     registered = _build(
         config, workers, verify=verify, refreeze=refreeze, may_retire=retire, is_verbose=verbose
     )
@@ -71,7 +87,14 @@ def run(
 
 
 def register(*, retire: Retire = False, config: ConfigPath) -> int:
-    """Register benchmarks and packs with Dagster, and build nothing."""
+    """Register benchmarks and packs with Dagster, and build nothing.
+
+    The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` register
+    by themselves.
+
+    Examples:
+      decon-assets register && decon-assets dev
+    """
     load_config(config)
     from decon_assets.assets.registration import register_outside
     from decon_assets.instance.home import home_for, open_instance
@@ -88,7 +111,14 @@ def status(
     verify: bool = flag("--verify", "read every file of the store, and list the damaged ones"),
     config: ConfigPath,
 ) -> int:
-    """Show what is scanned and built, and what changed on disk since; exit 1 if incomplete."""
+    """Show what is scanned and built, and what changed on disk since; exit 1 if incomplete.
+
+    It changes nothing. `decon-assets run` builds what is missing.
+
+    Examples:
+      decon-assets status
+      decon-assets status --verify              also read every file of the store
+    """
     loaded = load_config(config)
     store = open_store(loaded)
     if verify and _damaged_files(store, say):
@@ -122,7 +152,14 @@ def demo(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Run a project that has a truth file, and compare the result with it."""
+    """Run a project that has a truth file, and compare the result with it.
+
+    The truth file lists leaks that were planted into the corpus, as for the sample data. The
+    command fails if a planted leak was not found, or if there is a false alarm.
+
+    Examples:
+      decon-assets demo --config data/decon.toml
+    """
     from decon_core.report.truth import compare
 
     started = time.monotonic()

@@ -51,12 +51,28 @@ blend_group = command_group()
 
 @mixture_group.callback()
 def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
-    """List or verify mixtures: filtered variants of the corpus."""
+    """List or verify mixtures: filtered variants of the corpus.
+
+    decon.toml declares them with [[mixture]]; `decon-assets run` builds them. Both actions print
+    the benchmarks whose leaks a mixture selects by: leaks of others may remain.
+
+    Examples:
+      decon-assets mixture list
+      decon-assets mixture verify                     all of them
+      decon-assets mixture verify decontaminated
+      decon-assets mixture verify .decon/mixtures/decontaminated
+
+    Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
+    """
 
 
 @action(mixture_group, "list")
 def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
-    """Show the input and output size of each mixture."""
+    """Show the input and output size of each mixture.
+
+    Examples:
+      decon-assets mixture list
+    """
     builder, chosen = _open_mixtures(config, names)
     say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
     for shard, problem in refused(builder.store, builder.packs):
@@ -69,7 +85,15 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
 def verify_mixtures(
     names: MixtureNames = None, *, workers: Workers = None, config: ConfigPath
 ) -> int:
-    """Check mixtures against their manifests, and scan them again."""
+    """Check mixtures against their manifests, and scan them again.
+
+    The manifest holds checksums, counts and the list of removals. A clean mixture must hold no leak
+    of the benchmarks that it removes, a mixture of leaks nothing else.
+
+    Examples:
+      decon-assets mixture verify
+      decon-assets mixture verify decontaminated --workers 8
+    """
     builder, chosen = _open_mixtures(config, names)
 
     def describe(one: Mixture, found: MixtureVerification) -> str:
@@ -119,12 +143,28 @@ def _leaks_of(builder: Builder, one: Mixture) -> str:
 
 @blend_group.callback()
 def blend(*, workers: Workers = None, config: ConfigPath) -> None:
-    """List, plan or verify blends: ordered streams of documents."""
+    """List, plan or verify blends: ordered streams of documents.
+
+    decon.toml declares them with [[blend]]: a mixture, drawn from its sources by weight, with test
+    items in place of some documents if a study wants them. `decon-assets run` builds them.
+
+    Examples:
+      decon-assets blend list
+      decon-assets blend plan garlic
+      decon-assets blend verify                     all of them
+      decon-assets blend verify .decon/blends/garlic
+
+    Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
+    """
 
 
 @action(blend_group, "list")
 def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
-    """Show the content of each blend."""
+    """Show the content of each blend.
+
+    Examples:
+      decon-assets blend list
+    """
     blender, chosen = _open_blends(config, names)
     say_table(_BLEND_HEADS, [_blend_row(blender, one) for one in chosen])
     _say_undeclared(blender.builder.store.blend("any").parent, blender.blends)
@@ -133,7 +173,13 @@ def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
 
 @action(blend_group, "plan")
 def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
-    """Show what a blend would contain, and how many passes over each source it takes."""
+    """Show what a blend would contain, and how many passes over each source it takes.
+
+    Nothing is written. A plan that has no room for its test items is refused.
+
+    Examples:
+      decon-assets blend plan garlic
+    """
     blender, chosen = _open_blends(config, names)
     problems: list[Problem] = []
     for one in chosen:
@@ -156,7 +202,15 @@ def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
 
 @action(blend_group, "verify")
 def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: ConfigPath) -> int:
-    """Check blends against their manifests, and scan them again."""
+    """Check blends against their manifests, and scan them again.
+
+    In a blend of a clean mixture no document may hold a leak, and every inserted item must be
+    found.
+
+    Examples:
+      decon-assets blend verify
+      decon-assets blend verify garlic --workers 8
+    """
     blender, chosen = _open_blends(config, names)
 
     def describe(one: Blend, found: BlendVerification) -> str:

@@ -37,7 +37,22 @@ def card(
     out: Path | None = optional("write card.md and summary.json", "DIR"),
     config: ConfigPath,
 ) -> int:
-    """Write a report as a section for a dataset card."""
+    """Write a report as a section for a dataset card.
+
+    It names the benchmarks, detectors and thresholds, the leaks per benchmark and source, what was
+    removed, what could not be detected, and how to repeat the scan. It contains no text of the
+    corpus or of a benchmark.
+
+    Examples:
+      decon-assets card                              print it, to paste into a README.md
+      decon-assets card --out published              published/card.md and published/summary.json
+      decon-assets card --report contamination.duckdb --out published
+
+    docs/publishing.md lists the fields of summary.json.
+
+    Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still
+    building it, 2 an input is wrong.
+    """
     from decon_core.report.publish.card import CARD, SUMMARY, card_from, write_published
 
     summary = _summary(report, config)
@@ -87,7 +102,22 @@ def check(
     json: Path | None = optional("write the cases as JSON", "FILE"),
     config: ConfigPath,
 ) -> int:
-    """Fail when a report exceeds a limit, so that a CI build stops when too much leaked."""
+    """Fail when a report exceeds a limit, so that a CI build stops when too much leaked.
+
+    The check also fails if the answer is not known: a required benchmark is not in the report, too
+    few of its items can be found by any detector, rows could not be read, the report is empty, or
+    out of date with the corpus, benchmarks or policy (not checked with --report). If shards were
+    not scanned, a limit that holds for the others is "unknown", and the exit code is 1.
+
+    Examples:
+      decon-assets check --max-rate 0.01 --require mmlu,gsm8k
+      decon-assets check --max-rate 0.01 --benchmark gsm8k=0 --junit junit.xml
+      decon-assets check --max-rate 0.01 --by upper       the 95 % interval must be below the limit
+      decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
+      decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
+
+    Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong.
+    """
     from decon_core.report.publish.junit import junit_of
     from decon_core.report.publish.limits import Limits, cases_of
 

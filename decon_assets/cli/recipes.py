@@ -18,7 +18,15 @@ def normalize(
     limit: int | None = optional("read at most this many rows of each split", "N"),
     show: int = option("records to print (default 1)", "N", default=1),
 ) -> int:
-    """Try the recipes of a file, and print some records."""
+    """Try the recipes of a file, and print some records.
+
+    Use it while writing a recipe: a row without a field that the recipe names is refused with its
+    place. Nothing is stored.
+
+    Examples:
+      decon-assets normalize evals.yaml
+      decon-assets normalize evals.yaml --benchmark my_quiz --limit 100 --show 3
+    """
     from decon_core.benchmarks import load_recipes
     from decon_core.benchmarks import normalize as normalized
 
@@ -40,7 +48,14 @@ def normalize(
 def catalog(
     names: list[str] | None = argument("print these recipes as YAML", "NAME", default=None),
 ) -> int:
-    """List the recipes that come with the package, or print some as YAML."""
+    """List the recipes that come with the package, or print some as YAML.
+
+    Use it to start a recipe file. These recipes read the Hugging Face hub.
+
+    Examples:
+      decon-assets catalog
+      decon-assets catalog gsm8k mmlu > evals.yaml
+    """
     import yaml
 
     from decon_core.benchmarks import CATALOG_PATH

@@ -15,7 +15,18 @@ reference_group = command_group()
 
 @reference_group.callback()
 def reference() -> None:
-    """Exchange reports with AI2's decon, the reference implementation."""
+    """Exchange reports with AI2's decon, the reference implementation.
+
+    It writes JSONL files, one per shard. They contain only leaks, so the share of leaked items or
+    documents is unknown.
+
+    Examples:
+      decon-assets reference read results/ --out reference.duckdb
+      decon-assets compare reference.duckdb decon.toml
+      decon-assets reference write --out reports/
+
+    Exit codes: 0 done, 2 an input is wrong (without --skip-bad, also a line that cannot be read).
+    """
 
 
 @action(reference_group, "read")
@@ -28,7 +39,13 @@ def read(
         "skip lines that cannot be read: they are listed, and are in the table `unreadable`",
     ),
 ) -> int:
-    """Convert a folder of reports to a database."""
+    """Convert a folder of reports to a database.
+
+    `report --query`, `compare`, `check` and the other commands that read a report take it.
+
+    Examples:
+      decon-assets reference read results/ --out reference.duckdb
+    """
     from decon_core.interop.read import read_reports
 
     done = read_reports(folder, out, may_skip=skip_bad)
@@ -45,7 +62,11 @@ def read(
 
 @action(reference_group, "write")
 def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPath) -> int:
-    """Export the leaks that the pipeline found as such reports, one file per shard."""
+    """Export the leaks that the pipeline found as such reports, one file per shard.
+
+    Examples:
+      decon-assets reference write --out reports/
+    """
     from decon_core.interop.write import write_reports
     from decon_core.inventory import builder_of
 

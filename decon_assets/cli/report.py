@@ -40,7 +40,22 @@ def report(
     ),
     config: ConfigPath,
 ) -> int:
-    """Print leak rates by benchmark and by source, run a query, or write the report's page."""
+    """Print leak rates by benchmark and by source, run a query, or write the report's page.
+
+    Use it after `decon-assets run`, which also writes the page of the current report beside the
+    database. The database opens in plain `duckdb`, too; every table and view has a comment.
+
+    Examples:
+      decon-assets report
+      decon-assets report --query "FROM top_items LIMIT 5"
+      decon-assets report --query "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
+      decon-assets report --database other.duckdb --page other.html
+
+    docs/report.md describes the tables, and examples/queries.sql has twelve queries.
+
+    Exit codes: 0 done; 1 there is no report, or it is incomplete: some shards were not scanned (the
+    table `not_scanned` lists them); 2 an input is wrong.
+    """
     path = database or open_store(load_config(config)).report
     if not path.is_file():
         run = None if database else active_run(config)

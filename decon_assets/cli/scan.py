@@ -85,7 +85,43 @@ def scan(
         "--allow-unreadable", "do not exit with code 4 because of single unreadable rows"
     ),
 ) -> int:
-    """Search a folder of training data for benchmark items, without Dagster or a configuration."""
+    """Search a folder of training data for benchmark items, without Dagster or a configuration.
+
+    The command writes OUT/matches.parquet (every match at or above the evidence floor, with its
+    score and whether it is a leak), OUT/ledger.jsonl (the rows read of each shard, and unreadable
+    ones), OUT/indexability.parquet (which items each detector can find, and why not the others),
+    OUT/common.parquet (n-grams too common in the corpus to be evidence) and OUT/summary.json.
+
+    A second scan does only what is missing: new shards, or the rest after a stopped run. Other
+    benchmarks change the idf weights, so everything is scanned again. Finished work is in
+    OUT/.store.
+
+    Examples:
+      decon-assets scan --evals evals.yaml --corpus shards/ --out found
+      decon-assets scan --evals bundled/ --corpus 'web/**/*.jsonl.zst' --out found --workers 8
+      decon-assets scan --evals bundled/ --corpus chats/ --messages messages --role user --out found
+      decon-assets scan --evals bundled/ --corpus pairs/ --text chosen --text rejected --out found
+      decon-assets scan ... --policy policy.toml      for example: sampling = "reference"
+      decon-assets scan ... --compat --fail-on-leak   in a test: exit code 3 if anything leaked
+      duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
+
+    Without --text and --messages, the field `text` is read. For a file without it, the fields are
+    guessed from its first rows, as `init` does, and a line names the files and the option to set.
+    Files and folders below PATH, or matched by its wildcards, are skipped if their names begin with
+    _ or a dot.
+
+    Exit codes (the first that applies):
+      2  an input is wrong; nothing was scanned
+      1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
+         the message names the fields that it has)
+      3  something leaked, with --fail-on-leak
+      4  every file was read, but not every row; with --allow-unreadable these rows do not count
+      0  every row was scanned, whether or not something leaked
+
+    Fields that were not read, and whose first rows look like questions or answers, are listed, but
+    change no exit code. The last line says how much was not scanned, in files, bytes and rows;
+    OUT/ledger.jsonl lists them.
+    """
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER
     from decon_core.folder_scan.run import Request, scan_folder
 

@@ -67,6 +67,33 @@ def scorecard(
 ) -> int:
     """Plant benchmark items into texts, scan them with every detector, and report what each
     finds.
+
+    Use it to choose a detector or its settings on your own texts. The texts are not changed, and
+    need not be scanned before.
+
+    The items are planted unchanged and in some forty transformations: other case and line breaks,
+    mark-up, words replaced, deleted and inserted, truncated, without the answer, choices in another
+    order, other numbers and names, over two chat turns. Hard negatives look like leaks and are
+    none: the same template with other content, a passage without its question, items that are not
+    in the index, text generated to resemble the benchmark. The seed determines everything.
+
+    The command writes into the folder OUT: scorecard.md and scorecard.svg to read, a CSV for each
+    table, calls.parquet (every document and item that a detector found) and planted/ (the shards,
+    and their truth). OUT is written completely or not at all, and replaces an earlier scorecard.
+
+    Of the policy, `detectors` and `leave_out_common` are ignored, the latter because items are
+    planted many times.
+
+    Examples:
+      decon-assets scorecard --out card                  on the sample data
+      decon-assets scorecard --evals evals.yaml --texts shards/ --out card
+      decon-assets scorecard --evals records/ --texts texts/ --per-transformation 60 \\
+          --background 2000 --out card --page docs/scorecard.md
+      decon-assets scorecard --policy policy.toml --out card     the effect of other settings
+      decon-assets scorecard --detectors decon,ratcliff --out card
+      duckdb -c "FROM 'card/recall.csv' WHERE transformation = 'words replaced'"
+
+    Exit codes: 0 done, 2 an input is wrong.
     """
     from decon_core.benchmarks.folder import records_in
     from decon_core.folder_scan.run import load_policy

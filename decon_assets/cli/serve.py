@@ -24,7 +24,15 @@ def dev(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Start the Dagster UI on 127.0.0.1, with a daemon for its runs and sensors."""
+    """Start the Dagster UI on 127.0.0.1, with a daemon for its runs and sensors.
+
+    The UI shows the runs of the command line, and can start its own. It has no login. Stop it with
+    Ctrl-C.
+
+    Examples:
+      decon-assets dev
+      decon-assets dev --config data/decon.toml --port 3001
+    """
     from decon_assets.assets.report_server import URL_VARIABLE, serve_report
     from decon_assets.instance.home import LOCATION
     from decon_assets.runner.supervisor import run_supervised
@@ -41,7 +49,15 @@ def dev(
 
 
 def daemon(*, workers: Workers = None, config: ConfigPath) -> int:
-    """Start Dagster's daemon for this configuration: queued runs, backfills, sensors."""
+    """Start Dagster's daemon for this configuration: queued runs, backfills, sensors.
+
+    This is for servers (docs/deployment.md); `decon-assets dev` starts a daemon of its own. Runs
+    left over from a daemon that was killed are marked as failed first, so that Dagster retries them
+    if the settings say so.
+
+    Examples:
+      decon-assets daemon --config /srv/corpus/decon.toml
+    """
     from decon_assets.instance.home import LOCATION
 
     _prepare(config, workers)

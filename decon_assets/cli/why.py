@@ -35,7 +35,25 @@ def why(
     as_json: bool = flag("--json", "print everything as JSON"),
     config: ConfigPath,
 ) -> int:
-    """Explain what happened to one document, and in which runs."""
+    """Explain what happened to one document, and in which runs.
+
+    It shows the matches in the document, and for each mixture whether the document was kept,
+    removed or cut: by which detector, for which item, with which score; the benchmark version,
+    shard, settings and idf snapshot; and the Dagster runs that made the tile and the mixture. Every
+    match has the key of its pair, with the command to overrule it; a near miss shows what it lacks
+    to be a leak.
+
+    The command reads tiles, lists of removals and manifests, and needs no report. An id is looked
+    up among documents with matches, then in all rows of all shards (with --shard, of one shard).
+
+    Examples:
+      decon-assets why page-17
+      decon-assets why shelf-0001.jsonl.gz:393          by shard and row, counted from 0
+      decon-assets why page-17 --mixture decontaminated --json
+      decon-assets why page-17 --everywhere             all rows with this id
+
+    Exit codes: 0 found, 1 there is no such document, 2 an input is wrong.
+    """
     from decon_core.inventory import builder_of, known_versions, stale_benchmarks
     from decon_core.report.why import account, as_text, places_of
 

@@ -110,7 +110,37 @@ def review(
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Show pairs of a benchmark item and a training text one at a time, and record verdicts."""
+    """Show pairs of a benchmark item and a training text one at a time, and record verdicts.
+
+    Use it to judge doubtful matches, and to measure precision. A verdict is a key:
+      l leak            the training text contains the item, or gives its answer away
+      t template        they share only a form: instructions, boilerplate, a list of options
+      c common source   both quote the same public text, but the text does not contain the question
+      u unsure          cannot be decided from these texts
+
+    Each verdict is appended to verdicts.jsonl beside decon.toml at once. It applies to the item and
+    the matched words, so to every document with the same words, and after the next scan. `leak`
+    makes the pair a leak whatever its score; `template` and `common source` clear it (`clears` in
+    [review]); `unsure` leaves the decision to the score. `decon-assets run` then rebuilds what a
+    verdict changes. Verdicts from the report's page go to the same file. docs/review.md explains
+    which one to choose.
+
+    Examples:
+      decon-assets review                           closest to the threshold first
+      decon-assets review --order documents --benchmark gsm8k
+      decon-assets review --sample 100              a random sample of leaks, to measure precision
+      decon-assets review status --sample 100       its precision so far, with an interval
+      decon-assets review --list json               the queue, for a script
+      decon-assets review --document page-17        the matches in one document
+      decon-assets review set 4f0c93a1 template --note "a form letter"
+      decon-assets review set 4f0c93a1 none         withdraw a verdict
+      decon-assets review import ~/Downloads/verdicts.jsonl
+
+    A sample is drawn from calls: pairs of a document and an item that are leaks by score. The same
+    number, strata and seed draw the same calls again.
+
+    Exit codes: 0 done, 2 an input is wrong.
+    """
     if unreviewed and also_reviewed:
         raise InputError(Problem("--all", "also --unreviewed", "one of the two"))
     if context.invoked_subcommand:
@@ -145,7 +175,12 @@ def status(
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Show the progress of the review, and the precision of a sample."""
+    """Show the progress of the review, and the precision of a sample.
+
+    Examples:
+      decon-assets review status
+      decon-assets review status --sample 100
+    """
     choice = Choice(benchmark, source, document, detector, sample, names_in(stratify), seed)
     with open_session(config, report, verdicts) as session:
         found = status_of(session, choice)
@@ -169,7 +204,12 @@ def set_verdict(
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Record a verdict without a terminal."""
+    """Record a verdict without a terminal.
+
+    Examples:
+      decon-assets review set 4f0c93a1 template --note "a form letter"
+      decon-assets review set 4f0c93a1 none         withdraw a verdict
+    """
     with open_session(config, report, verdicts, by) as session:
         found = session.find_pair(pair)
         session.append(found, verdict, note)
@@ -185,7 +225,11 @@ def import_verdicts(
     verdicts: VerdictsFile = None,
     config: ConfigPath,
 ) -> int:
-    """Add verdicts from a file, for example from the report's page."""
+    """Add verdicts from a file, for example from the report's page.
+
+    Examples:
+      decon-assets review import ~/Downloads/verdicts.jsonl
+    """
     from decon_core.report.review.found import PairFilter
     from decon_core.report.review.merge import merge_verdicts
 
