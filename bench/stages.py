@@ -26,8 +26,8 @@ from decon_core.corpus.shards import read_shard
 from decon_core.folder_scan.corpus import pack_of
 from decon_core.folder_scan.results import STORE_FOLDER
 from decon_core.index.parts import index_fingerprint
+from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store
 
@@ -40,8 +40,8 @@ def index(job: Job) -> Result:
     from decon_core.benchmarks.folder import records_in
     from decon_core.benchmarks.records import save_records
     from decon_core.index.idf import freeze
+    from decon_core.index.joined_index import build_search, search_name
     from decon_core.index.parts import build_part, index_fingerprint
-    from decon_core.index.union import build_search, search_name
 
     store, policy = Store(Path(job["store"])), Policy()
     if store.root.exists():
@@ -74,7 +74,7 @@ def stages(job: Job) -> Result:
     """Measure reading, words and search separately, block by block, on the same documents."""
     from decon_core.corpus.shards import read_blocks
     from decon_core.detectors.decon import ClusterSearch
-    from decon_core.index.union import open_search
+    from decon_core.index.joined_index import open_search
     from decon_core.text.tokenizers import load_tokenizer
     from decon_core.text.word_cache import Encoder, FixedVocabulary
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dagster import Definitions, LoggerDefinition
 
 from decon_assets.assets.scorecard import scorecard_job
-from decon_assets.everything import EVERYTHING_MISSING
+from decon_assets.everything_job import EVERYTHING_MISSING
 from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.sensors import build_sensor
 

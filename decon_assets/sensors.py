@@ -15,8 +15,8 @@ from typing import NamedTuple
 import dagster as dg
 
 from decon_assets.graph import GRAPH, Graph
-from decon_assets.planning import Materialized, Request, State, next_requests
 from decon_assets.resources import Decon
+from decon_assets.run_requests import Materialized, Request, State, next_requests
 from decon_core.config.load import Config
 from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, format_problems

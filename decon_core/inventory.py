@@ -22,7 +22,7 @@ from decon_core.config.blends import unknown_in_blends
 from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
-from decon_core.config.settings import did_you_mean
+from decon_core.config.validation import did_you_mean
 from decon_core.corpus.packs import Pack, Shard, find_shards, hash_file, plan_packs, stamps_of
 from decon_core.decisions.verdicts import Verdicts, read_verdicts
 from decon_core.errors import (

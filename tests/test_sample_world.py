@@ -15,8 +15,8 @@ from dagster import DagsterInstance
 
 from decon_assets.cli.pipeline import say_truth
 from decon_assets.runner.pipeline import Pipeline
-from decon_core.blends.account import account_of
 from decon_core.blends.build import Blender
+from decon_core.blends.counts import account_of
 from decon_core.blends.plan import plan_blend
 from decon_core.blends.verify import verify_blend
 from decon_core.config.load import load_config

@@ -5,18 +5,18 @@ from dagster import AssetExecutionContext, AssetKey
 from dagster import Config as RunConfig
 from pydantic import Field
 
-from decon_assets.assets.findings import report_for_other_asset, result_of
+from decon_assets.assets.check_results import report_for_other_asset, result_of
 from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of, benchmarks, sorted_keys
-from decon_core import plan
+from decon_core import missing
 from decon_core.benchmarks.records import current_version, save_records
 from decon_core.config.load import Config
 from decon_core.index import idf
 from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.inventory import benchmark_of, benchmarks_of
-from decon_core.quality.visibility import required_shortfalls, visibilities
+from decon_core.quality.indexability import required_shortfalls, visibilities
 from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
 from decon_core.storage.store import Store
 from decon_core.wording import counted
@@ -25,7 +25,7 @@ GROUP = "benchmarks"
 
 
 @stage(
-    missing=plan.missing_records,
+    missing=missing.missing_records,
     is_required=True,
     priority=5,
     deps=[benchmark_files],
@@ -91,8 +91,8 @@ class FreezeConfig(RunConfig):
 
 
 @stage(
-    missing=plan.needs_snapshot,
-    remarks=plan.outdated_in_snapshot,
+    missing=missing.needs_snapshot,
+    remarks=missing.outdated_in_snapshot,
     is_required=True,
     priority=5,
     deps=[all_of(records)],
@@ -143,7 +143,7 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
 
 
 @stage(
-    missing=plan.missing_index_parts,
+    missing=missing.missing_index_parts,
     unmet=required_shortfalls,
     is_required=True,
     priority=5,

@@ -7,7 +7,7 @@ import dagster as dg
 import pyarrow as pa
 
 from decon_assets.assets.benchmarks import records
-from decon_assets.assets.findings import report_before_failure, result_of_inspection
+from decon_assets.assets.check_results import report_before_failure, result_of_inspection
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import leak_rates, scores
@@ -26,7 +26,7 @@ from decon_assets.partitions import (
     shares,
     sorted_keys,
 )
-from decon_core import inventory, plan
+from decon_core import inventory, missing
 from decon_core.benchmarks.records import current_version
 from decon_core.blends.build import build_blends
 from decon_core.blends.verify import inspect_changed_blends
@@ -71,7 +71,7 @@ _MIXTURE_COLUMNS = (
 
 
 @stage(
-    missing=plan.missing_shares,
+    missing=missing.missing_shares,
     deps=[
         dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
         common_ngrams,
@@ -151,7 +151,7 @@ def _share_metadata(built: Built) -> dict[str, object]:
 
 
 @stage(
-    missing=plan.missing_blends,
+    missing=missing.missing_blends,
     deps=[
         all_of(mixture),
         all_of(records),  # for inserted test items
@@ -209,7 +209,7 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
 
 
 @stage(
-    missing=plan.missing_clean_benchmarks,
+    missing=missing.missing_clean_benchmarks,
     deps=[by_dimension(scan, BENCHMARK), common_ngrams],
     partitions_def=benchmarks,
     group=GROUP,
@@ -244,7 +244,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 
 
 @stage(
-    missing=plan.needs_report,
+    missing=missing.needs_report,
     priority=1,
     deps=[all_of(scan), all_of(mixture), all_of(blend)],
     group=GROUP,
@@ -319,7 +319,7 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
     }
 
 
-@stage(missing=plan.needs_page, priority=1, deps=[report], group=GROUP, kind="html")
+@stage(missing=missing.needs_page, priority=1, deps=[report], group=GROUP, kind="html")
 def report_page(context: dg.AssetExecutionContext, _: Config, store: Store) -> Metadata:
     """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page

@@ -6,7 +6,11 @@ from collections.abc import Collection
 import dagster as dg
 
 from decon_assets.assets.benchmarks import index
-from decon_assets.assets.findings import inspect_canaries, inspect_ledgers, report_before_failure
+from decon_assets.assets.check_results import (
+    inspect_canaries,
+    inspect_ledgers,
+    report_before_failure,
+)
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, RATE, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import scores
@@ -29,9 +33,9 @@ from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import CorpusError, Problem
 from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import current_versions, known_versions, list_packs, packs_of
+from decon_core.missing import missing_cells, needs_common_ngrams
 from decon_core.mixtures.preconditions import require_scanned
-from decon_core.plan import missing_cells, needs_common_ngrams
-from decon_core.scan import tiles
+from decon_core.scan import coverage
 from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
@@ -93,12 +97,12 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
 def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: Store) -> list[str]:
     """Return the cells of a failing run that have all their tiles."""
     packs = {pack.name: pack for pack in list_packs(store)}
-    fingerprint = tiles.scan_fingerprint(store, config.policy)
+    fingerprint = coverage.scan_fingerprint(store, config.policy)
 
     def is_complete(key: str) -> bool:
         pack, benchmark = pack_and_other(cells, key)
         version = current_version(store, benchmark)
-        return not tiles.missing_tiles(store, [packs[pack]], [version], fingerprint)
+        return not coverage.missing_tiles(store, [packs[pack]], [version], fingerprint)
 
     return [key for key in sorted_keys(context) if is_complete(key)]
 
@@ -160,7 +164,7 @@ def _describe(
     n_read = counted(total.n_shards_read, "shard")
     n_written = counted(total.n_tiles_written, "tile")
     context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
-    fingerprint = tiles.scan_fingerprint(store, config.policy)
+    fingerprint = coverage.scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
     keys = sorted_keys(context)
     pairs = [pack_and_other(cells, key) for key in keys]
@@ -171,7 +175,7 @@ def _describe(
         if reporter.is_full:
             break
         version = current_version(store, benchmark)
-        counts = tiles.count_cell(store, packs[pack], version, fingerprint)
+        counts = coverage.count_cell(store, packs[pack], version, fingerprint)
         reporter.report(key, {**counts, "fingerprint": fingerprint, **run, **plot})
         plot = {}
 
@@ -183,7 +187,7 @@ def _plot_of_scores(
     if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
         return {}
     versions = [current_version(store, name) for name in sorted(benchmarks)]
-    fingerprint = tiles.scan_fingerprint(store, config.policy)
+    fingerprint = coverage.scan_fingerprint(store, config.policy)
     thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
     return {"scores": scores(score_bins(reader, packs, versions), thresholds)}
@@ -204,14 +208,14 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     leaks are decided. Shards that could not be read are not counted.
     """
     versions = current_versions(config, store)
-    fingerprint = tiles.scan_fingerprint(store, config.policy)
+    fingerprint = coverage.scan_fingerprint(store, config.policy)
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
     packs = list_packs(store)
-    gaps = tiles.gaps_of(store, packs, versions, fingerprint)
+    gaps = coverage.gaps_of(store, packs, versions, fingerprint)
     for gap in gaps:
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
-    index, missing = index_fingerprint(store, config.policy), tiles.missing_by_shard(gaps)
+    index, missing = index_fingerprint(store, config.policy), coverage.missing_by_shard(gaps)
     table = freeze_common(
         store, packs, versions, config.policy, index=index, scan=fingerprint, missing=missing
     )

@@ -16,7 +16,7 @@ from decon_assets.failures import dagster_failures
 from decon_assets.partitions import all_of
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import load_records
-from decon_core.config.detectors import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN
 from decon_core.inventory import current_versions, list_packs
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from decon_assets.partitions import MOST_CELLS, PACK
 from decon_assets.resources import Decon
 from decon_core.config.load import Config
 from decon_core.errors import IncompleteError, Problem
-from decon_core.plan import Plan
+from decon_core.missing import Plan
 from decon_core.storage.store import Store
 
 # Whether a whole asset is missing; or the keys of its missing partitions; or, for a grid, those of

@@ -1,4 +1,4 @@
-"""Asset checks, one file per stage.
+"""Asset checks, one file per stage; `graph.py` finds them here.
 
 Each check examines all partitions on disk, as a run over a range of partitions has only one result
 per check. Checks that read every record, ledger, tile, mixture or blend skip what passed before and

@@ -4,7 +4,7 @@ from itertools import product
 
 from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.findings import result_of, result_of_inspection
+from decon_assets.assets.check_results import result_of, result_of_inspection
 from decon_assets.assets.products import blend, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
@@ -16,7 +16,7 @@ from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report
-from decon_core.scan.tiles import gaps_of, scan_fingerprint
+from decon_core.scan.coverage import gaps_of, scan_fingerprint
 from decon_core.storage.store import read_json
 from decon_core.wording import counted
 

@@ -2,12 +2,16 @@
 
 from dagster import AssetCheckResult, asset_check
 
-from decon_assets.assets.findings import inspect_canaries, inspect_ledgers, result_of_inspection
+from decon_assets.assets.check_results import (
+    inspect_canaries,
+    inspect_ledgers,
+    result_of_inspection,
+)
 from decon_assets.assets.scanning import scan
 from decon_assets.resources import Decon
 from decon_core.inventory import list_packs
 from decon_core.quality.store_faults import changed_rows
-from decon_core.scan.tiles import scan_fingerprint
+from decon_core.scan.coverage import scan_fingerprint
 
 
 @asset_check(asset=scan, blocking=True)

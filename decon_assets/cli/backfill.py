@@ -20,7 +20,7 @@ from decon_assets.cli.serve import export_workers
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.instance.home import home_for, open_instance
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, aligned
-from decon_assets.planning import Materialized, State, grid_requests, unscanned_or_unknown
+from decon_assets.run_requests import Materialized, State, grid_requests, unscanned_or_unknown
 from decon_core import inventory
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import load_config
@@ -28,7 +28,7 @@ from decon_core.config.open_store import open_store
 from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.plan import unscanned
+from decon_core.missing import unscanned
 from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0

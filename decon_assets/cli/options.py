@@ -109,7 +109,8 @@ Retire = Annotated[
 PolicyFile = Annotated[
     Path | None,
     option(
-        "TOML file with policy settings (docs/detector.md), at top level or in [policy]", "FILE"
+        "TOML file with policy settings (docs/configuration.md), at top level or in [policy]",
+        "FILE",
     ),
 ]
 ReportPath = Annotated[

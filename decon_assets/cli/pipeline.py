@@ -29,7 +29,7 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
-    from decon_core.plan import Plan
+    from decon_core.missing import Plan
     from decon_core.report.truth import BenchmarkScore, PhenomenonScore
 
 _NAME = "decon-assets"
@@ -125,7 +125,7 @@ def status(
         say(REMEDY)
         return 1
     from decon_core.inventory import list_packs
-    from decon_core.plan import Plan
+    from decon_core.missing import Plan
 
     running = active_run(config)
     plan = Plan(loaded, store, tuple(list_packs(store)))
@@ -133,7 +133,7 @@ def status(
     is_complete = _status_of_products(plan, is_running=running is not None) and is_scanned
     if is_complete:  # what has no line of its own above
         from decon_assets import graph
-        from decon_assets.planning import missing_stages
+        from decon_assets.run_requests import missing_stages
 
         for name in missing_stages(plan, graph.GRAPH):
             say(f"  {name}: missing or outdated")
@@ -197,7 +197,7 @@ def _build(
     # would end at an unreadable verdict.
     read_verdicts(load_config(config).verdicts)
     export_workers(workers)
-    from decon_assets.everything import run_as_job
+    from decon_assets.everything_job import run_as_job
     from decon_assets.instance.home import home_for, open_instance
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
@@ -291,7 +291,7 @@ def _status_of_scan(plan: Plan) -> bool:
     from decon_core import inventory
     from decon_core.benchmarks.records import current_version
     from decon_core.index.idf import outdated_members
-    from decon_core.scan.tiles import missing_tiles, refused
+    from decon_core.scan.coverage import missing_tiles, refused
 
     config, store, packs = plan.config, plan.store, plan.packs
     n_shards = sum(len(pack.shards) for pack in packs)
@@ -330,8 +330,8 @@ def _status_of_scan(plan: Plan) -> bool:
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     """Print which mixtures, blends and report are up to date; return whether all are."""
-    from decon_core.plan import missing_blends, missing_shares, needs_report
-    from decon_core.scan.tiles import gaps_of
+    from decon_core.missing import missing_blends, missing_shares, needs_report
+    from decon_core.scan.coverage import gaps_of
 
     n_packs = counted(len(plan.packs), "pack")
     try:

@@ -13,9 +13,9 @@ from decon_assets.cli.options import ConfigPath, Workers, action, argument, comm
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_assets.runner.active_run import active_run
-from decon_core.blends.account import account_of
 from decon_core.blends.build import Blender
 from decon_core.blends.card import DRAWN, ITEMS, SOURCES, drawn_rows, item_rows, source_rows
+from decon_core.blends.counts import account_of
 from decon_core.blends.plan import plan_blend
 from decon_core.blends.verify import BlendVerification, verify_blend
 from decon_core.config.blends import Blend, blend_named
@@ -28,7 +28,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import MixtureVerification, Verification
 from decon_core.mixtures.verify import verify as verify_mixture
-from decon_core.scan.tiles import refused
+from decon_core.scan.coverage import refused
 from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import read_json
 from decon_core.wording import counted

@@ -20,7 +20,7 @@ from decon_assets.cli.options import (
 )
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.cli.terminal.progress import ShardProgress
-from decon_core.config import detectors as registry
+from decon_core.config import detector_registry as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.wording import counted, have, hold, size

@@ -13,7 +13,7 @@ from decon_assets.cli.options import PolicyFile, option, optional
 from decon_assets.cli.scan import detectors_in
 from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
-from decon_core.config import detectors as registry
+from decon_core.config import detector_registry as registry
 from decon_core.config.policy import Policy
 from decon_core.storage.store import atomic_path
 

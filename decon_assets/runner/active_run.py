@@ -16,7 +16,7 @@ from decon_assets.instance.sqlite_history import storage_settings
 from decon_core.config.load import Config, load_config
 from decon_core.errors import DeconError
 from decon_core.inventory import benchmarks_of, known_versions, list_packs
-from decon_core.scan.tiles import missing_tiles, scan_fingerprint
+from decon_core.scan.coverage import missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, show_in_timeline
 from decon_assets.instance.sqlite_history import write_quickly
-from decon_assets.planning import Materialized, Request, State, grid_requests, requests
+from decon_assets.run_requests import Materialized, Request, State, grid_requests, requests
 from decon_assets.runner.interrupts import watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
 

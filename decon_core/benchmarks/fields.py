@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from decon_core.config.settings import did_you_mean
+from decon_core.config.validation import did_you_mean
 
 Row = Mapping[str, object]
 

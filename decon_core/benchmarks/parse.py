@@ -23,7 +23,7 @@ from decon_core.benchmarks.recipe import (
     TranslationPair,
 )
 from decon_core.config.names import check_names
-from decon_core.config.settings import validated
+from decon_core.config.validation import validated
 from decon_core.errors import KeyNameError, Problem, RecipeError
 
 Place = tuple[str | int, ...]

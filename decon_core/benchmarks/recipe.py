@@ -15,7 +15,15 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.benchmarks.transforms import ARGUMENT_TRANSFORMS, LABEL_TRANSFORMS, TRANSFORM_NAMES
-from decon_core.config.settings import TABLE, Count, Distinct, Flag, did_you_mean, expects, invalid
+from decon_core.config.validation import (
+    TABLE,
+    Count,
+    Distinct,
+    Flag,
+    did_you_mean,
+    expects,
+    invalid,
+)
 
 # Increased when the same recipe and rows give other records than before.
 NORMALIZATION_VERSION = 1

@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
-from decon_core.blends.account import (
+from decon_core.blends.card import card_of_blend
+from decon_core.blends.counts import (
     account_of,
     items_table,
     planned_tokens,
     replaced_table,
     texts_table,
 )
-from decon_core.blends.card import card_of_blend
 from decon_core.blends.plan import Plan, plan_blend
 from decon_core.blends.write import WrittenPart, job_of, write_part
 from decon_core.config.blends import Blend

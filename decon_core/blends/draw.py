@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.blends.material import Material
+from decon_core.blends.mixture_documents import Material
 from decon_core.config.blends import Phase
 from decon_core.errors import ConfigError, Problem
 from decon_core.seeding import fractions, numbers_at, shuffled

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from decon_core.config.blends import Contamination
 from decon_core.errors import ConfigError, Problem
-from decon_core.mixtures.matching import matching
+from decon_core.mixtures.match_sizes import matching
 from decon_core.seeding import numbers, shuffled
 
 Integers = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from decon_core.blends.draw import Stream, draw_stream
 from decon_core.blends.insert import Insertions, insert, stream_room
 from decon_core.blends.items import ChosenItems, Item, choose_items, item_text, parts_of
-from decon_core.blends.material import Material, material_of
+from decon_core.blends.mixture_documents import Material, material_of
 from decon_core.config.blends import Blend, Contamination, is_for_training
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.policy import Policy

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.blends.account import account_of
 from decon_core.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults, has_card
+from decon_core.blends.counts import account_of
 from decon_core.blends.plan import plan_blend
 from decon_core.config.blends import Blend
 from decon_core.config.load import Source

@@ -18,7 +18,7 @@ from decon_core.inventory import benchmarks_of, list_packs, stale_benchmarks, ve
 from decon_core.mixtures.build import Builder
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches
-from decon_core.scan.tiles import gaps_of, missing_tiles, scan_fingerprint
+from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
 _NO_TEXTS = Showing(snippets=False)

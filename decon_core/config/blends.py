@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass as model
 from pydantic_core import core_schema
 
 from decon_core.config.mixtures import Mixture
-from decon_core.config.settings import (
+from decon_core.config.validation import (
     AS_WRITTEN,
     TABLE,
     Flag,

@@ -18,10 +18,10 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.blends import Blend, read_blends
-from decon_core.config.detectors import names
+from decon_core.config.detector_registry import names
 from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.policy import Policy
-from decon_core.config.settings import (
+from decon_core.config.validation import (
     TABLE,
     Count,
     Distinct,

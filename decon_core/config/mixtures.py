@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.detectors import BUILT_IN
-from decon_core.config.settings import (
+from decon_core.config.detector_registry import BUILT_IN
+from decon_core.config.validation import (
     TABLE,
     Name,
     Names,

@@ -1,7 +1,7 @@
-"""The policy: all settings of scans and decisions, validated and fingerprinted.
+"""The policy: all settings of scans and decisions, with their defaults, and their fingerprints.
 
 The names are those of AI2's decon where it has the setting. What they do is described in
-`docs/detector.md`; the arithmetic is in `tests/oracle/decon.py`.
+`docs/decon-detector.md`; the arithmetic is in `tests/oracle/decon.py`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 from typing_extensions import TypedDict
 
-from decon_core.config import detectors as registry
-from decon_core.config.detectors import Declaration, Reads
-from decon_core.config.settings import (
+from decon_core.config import detector_registry as registry
+from decon_core.config.detector_registry import Declaration, Reads
+from decon_core.config.validation import (
     AS_WRITTEN,
     TABLE,
     Count,

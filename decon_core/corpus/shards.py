@@ -14,7 +14,7 @@ from decon_core.config.load import Source
 from decon_core.corpus.batches import Block
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.formats import Decide, Ids, format_of
-from decon_core.corpus.formats.registry import require_format
+from decon_core.corpus.formats.recognize import require_format
 from decon_core.corpus.formats.shard_format import PART_BYTES
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import REGISTER, ShardFile

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.comparison import TOLERANCE
-from decon_core.config.detectors import Reads, names_where
+from decon_core.config.detector_registry import Reads, names_where
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import TOLERANCE
 from decon_core.corpus.packs import Pack
 from decon_core.errors import MissingError, Problem
 from decon_core.index.ngram_counts import Grams, grams_of

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.detectors import names_where
+from decon_core.config.detector_registry import names_where
 from decon_core.config.policy import Policy
 from decon_core.config.verdicts import LEAK
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts

@@ -12,13 +12,13 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
-from decon_core.config.detectors import Reads, names_where
+from decon_core.config.detector_registry import Reads, names_where
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
 from decon_core.decisions.decide import decide
-from decon_core.decisions.thresholds import highest_thresholds
+from decon_core.decisions.sweep import highest_thresholds
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.schemas import ENTRIES, MATCHES

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
-from decon_core.config.comparison import TOLERANCE
+from decon_core.config.rounding import TOLERANCE
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.schemas import ENTRIES

@@ -23,7 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
-from decon_core.config.settings import did_you_mean
+from decon_core.config.validation import did_you_mean
 from decon_core.config.verdicts import CLEARING, LEAK, TAKEN_BACK, VERDICTS
 from decon_core.errors import InputError, Problem
 

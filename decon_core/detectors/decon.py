@@ -1,11 +1,14 @@
 """The `decon` detector (AI2), the default: idf-weighted n-grams of question, answer and passage.
 
-Its kernels are in `kernels/clusters.py`, its method in docs/detector.md, and a slow plain twin in
-`tests/oracle/decon.py`. A match carries its overlaps and lengths, so every gate and the length
-penalty can be applied for any threshold at or above the evidence floor.
+Its kernels are in `kernels/clusters.py`, its method in docs/decon-detector.md, and a slow plain
+twin in `tests/oracle/decon.py`. Its settings and their defaults are fields of `Policy`
+(`config/policy.py`), since it is the default detector.
+
+A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
+any threshold at or above the evidence floor.
 
 A match that is not a leak may be *question-only*: the question was found, but not enough of the
-answer or passage for a leak (docs/detector.md, section 6).
+answer or passage for a leak (docs/decon-detector.md, section 6).
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.comparison import reaches
-from decon_core.config.detectors import Reads, Threshold, register
+from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import (
     Booleans,
     Detector,
@@ -33,15 +36,15 @@ from decon_core.detectors.detector import (
     of_needed,
     steps,
 )
-from decon_core.detectors.sharing import BatchTexts
+from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels import clusters, sampled
+from decon_core.kernels import clusters, sampled_clusters
 from decon_core.kernels.jit import is_ready
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from decon_core.index.union import Search as GramIndex
+    from decon_core.index.joined_index import Search as GramIndex
     from decon_core.text.word_cache import Ragged
 
 _INITIAL_RUNS = 1 << 12
@@ -175,7 +178,7 @@ class ClusterSearch(Search):
     """Find matches down to the policy's evidence floor. One per thread: it holds scratch arrays."""
 
     def __init__(self, search: GramIndex, policy: Policy) -> None:
-        from decon_core.index.union import thresholds_of
+        from decon_core.index.joined_index import thresholds_of
 
         self._index = search.index
         self._entry_question = search.entry_question
@@ -274,7 +277,7 @@ class ClusterSearch(Search):
 
     @property
     def _judging(self) -> Callable[..., tuple[int, int]]:
-        return clusters.judge_exhaustive if self._is_exhaustive else sampled.judge_sampled
+        return clusters.judge_exhaustive if self._is_exhaustive else sampled_clusters.judge_sampled
 
     def _judge(
         self,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config import detectors as registry
-from decon_core.config.comparison import exceeds, reaches
-from decon_core.config.detectors import Declaration
+from decon_core.config import detector_registry as registry
+from decon_core.config.detector_registry import Declaration
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import exceeds, reaches
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.visibility import RecordTexts, Unmet
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     import pyarrow as pa
 
     from decon_core.detectors.decon import Matches
-    from decon_core.detectors.sharing import BatchTexts
-    from decon_core.index.union import Search as GramIndex
-    from decon_core.index.verbatim import Verbatim
+    from decon_core.detectors.shared_runs import BatchTexts
+    from decon_core.index.joined_index import Search as GramIndex
+    from decon_core.index.text_index import Verbatim
     from decon_core.text.word_cache import Ragged
 
 Floats = npt.NDArray[np.float64]

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from decon_core.config.comparison import reaches
-from decon_core.config.detectors import Reads, Threshold, register
+from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
-from decon_core.detectors.sharing import BatchTexts
+from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import NAMES, WHOLE
-from decon_core.kernels import screen
+from decon_core.kernels import prefilter
 
 
 @register
@@ -65,7 +65,7 @@ class _ExactSearch(Search):
 
     def _findings(self, texts: BatchTexts) -> Iterator[Finding]:
         wholes, verbatim = texts.screened.wholes, self._verbatim
-        keys = wholes[:, : screen.PLACE]
+        keys = wholes[:, : prefilter.PLACE]
         first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(wholes)])
         counts = np.diff(first, append=len(wholes))
         for (document, text, place), n in zip(wholes[first].tolist(), counts.tolist(), strict=True):

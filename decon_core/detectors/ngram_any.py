@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from decon_core.config.detectors import Reads, Threshold, register
+from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
-from decon_core.detectors.sharing import BatchTexts
+from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
-from decon_core.kernels import runs
+from decon_core.kernels import token_runs
 from decon_core.kernels.grams import screen_runs
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ class _NgramSearch(Search):
             n = self._longest_runs(documents, start, stop)
             for text in np.sort(self._touched[:n]).tolist():
                 run = int(self._best[text])
-                first = int(self._place[text, runs.DOCUMENT] - start)
+                first = int(self._place[text, token_runs.DOCUMENT] - start)
                 self._best[text] = 0
                 length = int(texts.offsets[text + 1] - texts.offsets[text])
                 yield from self._findings_of_text(number, text, run, first, length)
 
     def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
-        return runs.longest_runs(
+        return token_runs.longest_runs(
             documents.values,
             start,
             stop,

@@ -14,20 +14,20 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
-from decon_core.config.comparison import reaches
-from decon_core.config.detectors import Reads, Threshold, register
+from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
-from decon_core.detectors.sharing import COMPARISON, BatchTexts, Run, Shared
+from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Run, Shared
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import QUESTION
-from decon_core.kernels import grams, runs
+from decon_core.kernels import grams, token_runs
 
 if TYPE_CHECKING:
     from decon_core.index.ngram_counts import GramTable
-    from decon_core.index.verbatim import Verbatim
+    from decon_core.index.text_index import Verbatim
 
 Numbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]
@@ -114,7 +114,9 @@ class _Aligner:
         self._min_block, self._floor = policy.ratcliff_min_block, policy.ratcliff_floor
         self._matcher = _BlockMatcher(document.tokens, self._min_block)
         self._slots = np.zeros(2 * document.tokens.size + 1, np.uint32)
-        runs.enter_grams(document.tokens, 0, document.tokens.size, self._min_block, self._slots)
+        token_runs.enter_grams(
+            document.tokens, 0, document.tokens.size, self._min_block, self._slots
+        )
 
     def best(self, text: int) -> Run | None:
         """Return the run (first to last block) of the best-covered form; None below the floor."""
@@ -128,15 +130,20 @@ class _Aligner:
     def _align(self, form: int) -> Run | None:
         tokens, aligned, min_block = self._document.tokens, self._aligned, self._min_block
         start, stop = int(aligned.offsets[form]), int(aligned.offsets[form + 1])
-        max_matched = runs.covered(tokens, self._slots, min_block, aligned.tokens, start, stop)
+        max_matched = token_runs.covered(
+            tokens, self._slots, min_block, aligned.tokens, start, stop
+        )
         if not reaches(max_matched / (stop - start), self._floor):
             return None
         blocks = self._matcher.blocks(aligned.tokens[start:stop])
-        n_matched = int(blocks[:, runs.LENGTH].sum())
+        n_matched = int(blocks[:, token_runs.LENGTH].sum())
         if not reaches(n_matched / (stop - start), self._floor):
             return None
         first, last = blocks[0], blocks[-1]
-        span = int(first[runs.DOCUMENT]), int(last[runs.DOCUMENT] + last[runs.LENGTH])
+        span = (
+            int(first[token_runs.DOCUMENT]),
+            int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH]),
+        )
         return Run(*span, n_matched, stop - start, self._document.bytes_of(*span))
 
 
@@ -170,8 +177,8 @@ class _BlockMatcher:
         for start, stop, at in zip(starts.tolist(), stops.tolist(), offsets.tolist(), strict=False):
             pieces[at : at + stop - start] = self._tokens[start:stop]
         blocks = self._aligned(pieces, prompt)
-        piece = np.searchsorted(offsets, blocks[:, runs.DOCUMENT], side="right") - 1
-        blocks[:, runs.DOCUMENT] += starts[piece] - offsets[piece]
+        piece = np.searchsorted(offsets, blocks[:, token_runs.DOCUMENT], side="right") - 1
+        blocks[:, token_runs.DOCUMENT] += starts[piece] - offsets[piece]
         return blocks
 
     def _positions(self, prompt: Numbers) -> Integers:
@@ -196,4 +203,4 @@ class _BlockMatcher:
 
     def _aligned(self, tokens: Numbers, prompt: Numbers) -> Integers:
         blocks = np.empty((min(tokens.size, prompt.size) // self._min_block + 1, 3), np.int64)
-        return blocks[: runs.matching_blocks(tokens, prompt, self._min_block, blocks)]
+        return blocks[: token_runs.matching_blocks(tokens, prompt, self._min_block, blocks)]

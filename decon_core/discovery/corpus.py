@@ -12,8 +12,7 @@ from pathlib import Path
 from decon_core.config.load import Source
 from decon_core.config.names import folded
 from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.packs import files_of, require_names_in_utf8
-from decon_core.corpus.shapes import (
+from decon_core.corpus.guess_fields import (
     Field,
     Row,
     Sample,
@@ -23,6 +22,7 @@ from decon_core.corpus.shapes import (
     fields_read,
     sample,
 )
+from decon_core.corpus.packs import files_of, require_names_in_utf8
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of

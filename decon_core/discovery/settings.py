@@ -10,7 +10,13 @@ from pathlib import Path
 from textwrap import wrap
 
 from decon_core.config.schema import SCHEMA_PATH
-from decon_core.corpus.shapes import as_setting, fields_read, in_reading_order, in_toml, left_out
+from decon_core.corpus.guess_fields import (
+    as_setting,
+    fields_read,
+    in_reading_order,
+    in_toml,
+    left_out,
+)
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.wording import counted, size
 

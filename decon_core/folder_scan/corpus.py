@@ -9,8 +9,8 @@ from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.corpus.formats import is_shard, known_suffixes
+from decon_core.corpus.guess_fields import as_option, sample, source_for, unread_fields, with_fields
 from decon_core.corpus.packs import Pack, Shard, require_names_in_utf8, shard_at
-from decon_core.corpus.shapes import as_option, sample, source_for, unread_fields, with_fields
 from decon_core.errors import CorpusError, Problem
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.storage.paths import files_at, is_hidden, is_url, parse_path, stamp_of

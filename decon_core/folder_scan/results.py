@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 
 from decon_core.config.load import Source
 from decon_core.corpus.formats import format_of
+from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.shapes import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.folder_scan.corpus import UnreadNames

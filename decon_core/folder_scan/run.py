@@ -38,12 +38,12 @@ from decon_core.index.idf import current_snapshot, freeze
 from decon_core.index.parts import build_part, has_part, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
 from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
+from decon_core.quality.indexability import indexability
 from decon_core.quality.integrity import remove_damaged
-from decon_core.quality.visibility import indexability
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.scan.blocks import kept_scanners
+from decon_core.scan.coverage import missing_tiles, scan_fingerprint
 from decon_core.scan.scanner import Progress, scan_packs
-from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.store import Store, atomic_path, write_parquet, write_plain_json
 from decon_core.wording import counted

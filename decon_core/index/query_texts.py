@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.index.ngram_counts import GramTable
-from decon_core.kernels import grams, runs
+from decon_core.kernels import grams, token_runs
 from decon_core.text.word_cache import Ragged
 
 Integers = npt.NDArray[np.int64]
@@ -22,7 +22,7 @@ def edges_of(lengths: Sequence[int] | Integers) -> Integers:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
 
 
-def texts_of(rows: Ragged, size: int) -> runs.Texts:
+def texts_of(rows: Ragged, size: int) -> token_runs.Texts:
     """Return token rows with an inverted index of the positions of all their n-grams."""
     table = GramTable(rows.values, rows.offsets, size)
     is_gram = table.numbers != grams.NONE
@@ -32,11 +32,11 @@ def texts_of(rows: Ragged, size: int) -> runs.Texts:
     row_of = np.repeat(np.arange(len(rows), dtype=np.uint32), rows.lengths)
     gram_at = table.first.astype(np.uint32)
     slots = np.zeros(4 * gram_at.size + 2, np.uint32)
-    runs.fill_slots(rows.values, gram_at, size, slots)
+    token_runs.fill_slots(rows.values, gram_at, size, slots)
     # A few bits for each pair, but no more than the CPU caches hold.
     pairs = np.zeros(min(rows.values.size * _PAIR_BITS // 64 + 1, _MAX_PAIR_WORDS), np.uint64)
-    runs.enter_pairs(rows.values, rows.offsets, pairs)
-    return runs.Texts(
+    token_runs.enter_pairs(rows.values, rows.offsets, pairs)
+    return token_runs.Texts(
         tokens=rows.values,
         offsets=rows.offsets,
         pairs=pairs,

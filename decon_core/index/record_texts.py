@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.policy import Policy
-from decon_core.text.forms import formed
+from decon_core.text.compared_text import formed
 
 Integers = npt.NDArray[np.int64]
 

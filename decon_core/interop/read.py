@@ -17,7 +17,14 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from decon_core.errors import InputError, Problem
-from decon_core.interop.lines import Line, LineError, match_row, pair_texts, parse_marks, read_line
+from decon_core.interop.report_lines import (
+    Line,
+    LineError,
+    match_row,
+    pair_texts,
+    parse_marks,
+    read_line,
+)
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
 from decon_core.report.tables import ONLY_SOURCE, TABLES, table_of

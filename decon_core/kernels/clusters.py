@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Flags, Floats, Integers, Numbers
+from decon_core.kernels.array_types import Flags, Floats, Integers, Numbers
+from decon_core.kernels.hash_tables import enter_number, table_for, value_of
 from decon_core.kernels.hashing import digest_of, has_bit, pair_digest, shift_for
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.near_texts import find_answer, find_passage
@@ -36,7 +37,6 @@ from decon_core.kernels.scores import (
     reaches,
     share,
 )
-from decon_core.kernels.tables import enter_number, table_for, value_of
 
 # Columns of the output.
 DOCUMENT, ENTRY, START, END, N_MATCHED = 0, 1, 2, 3, 4

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bools, Bytes, Integers, Words64
-from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.tags import (
+from decon_core.kernels.array_types import Bools, Bytes, Integers, Words64
+from decon_core.kernels.html_tags import (
     AMPERSAND,
     EXCLAMATION,
     HASH,
@@ -23,6 +22,7 @@ from decon_core.kernels.tags import (
     reference,
     tag,
 )
+from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.utf8 import character_at, hex_value, is_letter, is_space, write_character
 
 EDIT_NUMBERS = 3  # per edit: start and stop in the text, number of bytes left

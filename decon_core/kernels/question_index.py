@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import (
+from decon_core.kernels.array_types import (
     Bytes,
     Flags,
     Floats,
@@ -16,16 +16,16 @@ from decon_core.kernels.arrays import (
     Short,
     Words64,
 )
-from decon_core.kernels.hashing import digest_of, pair_digest, scaled, set_bit, shift_for, two_bits
-from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.ranges import NONE, n_same
-from decon_core.kernels.tables import (
+from decon_core.kernels.hash_tables import (
     NumberTable,
     enter_number,
     free_slot,
     slot_of_known,
     table_for,
 )
+from decon_core.kernels.hashing import digest_of, pair_digest, scaled, set_bit, shift_for, two_bits
+from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.ranges import NONE, n_same
 
 
 class Index(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Array, Integers, Numbers
+from decon_core.kernels.array_types import Array, Integers, Numbers
 from decon_core.kernels.jit import inlined, kernel
 
 NONE = -1

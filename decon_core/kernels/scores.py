@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Flags, Floats, Integers, Numbers
+from decon_core.kernels.array_types import Flags, Floats, Integers, Numbers
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.ranges import NONE
 

@@ -43,7 +43,7 @@ from decon_core.mixtures.manifest import (
 )
 from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.mixtures.write import Writer, totals_of
-from decon_core.scan.tiles import scan_fingerprint
+from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.workers import run_jobs, useful_workers
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, atomic_path, write_json

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.comparison import exceeds
-from decon_core.config.detectors import get
+from decon_core.config.detector_registry import get
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from decon_core.benchmarks.records import Version
+from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.shapes import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import IncompleteError, MissingError, Problem
-from decon_core.scan.tiles import gaps_of
+from decon_core.scan.coverage import gaps_of
 from decon_core.storage.paths import parse_path
 
 _SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"

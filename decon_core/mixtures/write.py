@@ -18,9 +18,9 @@ from decon_core.corpus.packs import Pack, Shard, hash_file
 from decon_core.corpus.shards import rewrite_shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
-from decon_core.mixtures.attributes import SUFFIX, write_attributes
 from decon_core.mixtures.card import DATA
 from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
+from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
 from decon_core.mixtures.excise import Cut, Rescan, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE

@@ -29,7 +29,7 @@ from decon_core.report.gather import (
     write_matches,
 )
 from decon_core.report.pairs import gather_pairs
-from decon_core.scan.tiles import Gap, gaps_of
+from decon_core.scan.coverage import Gap, gaps_of
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store, draft_folder

@@ -28,9 +28,9 @@ from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
-from decon_core.quality.visibility import indexability
+from decon_core.quality.indexability import indexability
 from decon_core.report.tables import TABLES
-from decon_core.scan.tiles import Gap, missing_by_shard
+from decon_core.scan.coverage import Gap, missing_by_shard
 from decon_core.scan.workers import run_jobs, wanted_workers
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
 from decon_core.storage.store import Store, read_json, read_parquet

@@ -24,7 +24,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DeconError
-from decon_core.report.evidence import MOST_OF_PART, PARTS, make_excerpt, spans_of
+from decon_core.report.excerpts import MOST_OF_PART, PARTS, make_excerpt, spans_of
 from decon_core.report.tables import TABLES, filled
 from decon_core.scan.workers import run_jobs, useful_workers, wanted_workers
 from decon_core.text.characters import Form

@@ -18,7 +18,7 @@ from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
-from decon_core.scan.tiles import gaps_of
+from decon_core.scan.coverage import gaps_of
 from decon_core.storage.store import read_json, read_parquet
 from decon_core.wording import counted
 

@@ -28,8 +28,8 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
-from decon_core.report.evidence import PARTS, make_excerpt, spans_of
-from decon_core.scan.tiles import gaps_of
+from decon_core.report.excerpts import PARTS, make_excerpt, spans_of
+from decon_core.scan.coverage import gaps_of
 from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED
 from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
 from decon_core.wording import render

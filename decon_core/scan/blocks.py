@@ -24,8 +24,8 @@ from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
 from decon_core.corpus.formats.json_lines import compile_reader
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import read_blocks
-from decon_core.index.union import open_search
-from decon_core.index.verbatim import open_verbatim
+from decon_core.index.joined_index import open_search
+from decon_core.index.text_index import open_verbatim
 from decon_core.kernels import word_table
 from decon_core.kernels.jit import is_new
 from decon_core.scan.detect import DetectorSet

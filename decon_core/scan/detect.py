@@ -8,15 +8,15 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.detectors import Reads, in_order
+from decon_core.config.detector_registry import Reads, in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.detectors.finding import Finding, Span
-from decon_core.detectors.sharing import BatchTexts, Sharing
-from decon_core.index.union import Search
-from decon_core.index.verbatim import Verbatim
+from decon_core.detectors.shared_runs import BatchTexts, Sharing
+from decon_core.index.joined_index import Search
+from decon_core.index.text_index import Verbatim
 from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, Ragged

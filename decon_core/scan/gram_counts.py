@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.policy import Policy
-from decon_core.index.union import Search
+from decon_core.index.joined_index import Search
 from decon_core.kernels.question_index import places_in_parts
 from decon_core.schemas import GRAM_COUNTS
 

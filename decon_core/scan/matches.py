@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from decon_core.config.detectors import in_order
+from decon_core.config.detector_registry import in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.finding import Finding, Span
-from decon_core.index.union import Search
+from decon_core.index.joined_index import Search
 from decon_core.kernels import clusters
 from decon_core.scan.pair_ids import digest_of, pair_name
 from decon_core.schemas import MATCHES

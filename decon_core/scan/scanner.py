@@ -20,13 +20,13 @@ from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
+from decon_core.index.joined_index import build_search, open_search
 from decon_core.index.parts import has_part, missing_part
-from decon_core.index.union import build_search, open_search
-from decon_core.index.verbatim import build_verbatim
+from decon_core.index.text_index import build_verbatim
 from decon_core.scan.blocks import ShardJob, compile_kernels, scan_blocks, scanners_for
+from decon_core.scan.coverage import missing_of_shard, missing_tiles, write_refusal
 from decon_core.scan.gram_counts import gram_counts
 from decon_core.scan.matches import Columns
-from decon_core.scan.tiles import missing_of_shard, missing_tiles, write_refusal
 from decon_core.scan.workers import advance, run_jobs, useful_workers
 from decon_core.schemas import DOCUMENTS
 from decon_core.storage.drafts import remove

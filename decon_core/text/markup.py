@@ -1,7 +1,7 @@
 """Remove mark-up from texts, and map offsets back.
 
-`docs/detector.md` defines mark-up; the simple version is in `tests/oracle/text.py`. Texts without
-mark-up are returned unchanged.
+`docs/decon-detector.md` defines mark-up; the simple version is in `tests/oracle/text.py`. Texts
+without mark-up are returned unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import markup
-from decon_core.kernels.tags import NUMBERS, POINT_BITS, Names, hash_of
+from decon_core.kernels.html_tags import NUMBERS, POINT_BITS, Names, hash_of
 from decon_core.text.characters import ENTITIES, MOST_SPACES, MOST_WIDE_BYTES, TAGS, WINDOWS_1252
 
 Bytes = npt.NDArray[np.uint8]

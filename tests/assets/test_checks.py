@@ -42,7 +42,7 @@ from decon_core.errors import ConfigError
 from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import benchmarks_of, list_packs
 from decon_core.report.publish.summary import score_bins as bins_of_report
-from decon_core.scan.tiles import scan_fingerprint
+from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import INDEX
 from decon_core.storage.checksums import seal_database
 from decon_core.storage.drafts import remove

@@ -5,8 +5,8 @@ from dagster import AssetCheckKey, AssetKey, materialize
 
 from decon_assets.definitions import build_definitions
 from decon_assets.graph import GRAPH
-from decon_assets.planning import Materialized, State, next_requests
 from decon_assets.resources import Decon
+from decon_assets.run_requests import Materialized, State, next_requests
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs

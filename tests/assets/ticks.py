@@ -5,8 +5,8 @@ from dagster import AssetKey, build_sensor_context
 from decon_assets.assets.stage import STAGES
 from decon_assets.definitions import build_definitions
 from decon_assets.graph import GRAPH
-from decon_assets.planning import Materialized, Request, State, requests
 from decon_assets.resources import Decon
+from decon_assets.run_requests import Materialized, Request, State, requests
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
 from tests.first_runs import run_or_copy

@@ -1,9 +1,9 @@
 """The oracle of the `decon` detector, slow and simple.
 
 It repeats everything the fast path does with dictionaries and loops, in the order of
-`docs/detector.md`: text to tokens, indexed records, frequencies, clusters in one document, the
-decision. It shares no code with the stages and takes none of their shortcuts: where the two differ,
-this one is right.
+`docs/decon-detector.md`: text to tokens, indexed records, frequencies, clusters in one document,
+the decision. It shares no code with the stages and takes none of their shortcuts: where the two
+differ, this one is right.
 
 Numbers are summed in a defined order (n-grams in order of first occurrence in the field), so that
 two implementations can agree to the last bit.
@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from decon_core.config.comparison import TOLERANCE
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import TOLERANCE
 from tests.oracle.text import clean, normalized, without_markup
 
 EXACT_REPEAT = "exact repeat"

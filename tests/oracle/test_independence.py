@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 # Settings, and tables of facts: which characters look alike, which names entities have.
-SHARED = {"decon_core.config.comparison", "decon_core.config.policy", "decon_core.text.characters"}
+SHARED = {"decon_core.config.rounding", "decon_core.config.policy", "decon_core.text.characters"}
 
 
 @pytest.mark.parametrize("name", ["decon", "other_detectors", "text"])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.config.settings import did_you_mean
+from decon_core.config.validation import did_you_mean
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem

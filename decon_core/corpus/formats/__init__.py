@@ -7,7 +7,7 @@ its own, registered below.
 from decon_core.corpus.formats.arrow import Arrow
 from decon_core.corpus.formats.json_lines import JsonLines
 from decon_core.corpus.formats.parquet import Parquet
-from decon_core.corpus.formats.registry import (
+from decon_core.corpus.formats.recognize import (
     FORMATS,
     format_of,
     is_shard,

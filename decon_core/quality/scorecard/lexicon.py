@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from random import Random
 
-from decon_core.quality.scorecard import pieces
+from decon_core.quality.scorecard import segments
 from decon_core.quality.scorecard.items import Item
 
 # More do not change the result, and there may be a hundred benchmarks.
@@ -91,7 +91,7 @@ class Lexicon:
         for _ in range(_TRIES):
             made = self._chain(n_words, rng)
             if not self.has_copy_of(made):
-                return pieces.joined(
+                return segments.joined(
                     word.lower() if is_name_like(word) and word not in self.all_names else word
                     for word in made
                 )
@@ -145,20 +145,20 @@ def lexicon_of(items: Sequence[Item], rng: Random) -> Lexicon:
     for item in chosen:
         # The words of a passage count once for each item that has it.
         for text in filter(None, (item.question, item.passage)):
-            found = pieces.owners(text, pieces.plain_words(text))
+            found = segments.owners(text, segments.plain_words(text))
             spans = [(text[start:stop], start) for start, stop in found]
             counts.update(word.casefold() for word, _ in spans)
             inner.update(
                 word
                 for word, at in spans
-                if is_name_like(word) and not pieces.begins_sentence(text, at)
+                if is_name_like(word) and not segments.begins_sentence(text, at)
             )
             if n_words < _MOST_WORDS and text not in seen:
                 # Only once; otherwise chains could continue in another copy of the same passage.
                 seen.add(text)
-                texts.append(tuple(pieces.words(text)))
+                texts.append(tuple(segments.words(text)))
                 n_words += len(texts[-1])
-        in_questions.update(set(pieces.canonical_words(item.question)))
+        in_questions.update(set(segments.canonical_words(item.question)))
     least = max(_TEMPLATE_LEAST, _TEMPLATE_SHARE * len(chosen))
     return Lexicon(
         ranked=tuple(_by_count(counts)),
@@ -188,8 +188,8 @@ def filler(lexicon: Lexicon, n_words: int, rng: Random) -> str | None:
 def like(lexicon: Lexicon, text: str, rng: Random) -> str | None:
     """Return generated text with as many sentences as `text`, of similar length and endings."""
     made = []
-    for sentence in pieces.sentences(text):
-        new = lexicon.made_up(max(1, len(pieces.words(sentence))), rng)
+    for sentence in segments.sentences(text):
+        new = lexicon.made_up(max(1, len(segments.words(sentence))), rng)
         if new is None:
             return None
         end = sentence[len(sentence.rstrip(".!?。！？…")) :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from decon_core.quality.scorecard import pieces
+from decon_core.quality.scorecard import segments
 from decon_core.quality.scorecard.edits.content import another_number, everywhere
 from decon_core.quality.scorecard.edits.edit import Edit, Material
 from decon_core.quality.scorecard.edits.surface import verbatim
@@ -22,23 +22,25 @@ def same_template(m: Material) -> str | None:
 
     def change(text: str) -> str:
         changes = []
-        counted = pieces.numbers(text)
+        counted = segments.numbers(text)
         for span in counted:
             number = text[slice(*span)]
             if number not in new:
                 new[number] = another_number(number, m.rng)
             changes.append((span, new[number]))
         # The symbols of a formula are template, too; its numbers are not.
-        for span in pieces.outside(pieces.word_spans(text), [*counted, *pieces.formulas(text)]):
+        for span in segments.outside(
+            segments.word_spans(text), [*counted, *segments.formulas(text)]
+        ):
             word = text[slice(*span)]
             if word.casefold() not in m.lexicon.template and len(word) > 1:
                 if word not in new:
                     new[word] = _another(word, m)
                 changes.append((span, new[word]))
-        return pieces.spliced(text, changes)
+        return segments.spliced(text, changes)
 
     made = everywhere(m.item, change)
-    before, after = (pieces.canonical_words(item.question) for item in (m.item, made))
+    before, after = (segments.canonical_words(item.question) for item in (m.item, made))
     if len(before) != len(after) or longest_kept(before, after) > _LONGEST_KEPT:
         return None
     n_kept = sum(old == new for old, new in zip(before, after, strict=True))

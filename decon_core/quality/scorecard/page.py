@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from decon_core.config.detectors import find, names_where
+from decon_core.config.detector_registry import find, names_where
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.marks import Marks
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES

@@ -17,26 +17,26 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import save_records
-from decon_core.config.detectors import names_where
+from decon_core.config.detector_registry import names_where
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import FILES, Pack, find_shards, hashes_below
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
-from decon_core.quality.scorecard.hosts import (
-    PlantedCorpus,
-    read_truth,
-    sources,
-    write_planted_corpus,
-)
 from decon_core.quality.scorecard.items import ItemKey
 from decon_core.quality.scorecard.marks import CALLS, Marks, mark
 from decon_core.quality.scorecard.page import markdown
 from decon_core.quality.scorecard.picture import svg
 from decon_core.quality.scorecard.plan import Plan, Tally, indexed_records, plan
+from decon_core.quality.scorecard.planted_shards import (
+    PlantedCorpus,
+    read_truth,
+    sources,
+    write_planted_corpus,
+)
+from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import Progress, scan_packs
-from decon_core.scan.tiles import scan_fingerprint
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store, atomic_path, write_json
 from decon_core.wording import counted

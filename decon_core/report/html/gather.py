@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.config.detectors import find
+from decon_core.config.detector_registry import find
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 
 Row = Mapping[str, Any]

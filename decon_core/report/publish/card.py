@@ -10,7 +10,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from decon_core.config.detectors import find
+from decon_core.config.detector_registry import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from decon_core.config.comparison import exceeds
+from decon_core.config.rounding import exceeds
 from decon_core.errors import Problem
 from decon_core.report.open import opened, rows_of
 from decon_core.storage.store import Store, read_json, write_json

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from decon_core.config.comparison import exceeds, reaches
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
+from decon_core.config.rounding import exceeds, reaches
 from decon_core.errors import InputError, Problem
 from decon_core.report.publish.summary import Summary, keeps_question_only
 from decon_core.wording import counted, percent

@@ -11,13 +11,13 @@ from decon_assets.assets.registration import register
 from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
 from decon_assets.instance.home import home_for
-from decon_assets.planning import RANGE_END, RANGE_START
+from decon_assets.run_requests import RANGE_END, RANGE_START
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import load_config
 from decon_core.corpus.packs import hash_file
 from decon_core.inventory import list_packs
+from decon_core.scan.coverage import missing_tiles, scan_fingerprint
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import missing_tiles, scan_fingerprint
 
 SCAN = AssetKey("scan")
 

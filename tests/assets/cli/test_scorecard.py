@@ -9,7 +9,7 @@ from dagster import AssetKey
 
 from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
-from decon_core.config.detectors import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN
 
 DATA = Path(__file__).parents[3] / "data"
 COMMAND = [

@@ -26,7 +26,7 @@ from dagster._core.utils import make_new_backfill_id
 
 from decon_assets.definitions import build_definitions
 from decon_assets.instance.home import ensure_home
-from decon_assets.planning import unscanned_or_unknown
+from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
 
 N_KILLS = int(os.environ.get("DECON_KILLS", "2"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from decon_core import seeding as chance
 from decon_core.blends import draw as draw_module
 from decon_core.blends.draw import draw_stream
-from decon_core.blends.material import Material
+from decon_core.blends.mixture_documents import Material
 from decon_core.config.blends import Phase
 from decon_core.config.load import Source
 from decon_core.corpus.packs import Shard

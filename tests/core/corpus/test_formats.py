@@ -13,7 +13,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock, LineFormat
-from decon_core.corpus.formats.registry import FORMATS
+from decon_core.corpus.formats.recognize import FORMATS
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.discovery.corpus import survey_corpus

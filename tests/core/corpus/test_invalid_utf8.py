@@ -14,7 +14,7 @@ from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import IncompleteError
 from decon_core.mixtures.verify import verify
-from decon_core.scan.tiles import scan_fingerprint
+from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import read_json
 from tests.core.places import CLEAN, Place

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.comparison import exceeds
-from decon_core.config.detectors import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import exceeds
 from decon_core.decisions.common_ngrams import _are_common
 from decon_core.decisions.decide import judge
-from decon_core.decisions.thresholds import highest_thresholds
+from decon_core.decisions.sweep import highest_thresholds
 from decon_core.kernels.scores import base_scores
 from decon_core.schemas import MATCHES
 from tests.core.detectors import engine

@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.config.detectors import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import judge
-from decon_core.decisions.thresholds import highest_thresholds
+from decon_core.decisions.sweep import highest_thresholds
 from decon_core.errors import ConfigError
 from decon_core.folder_scan.run import Request, load_policy, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark

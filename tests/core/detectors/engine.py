@@ -7,9 +7,9 @@ import numpy as np
 from decon_core.config.policy import Policy
 from decon_core.detectors.decon import ClusterSearch
 from decon_core.index.entries import NOTHING, Entries, Field, count_entries
+from decon_core.index.joined_index import Search, join, search_from_arrays
 from decon_core.index.ngram_counts import KINDS
 from decon_core.index.parts import weigh
-from decon_core.index.union import Search, join, search_from_arrays
 from decon_core.kernels import clusters
 from decon_core.text.word_cache import FixedVocabulary, Ragged
 from tests.oracle.decon import NOT_FOUND, Entry, Match, NearMatch, Tokens, reaches

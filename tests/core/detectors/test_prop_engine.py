@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from decon_core.config.policy import Policy
 from decon_core.detectors.decon import ClusterSearch
 from decon_core.index.entries import count_entries
+from decon_core.index.joined_index import join, search_from_arrays
 from decon_core.index.ngram_counts import total
 from decon_core.index.parts import weigh
-from decon_core.index.union import join, search_from_arrays
 from tests.core.detectors import engine
 from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
 from tests.oracle.strategies import documents, entries, policies, worlds

@@ -25,7 +25,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import Version, load_records, save_records
-from decon_core.config.detectors import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
@@ -33,8 +33,8 @@ from decon_core.corpus.shards import read_blocks
 from decon_core.detectors.ratcliff import _BlockMatcher
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
+from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.tiles import scan_fingerprint
 from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store
 from decon_core.text.canonical import WHITE_SPACE

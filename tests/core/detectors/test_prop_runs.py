@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.index.query_texts import texts_of
-from decon_core.kernels import runs
+from decon_core.kernels import token_runs
 from decon_core.text.word_cache import Ragged
 from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
 from tests.uncompiled import fewer
@@ -30,14 +30,14 @@ def ragged(rows: list[Tokens]) -> Ragged:
 
 def blocks_of(document: Tokens, text: Tokens, least: int) -> list[Run]:
     blocks = np.empty((min(len(document), len(text)) // least, 3), np.int64)
-    n = runs.matching_blocks(array(document), array(text), least, blocks)
+    n = token_runs.matching_blocks(array(document), array(text), least, blocks)
     return [Run(*block) for block in blocks[:n].tolist()]
 
 
 def covered(document: Tokens, text: Tokens, size: int) -> int:
     slots = np.zeros(2 * len(document) + 1, np.uint32)
-    runs.enter_grams(array(document), 0, len(document), size, slots)
-    return runs.covered(array(document), slots, size, array(text), 0, len(text))
+    token_runs.enter_grams(array(document), 0, len(document), size, slots)
+    return token_runs.covered(array(document), slots, size, array(text), 0, len(text))
 
 
 class Scratch:
@@ -51,7 +51,7 @@ class Scratch:
         self.touched = np.zeros(len(texts), np.int64)
 
     def longest_runs(self, document: Tokens, start: int = 0) -> dict[int, Run]:
-        n = runs.longest_runs(
+        n = token_runs.longest_runs(
             array(document),
             start,
             len(document),
@@ -67,7 +67,7 @@ class Scratch:
         """The way that is taken where hits are too many."""
         if len(document) < self.size:
             return {}
-        n = runs._follow_texts(
+        n = token_runs._follow_texts(
             array(document),
             len(document),
             0,
@@ -224,7 +224,7 @@ def test_texts_name_every_place_of_every_ngram(
 
 def test_a_run_across_two_windows_is_whole_whichever_way_it_is_found() -> None:
     text = list(range(10, 60))
-    edge = runs._WINDOW
+    edge = token_runs._WINDOW
     document = [UNKNOWN] * (edge - 20) + text + text
     assert Scratch([text], 8).longest_runs(document) == {0: Run(edge - 20, 0, 50)}
     # A document and texts that repeat themselves: in the first window hits are given up.

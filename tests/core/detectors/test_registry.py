@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.config import detectors as registry
-from decon_core.config.detectors import BUILT_IN, Reads, Threshold
+from decon_core.config import detector_registry as registry
+from decon_core.config.detector_registry import BUILT_IN, Reads, Threshold
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import judge
-from decon_core.decisions.thresholds import highest_thresholds
+from decon_core.decisions.sweep import highest_thresholds
 from decon_core.detectors.detector import Detector, detector
 from decon_core.errors import ConfigError, InputError
 from decon_core.folder_scan.as_report import read_folder

@@ -14,8 +14,8 @@ from decon_core.blends.build import Blender
 from decon_core.compare.differences import compare
 from decon_core.errors import InputError
 from decon_core.interop.decon_jsonl import MARKS
-from decon_core.interop.lines import LineError, Mark, parse_marks, read_line
 from decon_core.interop.read import MADE_BY, read_reports
+from decon_core.interop.report_lines import LineError, Mark, parse_marks, read_line
 from decon_core.interop.write import write_reports
 from decon_core.mixtures.build import Builder
 from decon_core.report.build import build_report

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config.detectors import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Leaks, Licenses, Mixture
 from decon_core.config.policy import Policy, decision_fields

@@ -5,7 +5,7 @@ import os
 import pytest
 import zstandard
 
-from decon_core.corpus.formats.registry import sniff
+from decon_core.corpus.formats.recognize import sniff
 from decon_core.storage.compression import (
     COMPRESSIONS,
     DAMAGE,

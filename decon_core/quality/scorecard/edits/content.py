@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
 
-from decon_core.quality.scorecard import pieces
+from decon_core.quality.scorecard import segments
 from decon_core.quality.scorecard.edits.edit import DATA, Edit, Material, graded
 from decon_core.quality.scorecard.items import Choice, Item, as_text, body, ending, together
 from decon_core.quality.scorecard.lexicon import Lexicon, is_name_like
@@ -48,7 +48,7 @@ def everywhere(item: Item, change: Callable[[str], str]) -> Item:
 
 def numbers_changed(has_all: bool, m: Material) -> str | None:
     """Replace one or all numbers of the question, consistently within the item."""
-    found = [m.item.question[slice(*span)] for span in pieces.numbers(m.item.question)]
+    found = [m.item.question[slice(*span)] for span in segments.numbers(m.item.question)]
     if not found:
         return None
     chosen = None if has_all else m.rng.choice(found)
@@ -56,20 +56,20 @@ def numbers_changed(has_all: bool, m: Material) -> str | None:
 
     def change(text: str) -> str:
         changes = []
-        for span in pieces.numbers(text):
+        for span in segments.numbers(text):
             old = text[slice(*span)]
             if chosen in (None, old):
                 new.setdefault(old, another_number(old, m.rng))
                 changes.append((span, new[old]))
-        return pieces.spliced(text, changes)
+        return segments.spliced(text, changes)
 
     return as_text(everywhere(m.item, change))
 
 
 def another_number(old: str, rng: Random) -> str:
     """Return another number of equal length, with the same points and commas."""
-    if old.lower() in pieces.NUMBER_WORDS:
-        word = rng.choice([word for word in pieces.NUMBER_WORDS if word != old.lower()])
+    if old.lower() in segments.NUMBER_WORDS:
+        word = rng.choice([word for word in segments.NUMBER_WORDS if word != old.lower()])
         return word.capitalize() if old[0].isupper() else word
     while True:
         new = "".join(str(rng.randrange(10)) if sign.isdigit() else sign for sign in old)
@@ -93,22 +93,22 @@ def names_substituted(m: Material) -> str | None:
     def change(text: str) -> str:
         found = [
             (span, new.get(text[slice(*span)]))
-            for span in pieces.owners(text, pieces.word_spans(text))
+            for span in segments.owners(text, segments.word_spans(text))
         ]
-        return pieces.spliced(text, [(span, name) for span, name in found if name])
+        return segments.spliced(text, [(span, name) for span, name in found if name])
 
     return as_text(everywhere(m.item, change))
 
 
-def name_spans(text: str, lexicon: Lexicon) -> list[pieces.Span]:
+def name_spans(text: str, lexicon: Lexicon) -> list[segments.Span]:
     """Return the capitalised words inside sentences, and known names anywhere."""
     return [
         (start, stop)
-        for start, stop in pieces.owners(text, pieces.plain_words(text))
+        for start, stop in segments.owners(text, segments.plain_words(text))
         if text[start:stop] in lexicon.all_names
         or (
             is_name_like(text[start:stop])
-            and not pieces.begins_sentence(text, start)
+            and not segments.begins_sentence(text, start)
             and text[start:stop].casefold() not in lexicon.template
         )
     ]
@@ -116,9 +116,9 @@ def name_spans(text: str, lexicon: Lexicon) -> list[pieces.Span]:
 
 def clues_shuffled(m: Material) -> str | None:
     """Shuffle the sentences of the passage, and of the question except its last one."""
-    question = pieces.sentences(m.item.question)
+    question = segments.sentences(m.item.question)
     clues = _shuffled(question[:-1], m.rng)
-    passage = _shuffled(pieces.sentences(m.item.passage or ""), m.rng)
+    passage = _shuffled(segments.sentences(m.item.passage or ""), m.rng)
     if clues is None and passage is None:
         return None
     changed = m.item
@@ -141,7 +141,7 @@ def _shuffled(ordered: Sequence[str], rng: Random) -> list[str] | None:
 def interleaved(m: Material) -> str | None:
     if m.partner is None:
         return None
-    both = [pieces.sentences(body(item)) for item in (m.item, m.partner)]
+    both = [segments.sentences(body(item)) for item in (m.item, m.partner)]
     if min(map(len, both)) < 2:
         return None
     mixed = chain.from_iterable(zip_longest(*both, fillvalue=""))
@@ -161,17 +161,17 @@ def instruction_translated(phrases: Sequence[Sequence[str]], m: Material) -> str
     """
     first, inner, last = phrases
     text = m.item.question
-    spans = pieces.formulas(text)
+    spans = segments.formulas(text)
     n_formula = sum(stop - start for start, stop in spans)
     is_enough = n_formula >= max(_LEAST_FORMULA, _FORMULA_SHARE * len(text))
-    if not is_enough or not pieces.outside(pieces.plain_words(text), spans):
+    if not is_enough or not segments.outside(segments.plain_words(text), spans):
         return None
     chosen = [m.rng.choice(first), *(m.rng.choice(inner) for _ in spans[1:]), m.rng.choice(last)]
     kept = [text[slice(*span)] for span in spans]
     mixed = " ".join(filter(None, chain.from_iterable(zip_longest(chosen, kept, fillvalue=""))))
     item = replace(m.item, question=mixed, passage=None)
     answers = [item.answer or "", *(choice.text for choice in item.choices)]
-    if any(stop - start > 2 for text in answers for start, stop in pieces.plain_words(text)):
+    if any(stop - start > 2 for text in answers for start, stop in segments.plain_words(text)):
         return item.question
     return as_text(replace(item, correct=None))  # "Answer:" is English
 

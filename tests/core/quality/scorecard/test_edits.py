@@ -22,7 +22,7 @@ from decon_core.quality.scorecard.items import (
     ending,
 )
 from decon_core.quality.scorecard.lexicon import Lexicon, lexicon_of
-from decon_core.quality.scorecard.pieces import (
+from decon_core.quality.scorecard.segments import (
     canonical_words,
     formulas,
     numbers,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from decon_core.errors import InputError
 from decon_core.quality.scorecard import marks
-from decon_core.quality.scorecard.hosts import TRUTH
 from decon_core.quality.scorecard.marks import CALLS, cohens_kappa, mark, wilson
+from decon_core.quality.scorecard.planted_shards import TRUTH
 
 THRESHOLDS = {"a": 0.5, "b": 0.5}
 

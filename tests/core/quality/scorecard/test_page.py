@@ -6,11 +6,11 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 
-from decon_core.quality.scorecard.hosts import TRUTH, read_truth, write_planted_corpus
 from decon_core.quality.scorecard.marks import CALLS, mark
 from decon_core.quality.scorecard.page import markdown
 from decon_core.quality.scorecard.picture import svg
 from decon_core.quality.scorecard.plan import plan
+from decon_core.quality.scorecard.planted_shards import TRUTH, read_truth, write_planted_corpus
 
 THRESHOLDS = {"decon": 0.8, "longest_match": 0.7, "a<b&c": 0.5}
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Flags, Floats, Integers, Numbers
+from decon_core.kernels.array_types import Flags, Floats, Integers, Numbers
 from decon_core.kernels.clusters import Cluster, judge
+from decon_core.kernels.hash_tables import value_of
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.question_index import (
     Index,
@@ -19,7 +20,6 @@ from decon_core.kernels.question_index import (
 )
 from decon_core.kernels.ranges import NONE, filled, first_at_least
 from decon_core.kernels.scores import Thresholds, passes, share
-from decon_core.kernels.tables import value_of
 
 
 class _Traces(NamedTuple):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import PUNCTUATION
-from decon_core.report.evidence import MOST_OF_PART, make_excerpt, mark_shared
+from decon_core.report.excerpts import MOST_OF_PART, make_excerpt, mark_shared
 from decon_core.text.canonical import clean, words_with_places
 from decon_core.text.characters import Form
 

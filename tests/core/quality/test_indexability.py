@@ -8,11 +8,11 @@ import pytest
 
 from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import save_records
-from decon_core.config.detectors import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.idf import freeze
-from decon_core.quality.visibility import indexability, visibilities
+from decon_core.quality.indexability import indexability, visibilities
 from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS

@@ -16,7 +16,7 @@ from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.stage import STAGES, Stage
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.partitions import MOST_CELLS, PACK, Rectangle, contiguous_runs, rectangles
-from decon_core.plan import Plan, missing_cells
+from decon_core.missing import Plan, missing_cells
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"

@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.detectors.finding import Span
-from decon_core.kernels import runs, screen
-from decon_core.kernels.eights import find_beginnings
-from decon_core.text.forms import formed, original_places
+from decon_core.kernels import prefilter, token_runs
+from decon_core.kernels.packed_bytes import find_beginnings
+from decon_core.text.compared_text import formed, original_places
 
 if TYPE_CHECKING:
     from decon_core.corpus.batches import Batch
-    from decon_core.index.verbatim import Verbatim
+    from decon_core.index.text_index import Verbatim
     from decon_core.text.tokenizers import Pieces, Tokenizer
     from decon_core.text.word_cache import Ragged
 
@@ -127,7 +127,7 @@ class Sharing:
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
         self._padding_buffer = self._eights = np.zeros(0, np.uint64)
-        self._places = np.empty((4, screen.STRETCH + 3), np.int64)
+        self._places = np.empty((4, prefilter.STRETCH + 3), np.int64)
         self._best = np.zeros(verbatim.n_rows, np.int64)
         self._place = np.zeros((verbatim.n_rows, 2), np.int64)
         self._touched = np.empty(verbatim.n_rows, np.int64)
@@ -139,12 +139,12 @@ class Sharing:
         wholes = np.concatenate([*self._screen(content, shares)])
         if not self._verbatim.is_screened:
             shares[:] = 1
-        shares[wholes[self._are_compared(wholes), screen.DOCUMENT]] = 1
+        shares[wholes[self._are_compared(wholes), prefilter.DOCUMENT]] = 1
         return Screened(content.of, shares.astype(np.bool_), wholes[np.lexsort(wholes.T[::-1])])
 
     def _are_compared(self, wholes: Integers) -> npt.NDArray[np.bool_]:
         """Return which of these occurrences are of texts that are also compared by tokens."""
-        return self._verbatim.is_compared[wholes[:, screen.TEXT]]
+        return self._verbatim.is_compared[wholes[:, prefilter.TEXT]]
 
     def _screen(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
         data, starts, stops = content.data()
@@ -152,14 +152,14 @@ class Sharing:
         data, self._eights = self._padded(data, n)
         verbatim = self._verbatim
         yield self._found[:0]
-        sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
+        sizes = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
         for (size, windows), (places, numbers) in zip(sizes, self._find_windows(n), strict=True):
             firsts = np.searchsorted(places, starts)
-            screen.fetch(numbers, windows, verbatim.texts)
+            prefilter.fetch(numbers, windows, verbatim.texts)
             document = 0
             while document < starts.size:
                 document_before = document
-                n_found, document = screen.screen(
+                n_found, document = prefilter.screen(
                     data,
                     starts,
                     stops,
@@ -184,7 +184,7 @@ class Sharing:
 
         Without a copy where the reader left enough room.
         """
-        n_eights = (n + screen.SPARE) // 8 + 1
+        n_eights = (n + prefilter.SPARE) // 8 + 1
         if data.size < 8 * n_eights or data.ctypes.data % 8 or not data.flags.writeable:
             if self._padding_buffer.size < n_eights:
                 self._padding_buffer = np.zeros(n_eights, np.uint64)
@@ -196,14 +196,14 @@ class Sharing:
         """Find the long, then the short windows in `n` bytes: rows (position, window number)."""
         verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
         every, left, *both = self._places
-        sizes = ((screen.LONG, verbatim.long), (screen.SHORT, verbatim.short))
+        sizes = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
         found: list[list[Integers]] = [[_NO_PLACES] for _ in sizes]
-        for start in range(0, n, screen.STRETCH):
-            stop = min(start + screen.STRETCH, n)
+        for start in range(0, n, prefilter.STRETCH):
+            stop = min(start + prefilter.STRETCH, n)
             n_every = find_beginnings(self._eights, start, stop, every)
-            n_left = screen.sift(self._eights, every[:n_every], verbatim.beginnings, left)
+            n_left = prefilter.sift(self._eights, every[:n_every], verbatim.beginnings, left)
             for rows, (size, windows) in zip(found, sizes, strict=True):
-                n_windows = screen.find_windows(
+                n_windows = prefilter.find_windows(
                     self._eights,
                     left[:n_left],
                     size,
@@ -229,7 +229,9 @@ class Sharing:
             n = self._longest_runs(tokens)
             touched = np.sort(self._touched[:n])
             rows = touched[self._are_opened(tokens, touched)]
-            found = np.stack([rows, self._best[rows], self._place[rows, runs.DOCUMENT]], axis=1)
+            found = np.stack(
+                [rows, self._best[rows], self._place[rows, token_runs.DOCUMENT]], axis=1
+            )
             self._best[touched] = 0
             wholes = self._wholes_of(number, screened, pieces)
             if wholes or rows.size:
@@ -238,7 +240,7 @@ class Sharing:
 
     def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> dict[int, Run]:
         """Return the texts that a document contains in full, each at its first occurrence."""
-        first, last = np.searchsorted(screened.wholes[:, screen.DOCUMENT], [number, number + 1])
+        first, last = np.searchsorted(screened.wholes[:, prefilter.DOCUMENT], [number, number + 1])
         rows = screened.wholes[first:last]
         wholes: dict[int, Run] = {}
         for _, text, place in rows[self._are_compared(rows)].tolist():
@@ -270,9 +272,9 @@ class Sharing:
         """Return which texts share with the document an n-gram that opens a comparison."""
         size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
-        runs.enter_grams(tokens, 0, tokens.size, size, slots)
+        token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
         are_opened = np.zeros(texts.size, np.uint8)
-        runs.find_opened(
+        token_runs.find_opened(
             tokens,
             slots,
             size,
@@ -285,7 +287,7 @@ class Sharing:
         return are_opened.astype(np.bool_)
 
     def _longest_runs(self, tokens: npt.NDArray[np.uint32]) -> int:
-        return runs.longest_runs(
+        return token_runs.longest_runs(
             tokens,
             0,
             tokens.size,
@@ -301,10 +303,10 @@ class Sharing:
         tokens, slots = np.ones(8, np.uint32), np.zeros(17, np.uint32)
         self._longest_runs(tokens[:0])
         self._are_opened(tokens, np.empty(0, np.int64))
-        runs.enter_grams(tokens, 0, tokens.size, 5, slots)
+        token_runs.enter_grams(tokens, 0, tokens.size, 5, slots)
         aligned = self._verbatim.aligned.tokens
-        runs.covered(tokens, slots, 5, aligned, 0, 0)
-        runs.matching_blocks(tokens, aligned[:0], 5, np.empty((1, 3), np.int64))
+        token_runs.covered(tokens, slots, 5, aligned, 0, 0)
+        token_runs.matching_blocks(tokens, aligned[:0], 5, np.empty((1, 3), np.int64))
 
     def characters(
         self, text: str, content: bytes, places: list[tuple[int, int]]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from decon_core.config.policy import Normalize, Policy
 from decon_core.text.canonical import clean
 from decon_core.text.characters import Form
-from decon_core.text.forms import formed, original_places
+from decon_core.text.compared_text import formed, original_places
 
 PIECES = st.sampled_from(
     [*"aB9 \n\t.,?“”éΣςİß字😀", "\r\n", "\u00a0", "\u2028", "\x00", "\x1c", "e\u0301", "word "]

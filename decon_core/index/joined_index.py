@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version
-from decon_core.config.comparison import TOLERANCE
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import NOTHING
 from decon_core.index.ngram_counts import KINDS, Grams, grams_of, renumbered

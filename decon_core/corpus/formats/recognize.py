@@ -1,4 +1,7 @@
-"""The shard formats by suffix, and the check that a file is of the format that its name says."""
+"""Recognize the format of a shard, by its suffix and by its first bytes, which must agree.
+
+The formats are listed in `__init__.py`.
+"""
 
 from __future__ import annotations
 

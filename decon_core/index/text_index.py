@@ -1,7 +1,7 @@
 """The index of texts that `ratcliff`, `longest_match`, `exact` and `ngram_any` search for.
 
 It holds each distinct text of a scan's benchmarks once, in the policy's form: its tokens, the
-records that use it, and the byte windows that documents are screened for (see `kernels/screen.py`).
+records that use it, and the byte windows that documents are screened for (`kernels/prefilter.py`).
 Built once for a set of benchmark versions, and memory-mapped by every worker.
 
 A field is tokenized twice: as it is, and with a leading space, where its first word is another
@@ -28,13 +28,13 @@ import numpy.typing as npt
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.errors import DamagedError
+from decon_core.index.joined_index import search_name
 from decon_core.index.query_texts import edges_of, texts_of
 from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION, WHOLE, Pool, gather
 from decon_core.index.text_weights import encode_texts, weights_of
-from decon_core.index.union import search_name
-from decon_core.kernels import runs, screen
-from decon_core.kernels.eights import find_beginnings
+from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.grams import enter_runs
+from decon_core.kernels.packed_bytes import find_beginnings
 from decon_core.storage.store import Array, Store, map_arrays, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
 from decon_core.text.word_cache import FixedVocabulary, Ragged
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 NOTHING = -1
 
-_SIZES = {"long": screen.LONG, "short": screen.SHORT}
+_SIZES = {"long": prefilter.LONG, "short": prefilter.SHORT}
 _FILTER_BITS = 16
 _BEGINNING_BITS = 4  # at least; probed most often, so it should fit the CPU cache
 _PAIR_BITS = 4
@@ -69,10 +69,10 @@ class Verbatim:
     """The texts to search for: one row each, then the rows of their forms with a leading space."""
 
     versions: tuple[Version, ...]
-    texts: screen.Texts
+    texts: prefilter.Texts
     beginnings: npt.NDArray[np.uint64]  # Bloom filter of the first bytes of all windows
-    long: screen.Windows
-    short: screen.Windows
+    long: prefilter.Windows
+    short: prefilter.Windows
     canonical_pairs: npt.NDArray[np.uint64]
     canonical_filter: npt.NDArray[np.uint64]
     is_whole: npt.NDArray[np.uint8]  # per text: whether it can be found as a whole text
@@ -80,8 +80,8 @@ class Verbatim:
     is_screened: bool  # False: every document is tokenized
     text_of: npt.NDArray[np.int32]  # per row: the text that it is a form of
     ids: Integers  # token ids of the tokenizer, ascending; token n is ids[n - 1]
-    aligned: runs.Texts
-    canonical: runs.Texts  # only questions; tokens numbered as in the union of index parts
+    aligned: token_runs.Texts
+    canonical: token_runs.Texts  # only questions; tokens numbered as in the union of index parts
     use_offsets: Integers  # per text: range of its uses in the `use_` arrays
     use_part: npt.NDArray[np.int32]
     use_record: Integers
@@ -240,7 +240,7 @@ def _prefixed(prefix: str, arrays: Any) -> dict[str, Array]:
 def _bytes(texts: Sequence[str]) -> dict[str, Any]:
     contents = [text.encode() for text in texts]
     offsets = edges_of([len(content) for content in contents])
-    spare = bytes(screen.SPARE - int(offsets[-1]) % 8)  # kernels read 8 bytes, past the end too
+    spare = bytes(prefilter.SPARE - int(offsets[-1]) % 8)  # kernels read 8 bytes, past the end too
     return {
         "data": np.frombuffer(b"".join([*contents, spare]), np.uint8),
         "offsets": offsets,
@@ -329,16 +329,16 @@ def _windows(
     eights = data.view(np.uint64)
     places = _beginnings(eights, int(offsets[-1]))
     threes, fours = np.zeros(1 << 20, np.uint32), np.zeros(1 << 22, np.uint32)
-    screen.count_bytes(data, int(offsets[-1]), threes, fours)
+    prefilter.count_bytes(data, int(offsets[-1]), threes, fours)
     arrays: dict[str, Array] = {}
     are_open = [np.zeros(ranges.is_wanted.size, np.uint8) for ranges in (grams, wholes)]
     for name, size in _SIZES.items():
         ranks = np.empty(places.size, np.uint64)
-        screen.rank_windows(data, eights, places, size, threes, fours, ranks)
+        prefilter.rank_windows(data, eights, places, size, threes, fours, ranks)
         chosen = []
         for ranges, is_open in zip((grams, wholes), are_open, strict=True):
-            before, after = np.full((2, places.size), screen.NEVER, np.uint32)
-            screen.choose(
+            before, after = np.full((2, places.size), prefilter.NEVER, np.uint32)
+            prefilter.choose(
                 data,
                 places,
                 ranks,
@@ -355,15 +355,15 @@ def _windows(
         arrays |= {f"{name}.{array}": value for array, value in numbered.items()}
     first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
     beginnings = np.zeros(1 << max((first.size * _BEGINNING_BITS // 64).bit_length(), 1), np.uint64)
-    screen.enter_beginnings(eights, first, beginnings)
+    prefilter.enter_beginnings(eights, first, beginnings)
     return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
 
 
 def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
     """Return where windows may begin. Works in stretches, to limit the memory."""
-    room, found = np.empty(screen.STRETCH + 2, np.int64), [_NONE]
-    for start in range(0, n, screen.STRETCH):
-        n_found = find_beginnings(eights, start, min(start + screen.STRETCH, n), room)
+    room, found = np.empty(prefilter.STRETCH + 2, np.int64), [_NONE]
+    for start in range(0, n, prefilter.STRETCH):
+        n_found = find_beginnings(eights, start, min(start + prefilter.STRETCH, n), room)
         found.append(room[:n_found].copy())
     return np.concatenate(found)
 
@@ -384,7 +384,7 @@ class _Uses:
         before: npt.NDArray[np.uint32],
         after: npt.NDArray[np.uint32],
     ) -> _Uses:
-        is_used = before != screen.NEVER
+        is_used = before != prefilter.NEVER
         used = places[is_used]
         texts = np.searchsorted(offsets, used, side="right") - 1
         return _Uses(used, texts, before[is_used], after[is_used])
@@ -397,15 +397,15 @@ def _numbered(
     grams: _Uses,
     wholes: _Uses,
 ) -> dict[str, Array]:
-    """Build the arrays of `screen.Windows`."""
+    """Build the arrays of `prefilter.Windows`."""
     places = np.concatenate([grams.places, wholes.places])
     first, numbers = np.empty(places.size, np.int64), np.empty(places.size, np.uint32)
     digests, slots = np.empty(places.size, np.uint64), np.zeros(places.size * 2 + 2, np.uint32)
-    n = screen.number_windows(data, eights, places, size, digests, slots, first, numbers)
+    n = prefilter.number_windows(data, eights, places, size, digests, slots, first, numbers)
     in_filter = np.zeros(n * _FILTER_BITS // 64 + 1, np.uint64)
     table = np.zeros(3 * n + 1, np.uint64)  # sparse: most lookups fail
-    screen.enter_filter(digests[:n], in_filter)
-    screen.enter(digests[:n], table)
+    prefilter.enter_filter(digests[:n], in_filter)
+    prefilter.enter(digests[:n], table)
     arrays: dict[str, Array] = {"filter": in_filter, "slots": table, "first": first[:n]}
     of_kind = np.split(numbers, [grams.places.size])
     for name, uses, number in zip(("gram", "whole"), (grams, wholes), of_kind, strict=True):
@@ -441,16 +441,16 @@ def _of_arrays(
     def group(prefix: str, kind: Any) -> Any:
         return kind(**{name: arrays[f"{prefix}.{name}"] for name in kind._fields})
 
-    texts = screen.Texts(**{name: arrays[name] for name in screen.Texts._fields})
+    texts = prefilter.Texts(**{name: arrays[name] for name in prefilter.Texts._fields})
     return Verbatim(
         versions=tuple(versions),
         texts=texts,
-        long=group("long", screen.Windows),
-        short=group("short", screen.Windows),
+        long=group("long", prefilter.Windows),
+        short=group("short", prefilter.Windows),
         is_screened=about["is_screened"] == "yes",
         ids=arrays["ids"],
-        aligned=group("aligned", runs.Texts),
-        canonical=group("canonical", runs.Texts),
+        aligned=group("aligned", token_runs.Texts),
+        canonical=group("canonical", token_runs.Texts),
         **{
             name: arrays[name]
             for name in (

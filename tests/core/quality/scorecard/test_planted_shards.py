@@ -6,8 +6,13 @@ import pytest
 
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_shard
-from decon_core.quality.scorecard.hosts import TRUTH, read_truth, sources, write_planted_corpus
 from decon_core.quality.scorecard.plan import plan
+from decon_core.quality.scorecard.planted_shards import (
+    TRUTH,
+    read_truth,
+    sources,
+    write_planted_corpus,
+)
 
 HOSTS = [
     *(f"Once upon a time, {n} mice.\n\nThey had {n} hats.\n\nThat was all." for n in range(200)),

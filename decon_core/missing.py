@@ -22,7 +22,7 @@ from decon_core.inventory import benchmarks_of, blender_of, current_versions, st
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
-from decon_core.scan.tiles import gaps_of, missing_by_shard, missing_tiles, scan_fingerprint
+from decon_core.scan.coverage import gaps_of, missing_by_shard, missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
 

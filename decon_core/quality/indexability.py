@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, current_version, load_records
-from decon_core.config.comparison import reaches
 from decon_core.config.load import Config
 from decon_core.config.policy import Policy
+from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import detector
 from decon_core.detectors.visibility import Integers, RecordTexts, TextUse, Unmet
 from decon_core.errors import Problem
 from decon_core.index.parts import has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
-from decon_core.index.verbatim import Verbatim, open_verbatim
-from decon_core.scan.tiles import scan_fingerprint
+from decon_core.index.text_index import Verbatim, open_verbatim
+from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import INDEXABILITY
 from decon_core.storage.store import Store
 from decon_core.wording import counted

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decon_core.mixtures.matching import matching
+from decon_core.mixtures.match_sizes import matching
 
 SIZES = st.one_of(st.integers(0, 12), st.integers(0, 500))
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Flags, Integers, Numbers, Words64
-from decon_core.kernels.eights import eight, sixteen
+from decon_core.kernels.array_types import Bytes, Flags, Integers, Numbers, Words64
+from decon_core.kernels.hash_tables import free_slot, next_slot, slot_of_known
 from decon_core.kernels.hashing import (
     BASE,
     HALF,
@@ -31,8 +31,8 @@ from decon_core.kernels.hashing import (
     shift_for,
 )
 from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.packed_bytes import eight, sixteen
 from decon_core.kernels.ranges import NONE, first_at_least, n_same
-from decon_core.kernels.tables import free_slot, next_slot, slot_of_known
 
 NEVER = 0xFFFFFFFF
 # Window sizes. The longer one is more selective, and fits most n-grams.

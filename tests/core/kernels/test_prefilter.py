@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.sharing import Sharing
+from decon_core.detectors.shared_runs import Sharing
 from decon_core.index.record_texts import QUESTION, Pool
-from decon_core.index.verbatim import Verbatim, _arrays, _of_arrays
-from decon_core.kernels import screen
-from decon_core.kernels.eights import find_beginnings
+from decon_core.index.text_index import Verbatim, _arrays, _of_arrays
+from decon_core.kernels import prefilter
+from decon_core.kernels.packed_bytes import find_beginnings
 from decon_core.text.tokenizers import load_tokenizer
 from tests.uncompiled import IS_COMPILED, fewer
 
@@ -36,7 +36,7 @@ def begins_there(content: bytes, at: int) -> bool:
 
 
 def can_be_found(content: bytes) -> bool:
-    return any(begins_there(content, at) for at in range(len(content) - screen.SHORT + 1))
+    return any(begins_there(content, at) for at in range(len(content) - prefilter.SHORT + 1))
 
 
 def grams_of(text: str, size: int) -> list[bytes]:
@@ -112,11 +112,11 @@ def test_texts_are_found_in_stretches_and_across_their_edges() -> None:
     sharing = Sharing(verbatim_of([text], policy), policy, CL100K)
     documents = [
         " " * at + text
-        for at in range(screen.STRETCH - 80, screen.STRETCH + 8, 11 if IS_COMPILED else 29)
+        for at in range(prefilter.STRETCH - 80, prefilter.STRETCH + 8, 11 if IS_COMPILED else 29)
     ]
     screened = sharing.look(batch_of(documents, [*range(len(documents))], b""))
     assert screened.is_sharing.all()
-    assert screened.wholes[:, screen.PLACE].tolist() == [
+    assert screened.wholes[:, prefilter.PLACE].tolist() == [
         len(document) - len(text) for document in documents
     ]
 
@@ -125,7 +125,7 @@ def test_bytes_of_no_document_overflow_nothing() -> None:
     """A batch is made in memory that held anything before."""
     policy = Policy(detectors=("exact",))
     sharing = Sharing(verbatim_of(["Which train leaves?"], policy), policy, CL100K)
-    batch = batch_of(["a Which train leaves? b"], [0], b"\xff" * (screen.STRETCH + 100))
+    batch = batch_of(["a Which train leaves? b"], [0], b"\xff" * (prefilter.STRETCH + 100))
     assert sharing.look(batch).wholes.tolist() == [[0, 0, 2]]
 
 
@@ -135,12 +135,12 @@ def test_more_finds_than_there_is_room_for_are_all_kept() -> None:
     sharing = Sharing(verbatim_of([text], policy), policy, CL100K)
     documents = [text, text * 10_000, text]
     wholes = sharing.look(batch_of(documents, [2, 0, 1], b" ")).wholes
-    assert np.bincount(wholes[:, screen.DOCUMENT]).tolist() == [1, 10_000, 1]
+    assert np.bincount(wholes[:, prefilter.DOCUMENT]).tolist() == [1, 10_000, 1]
 
 
 def test_places_are_beginnings_of_words_and_characters_beyond_ascii() -> None:
     content = " one,twö 字x 3.14_a😀".encode()
-    eights = np.zeros((len(content) + screen.SPARE) // 8 + 1, np.uint64)
+    eights = np.zeros((len(content) + prefilter.SPARE) // 8 + 1, np.uint64)
     eights.view(np.uint8)[: len(content)] = np.frombuffer(content, np.uint8)
     places = np.empty(len(content) + 2, np.int64)
     n = find_beginnings(eights, 0, len(content), places)
