@@ -240,3 +240,9 @@ def test_a_run_killed_in_the_middle_of_the_scan_goes_on_where_it_was(finished, t
     )
     assert again.returncode == 0, again.stderr
     assert tiles(config) == undisturbed
+
+
+def test_the_oracle_agrees_with_the_truth_file():
+    command = [sys.executable, "-m", "data.check_sample_world"]
+    done = subprocess.run(command, cwd=DATA.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
