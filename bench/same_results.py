@@ -98,7 +98,13 @@ def _tables(
         for (name,) in report.execute("SHOW TABLES").fetchall():
             if name not in _WITH_DATES:
                 table = report.table(name)
-                yield name, (tuple(table.columns), sorted(table.fetchall(), key=repr))
+                columns = tuple(_renamed(column) for column in table.columns)
+                yield _renamed(name), (columns, sorted(table.fetchall(), key=repr))
+
+
+def _renamed(name: str) -> str:
+    """Return the name of a table or column as it is now: `rule` became `detector`."""
+    return name.replace("rule", "detector")
 
 
 def _differing_files(old: Products, new: Products) -> Iterator[str]:
