@@ -16,8 +16,11 @@ from hypothesis import HealthCheck, settings
 
 from decon_assets.assets.registration import Registration
 from decon_assets.runner.pipeline import Pipeline, PipelineError
+from decon_core.benchmarks.records import Version
 from decon_core.config.load import load_config
-from decon_core.storage.store import Store, read_parquet
+from decon_core.corpus.packs import Shard
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.storage.store import Store
 from tests.compiled_kernels import compile_kernels
 from tests.finished_world import remove_finished_world
 from tests.first_runs import empty, run_or_copy
@@ -170,9 +173,11 @@ class World:
         }
 
 
-def without_rows(path: Path) -> pa.Table:
-    """A tile as it would be if nothing was found."""
-    return read_parquet(path).slice(0, 0)
+class FindsNothing(MatchReader):
+    """Reads tiles as they would be if nothing was found."""
+
+    def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
+        return super().entries(shard, versions, source=source).slice(0, 0)
 
 
 def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:

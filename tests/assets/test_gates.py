@@ -10,7 +10,7 @@ from decon_assets.run_requests import Materialized, State, next_requests
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.inventory import list_packs
-from tests.conftest import without_rows
+from tests.conftest import FindsNothing
 
 AFTER_THE_SCAN = ("common", "mixtures", "clean", "report")
 
@@ -56,7 +56,7 @@ def test_an_asset_without_a_list_of_its_gates_is_refused(world):
 
 def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.quality.canaries.read_parquet", without_rows)
+        patched.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
         for _ in range(2):  # nothing is left to scan the second time
             with pytest.raises(PipelineError, match="canaries_are_found"):
                 world.run()
@@ -73,7 +73,7 @@ def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monk
         return {request.asset for request in found}, after
 
     with monkeypatch.context() as patched:
-        patched.setattr("decon_core.quality.canaries.read_parquet", without_rows)
+        patched.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
         with pytest.raises(PipelineError, match="canaries_are_found"):
             world.run()
         asked: dict[str, str] = {}

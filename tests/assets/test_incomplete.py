@@ -13,7 +13,7 @@ from decon_assets.cli.main import main
 from decon_assets.partitions import cell, share
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.report.open import coverage_of
-from tests.conftest import without_rows
+from tests.conftest import FindsNothing
 
 CUT_OFF = "damaged or cut off"
 
@@ -90,7 +90,7 @@ def test_the_blocking_checks_of_a_scan_that_fails_are_evaluated_all_the_same(inc
 
 def test_a_report_is_held_back_where_a_failed_scan_misses_its_canaries(world, monkeypatch):
     cut_off(world)
-    monkeypatch.setattr("decon_core.quality.canaries.read_parquet", without_rows)
+    monkeypatch.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
     with pytest.raises(PipelineError, match="canaries_are_found"):
         world.run()
     assert not world.store.report.exists()
