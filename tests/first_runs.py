@@ -76,14 +76,17 @@ def run_command(folder: Path) -> None:
 
 
 def run_or_copy(run: Any, folders: list[Path], instance: DagsterInstance | None = None) -> Any:
-    """The result of a run that changes folders and a history in memory, made or copied."""
-    key = _digest(folders) + ("" if instance is None else "-in-memory")
+    """The result of a run that changes folders and a history in memory, made or copied.
+
+    `run` is a function or method with a name of its own: another one does something else.
+    """
+    key = f"{run.__qualname__}-{_digest(folders)}{'' if instance is None else '-in-memory'}"
     if instance is not None and instance.get_runs(limit=1):
         raise AssertionError("this is not the first run of the history")
     kept = _KEPT.get(key)
     if kept is None:
         result = run()
-        copies = [folder.with_name(f"kept-{folder.name}-{key}") for folder in folders]
+        copies = [folder.with_name(f"kept-{folder.name}-{len(_KEPT)}") for folder in folders]
         for folder, copy in zip(folders, copies, strict=True):
             shutil.copytree(folder, copy, symlinks=True)
         databases = [_copied(one, sqlite3.connect(":memory:")) for one in _databases(instance)]

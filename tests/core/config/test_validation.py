@@ -298,7 +298,7 @@ TABLES = {
     "Review": ("configuration", "review."),
     "Report": ("configuration", "report."),
     "StoreTable": ("configuration", "store."),
-    "Policy": ("configuration detector detectors", ""),
+    "Policy": ("configuration decon-detector detectors", ""),
     "Thresholds": ("configuration", ""),
     "Mixture": ("mixtures", ""),
     "Leaks": ("mixtures", ""),
