@@ -59,8 +59,10 @@ def pack_and_other(grid: dg.MultiPartitionsDefinition, key: str) -> tuple[str, s
 
     As text it is `benchmark|pack` or `mixture|pack`, sorted by dimension name.
     """
-    other, pack = sorted(grid.get_partition_key_from_str(str(key)).keys_by_dimension.items())
-    return pack[1], other[1]
+    names = {**grid.get_partition_key_from_str(str(key)).keys_by_dimension}
+    pack = names.pop(PACK)
+    (other,) = names.values()
+    return pack, other
 
 
 def align(

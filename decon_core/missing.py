@@ -1,7 +1,7 @@
 """What the store of a configuration holds today, and what is missing or outdated in it.
 
 One plan answers `run`, `status`, `backfill` and the sensor. Each asset names the function that
-tells what is missing of it: whether it is, or the keys of its missing partitions.
+returns whether it is missing, or the keys of its missing partitions.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ DOCUMENTS = pa.schema(
 # One row per n-gram of a benchmark's questions that occurs in a shard.
 GRAM_COUNTS = pa.schema(
     [
-        _required("place", pa.uint32(), "token at which it first stands in the questions"),
+        _required("place", pa.uint32(), "token of the questions at which it first occurs"),
         _required("n_documents", pa.uint32(), "documents that hold it"),
     ]
 )
@@ -91,7 +91,7 @@ COMMON = pa.schema(
     [
         _required("source", pa.string(), "name of the source"),
         _required("benchmark", pa.string(), "whose n-gram it is"),
-        _required("place", pa.uint32(), "token at which it first stands in the questions"),
+        _required("place", pa.uint32(), "token of the questions at which it first occurs"),
         _required("text", pa.string(), "how it reads there"),
         _required("n_questions", pa.int64(), "different questions of the benchmark that hold it"),
         _required("n_documents", pa.int64(), "documents of the source that hold it"),
@@ -120,7 +120,7 @@ MATCHES = pa.schema(
         _required(
             "pair",
             pa.string(),
-            "what was found, wherever it stands: 16 hex digits of the SHA-256 of the record's "
+            "what was found, wherever it occurs: 16 hex digits of the SHA-256 of the record's "
             "fingerprint and the canonical words of the spans",
         ),
         _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
@@ -175,7 +175,7 @@ ENTRIES = pa.schema(
         _required(
             "is_by_score",
             pa.bool_(),
-            "whether it would count as a leak if nobody had said anything",
+            "whether its score reaches the threshold, whatever the verdict",
         ),
         _field(
             "holds_to",
@@ -183,11 +183,11 @@ ENTRIES = pa.schema(
             "the highest threshold of the sweep at which it would still be a leak; null: not asked "
             "for, or none",
         ),
-        _field("verdict", pa.string(), "what a person said of the pair; null: nothing"),
+        _field("verdict", pa.string(), "verdict of a reviewer; null: none"),
         _required(
             "is_contaminated",
             pa.bool_(),
-            "whether it counts as a leak: by its score, or by what a person said",
+            "whether it counts as a leak, by its score or by a verdict",
         ),
         _required(
             "is_question_only",
@@ -289,8 +289,8 @@ INDEXABILITY = pa.schema(
         _required("split", pa.string(), "split of the item"),
         _required("instance_index", pa.int64(), "row of the item within its split"),
         _required("detector", pa.string(), "one of the detectors that the policy chooses"),
-        _required("is_visible", pa.bool_(), "whether the detector sees one of the item's records"),
-        _field("reason", pa.string(), "why it sees none of them; null: it sees one"),
+        _required("is_visible", pa.bool_(), "whether the detector can find one of its records"),
+        _field("reason", pa.string(), "why it can find none of them; null: it can find one"),
         _required("n_records", pa.int64(), "records of the item"),
         _field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),
     ]

@@ -172,7 +172,7 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
     blender = inventory.blender_of(config, store)
     wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
     problems: list[Problem] = []
-    total = Counter[str]()
+    total, n_blends = Counter[str](), 0
     reporter = PartitionReporter(context)
     for one, result in build_blends(blender, wanted, workers=wanted_workers()):
         if isinstance(result, DeconError):
@@ -181,7 +181,8 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
             ]
             continue
         n = result.counts
-        total += n + Counter(blends=1)
+        total += n
+        n_blends += 1
         most_passes = max(source["passes"] for source in result.manifest["sources"])
         size = f"{counted(n['n_documents'], 'document')}, {counted(n['n_tokens'], 'token')}"
         context.log.debug(
@@ -201,7 +202,7 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
         reporter.report(one.name, metadata)
     size = f"{counted(total['n_documents'], 'document')}, {counted(total['n_tokens'], 'token')}"
     n_items = f"{total['n_test_texts']:,} test items"
-    context.log.info(f"{counted(total['blends'], 'blend')}, {size}, {n_items}")
+    context.log.info(f"{counted(n_blends, 'blend')}, {size}, {n_items}")
     if problems:
         inspection = inspect_changed_blends(store, config.blends)
         report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
@@ -225,12 +226,13 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     """
     builder = inventory.builder_of(config, store)
     reporter = PartitionReporter(context)
-    total, names = Counter[str](), sorted_keys(context)
+    total, n_questions, names = Counter[str](), 0, sorted_keys(context)
     versions = (current_version(builder.store, name) for name in names)
     for name, one in zip(names, build_clean_benchmarks(builder, versions), strict=True):
         n = one.counts
         context.log.debug(f"{name}: {n['n_items_left']} of {counted(n['n_items'], 'item')} left")
-        total += n + Counter(n_questions=len(one.manifest["question_only"]))
+        total += n
+        n_questions += len(one.manifest["question_only"])
         metadata = {
             "items": n["n_items"],
             "items_left": n["n_items_left"],
@@ -239,8 +241,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
         }
         reporter.report(name, metadata)
     left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
-    n_questions = f"{total['n_questions']:,} question-only"
-    context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {n_questions}")
+    context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {n_questions:,} question-only")
 
 
 @stage(

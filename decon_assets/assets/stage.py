@@ -1,6 +1,6 @@
 """A stage: an asset that `decon-assets run` keeps up to date, declared in one place.
 
-Beside what Dagster needs, `stage` takes the function that tells what is missing. The order of the
+Beside what Dagster needs, `stage` takes the function that returns what is missing. The order of the
 stages, their gates, the plan, the status and the sensor follow from the asset graph
 (`decon_assets/graph.py`): a new asset is a new function under `stage`, and nothing else.
 """

@@ -64,9 +64,8 @@ def report(
     if not database and not is_report_current(load_config(config)):
         warn(f"note: {REPORT_IS_STALE}")
     coverage = None
-    with suppress(
-        StaleError
-    ):  # no report, or of an earlier version, which wrote complete ones only
+    # A report of an earlier version is complete: those wrote no others.
+    with suppress(StaleError):
         coverage = coverage_of(path)
     if coverage and coverage.is_complete:
         coverage = None

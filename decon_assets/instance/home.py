@@ -35,8 +35,6 @@ _UNFINISHED = [
     DagsterRunStatus.CANCELING,
 ]
 
-# No telemetry. One run at a time from the UI: a backfill becomes many runs, and each scan uses all
-# cores. A run whose process died is retried and finds its tiles; a failed one would fail again.
 _SETTINGS = Path(__file__).with_name("dagster.yaml")
 
 

@@ -239,7 +239,7 @@ class _YamlSource:
             raise RecipeError(Problem(where, found, "YAML in UTF-8")) from None
 
     def where(self, place: Place) -> str:
-        """Format a place in the file; of one without a line, the line of what contains it."""
+        """Format a place in the file, with its line or the nearest enclosing one."""
         outwards = (place[:n] for n in range(len(place), -1, -1))
         line = next((self._lines[one] for one in outwards if one in self._lines), 1)
         name = ".".join(map(str, place[1:]))

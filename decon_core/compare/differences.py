@@ -12,7 +12,7 @@ import duckdb
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import queries_in, require_report, rows_of
 
-SCHEMA = "decon-assets/compare/1"
+SCHEMA = "decon-assets/compare/2"
 
 _SCRIPT = Path(__file__).with_suffix(".sql")
 _QUERIES = queries_in(Path(__file__).with_name("queries.sql"))

@@ -131,7 +131,7 @@ def require_names_in_utf8(paths: Iterable[Path]) -> None:
 def shard_at(
     source: Source, path: Path, base: Path, known: Shard | None = None, stamp: Stamp | None = None
 ) -> Shard:
-    """Return a file as a shard, named relative to `base`; hashed unless its stamp is `known`."""
+    """Return a file as a shard, named relative to `base`; hashed unless `known` has its stamp."""
     stamp = stamp or stamp_of(path)
     content = known.content if known and known.stamp == stamp else hash_file(path)
     identity = [content, suffix_of(path), source.text, source.messages, source.id]

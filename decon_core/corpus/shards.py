@@ -47,7 +47,10 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
 
 
 def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) -> Iterator[Block]:
-    """Yield the rows of `read_shard` in blocks, much faster; raises as it does, where it does."""
+    """Yield the rows of `read_shard` in blocks, much faster.
+
+    It raises the same errors after the same rows.
+    """
     with open_shard(shard) as file:
         for part in format_of(file.path).parts(file, source, part_bytes=block_bytes):
             yield Block(partial(part.batch, source), file.tell())

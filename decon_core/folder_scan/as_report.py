@@ -132,7 +132,9 @@ def _ledger(path: Path) -> tuple[_Rows, _Rows, _Rows]:
         counts = {name: one[name] for name in results.COUNTS_READ}
         counts |= {f"n_{name}": len(one[name]) for name in ("unreadable", "invalid_utf8")}
         shards.append({**place, **counts})
-        for rows, name in ((unreadable, "unreadable"), (invalid, "invalid_utf8")):
-            lines = ({k: v for k, v in row.items() if k != "line"} for row in one[name])
-            rows += [{**place, **line} for line in lines]
+        for row in one["unreadable"]:
+            named = {name: row[name] for name in ("row", "offset", "reason", "detail")}
+            unreadable.append({**place, **named})
+        for row in one["invalid_utf8"]:
+            invalid.append({**place, **{name: row[name] for name in ("row", "offset", "detail")}})
     return shards, unreadable, invalid

@@ -53,4 +53,5 @@ GROUP BY benchmark, split, instance_index
 ORDER BY benchmark, split, instance_index
 
 -- name: indexability
+SELECT benchmark, config, split, instance_index, detector, is_visible, reason, n_records, detail
 FROM read_parquet($path)

@@ -2,7 +2,7 @@
 
 A part is content-addressed by its records, the indexing settings and the idf snapshot. It holds
 document frequencies, not weights: a weight is `ln(N / df)`, and the two integers are the same on
-every machine. `union.py` joins parts into the index that a scan searches.
+every machine. `joined_index.py` joins parts into the index that a scan searches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write a store's leaks as reports of the reference implementation, one file per shard.
+"""Write a store's leaks by `decon` as reports of the reference implementation, one file per shard.
 
 <out>/<source>/<shard>-simple-0.80.jsonl, and <out>/manifest.json: source and shard of each file
 """

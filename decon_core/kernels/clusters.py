@@ -2,8 +2,8 @@
 
 Nearly all text is rejected by two fast tests without false negatives: a filter of the n-grams in
 the index, and an upper bound of the score of a run of hits. The rest is scored as in
-`tests/oracle/decon.py`. `sampled.py` has the other way to find clusters, that of the reference
-tool.
+`tests/oracle/decon.py`. `sampled_clusters.py` has the other way to find clusters, that of the
+reference tool.
 """
 
 from __future__ import annotations

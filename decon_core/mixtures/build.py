@@ -64,9 +64,15 @@ class Builder:
     n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
     verdicts: Verdicts = NO_VERDICTS
     # Caches: pairs with a verdict by shard and benchmark version, draws, and scanned sources.
-    _found: dict[tuple[str, str], set[str]] = field(default_factory=dict, init=False, compare=False)
-    _draws: dict[tuple[Mixture, str], str] = field(default_factory=dict, init=False, compare=False)
-    _scanned: set[tuple[Mixture, str]] = field(default_factory=set, init=False, compare=False)
+    _found: dict[tuple[str, str], set[str]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _draws: dict[tuple[Mixture, str], str] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _scanned: set[tuple[Mixture, str]] = field(
+        default_factory=set, init=False, compare=False, repr=False
+    )
 
     @cached_property
     def reader(self) -> MatchReader:

@@ -41,7 +41,7 @@ _COLUMNS = [
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.
-_FORMAT = 2
+_FORMAT = 3
 
 Item = tuple[str, str, int]
 Best = dict[str, Any]  # the document in which most of an item was found, and the number of them

@@ -47,8 +47,7 @@ def missing_of_shard(
     Lists the shard's folder once for all versions, as a grid may have a million tiles.
     """
     present = store.tile_names(scan, shard.fingerprint)
-    # No ledger: interrupted before everything was written. Any other file may be removed later, as
-    # every damaged file is.
+    # No ledger: the scan was interrupted. No documents file: it was damaged, and removed.
     of_shard = store.ledger(scan, shard.fingerprint), store.documents(scan, shard.fingerprint)
     if any(path.name not in present for path in of_shard):
         return list(versions)

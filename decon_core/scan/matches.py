@@ -106,6 +106,8 @@ def _located(
     columns: Columns = {name: np.empty(n, object) for name in names}
     for name in _TEXTS:
         columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = np.full((2, n), _ABSENT)
+    if (np.diff(documents) < 0).any():
+        raise ValueError(f"the findings of {detector} are not sorted by document")
     numbers, first = np.unique(documents, return_index=True)
     edges = [*first.tolist(), n]
     for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):

@@ -75,7 +75,8 @@ def sweep(draft: Path) -> None:
         if owner := _OWNED.search(draft.name):
             process, start = int(owner[2], 16), int(owner[3], 16)
             is_ours = owner[1] == _machine()
-            if _start_time(process) != start if is_ours else _is_old(draft):
+            is_abandoned = _start_time(process) != start if is_ours else _is_old(draft)
+            if is_abandoned:
                 remove(draft)
         elif _UNOWNED.search(draft.name) and _is_old(draft):
             remove(draft)

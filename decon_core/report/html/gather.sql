@@ -140,7 +140,7 @@ SELECT what, value FROM (
         {what: 'made by', value: made_by}, {what: 'made at', value: made_at},
         {what: 'report', value: state}, {what: 'scan', value: scan_fingerprint},
         {what: 'frozen idf', value: idf_snapshot}
-    ], recursive := true) FROM runs LIMIT 5
+    ], recursive := true) FROM (FROM runs LIMIT 1)
 ) WHERE value <> ''
 
 -- name: pairs

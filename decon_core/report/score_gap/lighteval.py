@@ -43,8 +43,11 @@ def read(path: Path) -> list[results.Results]:
 def _model(path: Path) -> str:
     """Return the folders between `details` and the date, or the folder above the date."""
     folders = path.resolve().parent.parts
-    start = len(folders) - folders[::-1].index("details") if "details" in folders else -1
-    return "/".join(folders[start:-1]) or folders[max(-2, -len(folders))]
+    if "details" in folders:
+        between = folders[len(folders) - folders[::-1].index("details") : -1]
+        if between:
+            return "/".join(between)
+    return folders[-2] if len(folders) > 1 else folders[-1]
 
 
 def _scores(row: Row) -> Iterator[tuple[str, float]]:

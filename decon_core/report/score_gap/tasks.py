@@ -69,8 +69,8 @@ def task_of(
         if fnmatchcase(name, one.pattern) or fnmatchcase(core, one.pattern):
             config, setting = _part(core, benchmarks[one.benchmark])
             return Task(one.benchmark, config, one.split, setting)
-    begins = f"{_slug(core)}_".startswith
-    fitting = [one for one in benchmarks if (slug := _slug(one)) and begins(f"{slug}_")]
+    slug = f"{_slug(core)}_"
+    fitting = [one for one in benchmarks if _slug(one) and slug.startswith(f"{_slug(one)}_")]
     if not fitting:
         return None
     benchmark = max(fitting, key=len)
