@@ -32,9 +32,10 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     def path(self) -> Path:
         path = Path(self.config_path or os.environ.get(CONFIG_VARIABLE) or DEFAULT_CONFIG)
         if not path.is_file():
-            remedy = f"start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to its "
-            problem = Problem(str(path.resolve()), "no such file", "a decon.toml", f"{remedy}path")
-            raise ConfigError(problem)
+            remedy = (
+                f"start Dagster in the folder of decon.toml, or set {CONFIG_VARIABLE} to its path"
+            )
+            raise ConfigError(Problem(str(path.resolve()), "no such file", "a decon.toml", remedy))
         return path
 
     def gates_of(self, asset: str) -> list[str]:

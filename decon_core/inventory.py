@@ -402,5 +402,8 @@ def require_most_there(plan: RegistrationPlan, store: Store) -> None:
     if len(plan.gone) > max(1, n_registered // 2):
         where = f"{len(plan.gone)} of {n_registered} registered shards"
         found, expected = f"gone or changed, for example {plan.gone[0]}", "most of them unchanged"
-        remedy = "check that the corpus is mounted; to remove the packs and mixtures of these "
-        raise CorpusError(Problem(where, found, expected, f"{remedy}shards, use --retire"))
+        remedy = (
+            "check that the corpus is mounted; to remove the packs and mixtures of these shards, "
+            "use --retire"
+        )
+        raise CorpusError(Problem(where, found, expected, remedy))

@@ -121,8 +121,8 @@ class _Parser:
     def _source_of(self, place: Place, table: RecipeTable) -> HubSource | LocalSource | None:
         local = table.local_path
         if (table.hf_path is None) == (local is None):
-            both = "neither hf_path nor" if local is None else "both hf_path and"
-            self._add(place, f"{both} local_path", "exactly one of the two")
+            both = "neither hf_path nor local_path", "both hf_path and local_path"
+            self._add(place, both[local is not None], "exactly one of the two")
             return None
         revision = table.hf_revision
         if table.hf_path is not None:

@@ -44,8 +44,10 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
         if unreadable and not ledger["n_documents"]:
             path, source = parse_path(shard.path), pack.source
             first = f"the first: {unreadable[0]['reason']} ({unreadable[0]['detail']})"
-            apart = f", in a separate [[corpus.source]]; these files are in source {source.name!r}"
-            problem = no_row_read(path, source, len(unreadable), first, remedy=f"{apart} now")
+            remedy = (
+                f", in a separate [[corpus.source]]; these files are in source {source.name!r} now"
+            )
+            problem = no_row_read(path, source, len(unreadable), first, remedy=remedy)
             problems.append(problem)
         elif reader.policy.unreadable == "block":
             problems += [

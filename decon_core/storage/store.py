@@ -9,12 +9,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,64 +42,96 @@ Array = npt.NDArray[np.generic]
 _ROWS_PER_GROUP = 1 << 16
 
 
-class _File:
-    """A path below the root of a store."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __get__(self, store: Store, _: object) -> Path:
-        return store.root / self._path
-
-
-class _Files:
-    """Paths below the root of a store, by the names that the braces stand for."""
-
-    def __init__(self, template: str) -> None:
-        self._n_names = template.count("{")
-        self._template = re.sub(r"{\w+}", "{}", template)
-
-    def __get__(self, store: Store, _: object) -> Callable[..., Path]:
-        return partial(self._at, store.root)
-
-    def _at(self, root: Path, *names: str) -> Path:
-        if len(names) != self._n_names:
-            raise TypeError(f"{self._template} takes {self._n_names} names, not {len(names)}")
-        return root / self._template.format(*names)
-
-
 @dataclass(frozen=True)
 class Store:
     """The folder that holds all products of a pipeline."""
 
     root: Path
 
-    pack = _Files("packs/{pack}.json")
-    retired_packs = _File("packs/retired")
-    records = _Files("records/{benchmark}/{version}.parquet")
-    current_records = _Files("records/{benchmark}/current.json")
-    snapshot = _Files("idf/{fingerprint}.arrow")
-    current_snapshot = _File("idf/current.json")
-    index_part = _Files("index/{index}/{benchmark}/{version}.arrow")
-    search = _Files("search/{scan}/{versions}.arrow")
-    tiles = _Files("tiles/{scan}")
-    tile = _Files("tiles/{scan}/{shard}/{version}.parquet")
-    gram_counts = _Files("tiles/{scan}/{shard}/{version}.grams.parquet")
-    documents = _Files("tiles/{scan}/{shard}/documents.parquet")
-    ledger = _Files("tiles/{scan}/{shard}/ledger.json")
-    refusal = _Files("refused/{shard}.json")
-    common = _Files("common/{fingerprint}.parquet")
-    current_common = _File("common/current.json")
-    mixtures = _Files("mixtures/{name}")
-    mixture = _Files("mixtures/{name}/{pack}")
-    blend = _Files("blends/{name}")
-    clean_benchmark = _Files("clean/{benchmark}")
-    draw = _Files("draws/{fingerprint}.parquet")
-    drafts = _File("drafts")
-    report = _File("report/contamination.duckdb")
-    report_page = _File("report/report.html")
-    scorecard = _File("scorecard")
-    verification_note = _Files("checks/{what}.json")
+    def pack(self, pack: str) -> Path:
+        return self.root / f"packs/{pack}.json"
+
+    @property
+    def retired_packs(self) -> Path:
+        return self.root / "packs/retired"
+
+    def records(self, benchmark: str, version: str) -> Path:
+        return self.root / f"records/{benchmark}/{version}.parquet"
+
+    def current_records(self, benchmark: str) -> Path:
+        return self.root / f"records/{benchmark}/current.json"
+
+    def snapshot(self, fingerprint: str) -> Path:
+        return self.root / f"idf/{fingerprint}.arrow"
+
+    @property
+    def current_snapshot(self) -> Path:
+        return self.root / "idf/current.json"
+
+    def index_part(self, index: str, benchmark: str, version: str) -> Path:
+        return self.root / f"index/{index}/{benchmark}/{version}.arrow"
+
+    def search(self, scan: str, versions: str) -> Path:
+        return self.root / f"search/{scan}/{versions}.arrow"
+
+    def tiles(self, scan: str) -> Path:
+        return self.root / f"tiles/{scan}"
+
+    def tile(self, scan: str, shard: str, version: str) -> Path:
+        return self.root / f"tiles/{scan}/{shard}/{version}.parquet"
+
+    def gram_counts(self, scan: str, shard: str, version: str) -> Path:
+        return self.root / f"tiles/{scan}/{shard}/{version}.grams.parquet"
+
+    def documents(self, scan: str, shard: str) -> Path:
+        return self.root / f"tiles/{scan}/{shard}/documents.parquet"
+
+    def ledger(self, scan: str, shard: str) -> Path:
+        return self.root / f"tiles/{scan}/{shard}/ledger.json"
+
+    def refusal(self, shard: str) -> Path:
+        return self.root / f"refused/{shard}.json"
+
+    def common(self, fingerprint: str) -> Path:
+        return self.root / f"common/{fingerprint}.parquet"
+
+    @property
+    def current_common(self) -> Path:
+        return self.root / "common/current.json"
+
+    def mixtures(self, name: str) -> Path:
+        return self.root / f"mixtures/{name}"
+
+    def mixture(self, name: str, pack: str) -> Path:
+        return self.root / f"mixtures/{name}/{pack}"
+
+    def blend(self, name: str) -> Path:
+        return self.root / f"blends/{name}"
+
+    def clean_benchmark(self, benchmark: str) -> Path:
+        return self.root / f"clean/{benchmark}"
+
+    def draw(self, fingerprint: str) -> Path:
+        return self.root / f"draws/{fingerprint}.parquet"
+
+    @property
+    def drafts(self) -> Path:
+        return self.root / "drafts"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report/contamination.duckdb"
+
+    @property
+    def report_page(self) -> Path:
+        return self.root / "report/report.html"
+
+    @property
+    def scorecard(self) -> Path:
+        return self.root / "scorecard"
+
+    def verification_note(self, what: str) -> Path:
+        return self.root / f"checks/{what}.json"
 
     @property
     def report_files(self) -> tuple[Path, ...]:

@@ -53,10 +53,13 @@ _SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
 def require_terminal() -> None:
     """Raise InputError without a terminal that shows pairs and reads keys."""
     is_dumb = os.environ.get("TERM") == "dumb"
-    found, expected = "TERM=dumb" if is_dumb else "no terminal", "a terminal, to show pairs"
+    found, expected = (
+        "TERM=dumb" if is_dumb else "no terminal",
+        "a terminal, to show pairs and to read keys",
+    )
     remedy = "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict"
     problems = [
-        Problem(name, found, f"{expected} and to read keys", remedy)
+        Problem(name, found, expected, remedy)
         for name, stream in (("standard input", sys.stdin), ("standard output", sys.stdout))
         if is_dumb or not stream.isatty()
     ]

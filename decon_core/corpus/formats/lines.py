@@ -83,10 +83,13 @@ class LineFormat(ShardFormat):
             damage = error
         yield from cutter.rest(is_whole=damage is None)
         if damage is not None:
-            place = f"after {counted(cutter.row, 'row')}, byte {cutter.offset} of the uncompressed"
+            where = (
+                f"{path}: after {counted(cutter.row, 'row')}, byte {cutter.offset} of the "
+                "uncompressed text"
+            )
             remedy = "replace the shard, or remove it from the corpus"
             found = f"damaged or cut off ({damage})"
-            raise CorpusError(Problem(f"{path}: {place} text", found, "a whole file", remedy))
+            raise CorpusError(Problem(where, found, "a whole file", remedy))
 
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         ids: Ids = {}
