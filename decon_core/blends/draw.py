@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.blends.mixture_documents import Material
+from decon_core.blends.seeding import fractions, numbers_at, shuffled
 from decon_core.config.blends import Phase
 from decon_core.errors import ConfigError, Problem
-from decon_core.seeding import fractions, numbers_at, shuffled
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]

@@ -1,0 +1,1 @@
+"""How alike two texts are: metrics, embeddings, neighbours, judged pairs, calibration."""
