@@ -22,7 +22,6 @@ import orjson
 from decon_core.benchmarks.folder import records_in
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
-from decon_core.corpus.documents import Document
 from decon_core.detectors.detector import Indexes, Search, detector
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.reworded import SAME_ITEM
@@ -57,18 +56,10 @@ class Detector:
 
     def hits(self, texts: Sequence[str]) -> list[Hit]:
         """Return the candidates that are called the same item."""
-        edges = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int64)
-        batch = Batch(
-            text=np.frombuffer("".join(texts).encode() + b" " * 64, np.uint8).copy(),
-            starts=edges[:-1],
-            stops=edges[1:],
-            rows=np.arange(len(texts)),
-            n_characters=sum(map(len, texts)),
-            unreadable=[],
-            reread=lambda row: Document(row=row, id=None, text=texts[row], raw=None),
-        )
         tokens = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
-        found = cast("list[Finding]", self._search.find(BatchTexts(batch, tokens, None)))
+        found = cast(
+            "list[Finding]", self._search.find(BatchTexts(Batch.of_texts(texts), tokens, None))
+        )
         return [
             Hit(one.document, one.record, one.score) for one in found if one.looked_for == SAME_ITEM
         ]

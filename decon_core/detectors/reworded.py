@@ -20,6 +20,7 @@ import numpy.typing as npt
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
+from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Detector, Floats, Indexes, Judged, Search
 from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
@@ -53,6 +54,7 @@ _LARGEST_SMALL_NUMBER = 12
 _LEAST_WORDS = 0.3  # of the weight of a question's words
 _LITTLE = 24 * SCALE  # evidence of this weight halves the score
 _LONGEST_GAP = 8  # words up to a repeated term that still belongs to a window
+_ANY_SCORE = 1e-6
 _MARGIN = 6  # words around a window in which its numbers may stand
 # Numbers of the same item: at least half agree, and few are replaced by others; none if nearly all
 # words agree, for then the numbers are what differs.
@@ -182,15 +184,22 @@ class Reworded(Detector):
         return _index_of(records, policy.form)
 
     def search(self, indexes: Indexes) -> Search:
-        return _RewordedSearch(indexes.own[self.name], indexes.policy)
+        policy = indexes.policy
+        return _RewordedSearch(indexes.own[self.name], policy, policy.reworded_floor)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
-        questions = texts.records["question"].to_pylist()
-        n_terms = {one: len(_Item.of(one, policy.form).terms) for one in {*questions}}
-        count = np.array([n_terms[question] for question in questions], np.int64)
-        unmet = first_unmet({"too few content words": count >= _FEWEST_TERMS})
-        for at in np.flatnonzero(unmet.places).tolist():
-            unmet.details[at] = f"{count[at]} of {_FEWEST_TERMS} different content words"
+        rows = texts.records.select(["question"]).to_pylist()
+        scores = _scores_of_copies([row["question"] for row in rows], policy)
+        n_terms, score = np.array([scores[row["question"]] for row in rows]).reshape(-1, 2).T
+        unmet = first_unmet(
+            {
+                "too few content words": n_terms >= _FEWEST_TERMS,
+                "only frequent words": score > 0,
+                "too little evidence": self.reaches_threshold(score, policy.reworded_threshold),
+            }
+        )
+        for at in np.flatnonzero(n_terms < _FEWEST_TERMS).tolist():
+            unmet.details[at] = f"{n_terms[at]:.0f} of {_FEWEST_TERMS} different content words"
         return unmet
 
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
@@ -208,6 +217,18 @@ class Reworded(Detector):
             yield "the same template with other numbers, not the same item"
         if not reaches(entry["score"], policy.reworded_threshold):
             yield from super().missing(entry, policy, record)
+
+
+def _scores_of_copies(questions: Sequence[str], policy: Policy) -> dict[str, tuple[int, float]]:
+    """Return for each question its number of terms, and the score of an exact copy; 0: none."""
+    distinct = [*dict.fromkeys(questions)]
+    index = _index_of([[{"question": question} for question in distinct]], policy.form)
+    found = _RewordedSearch(index, policy, _ANY_SCORE).find_in(Batch.of_texts(distinct))
+    scores = {one.record: one.score for one in found if one.record == one.document}
+    return {
+        question: (len(_Item.of(question, policy.form).terms), scores.get(number, 0.0))
+        for number, question in enumerate(distinct)
+    }
 
 
 def _is_same_item(matches: pa.Table) -> npt.NDArray[np.bool_]:
@@ -295,11 +316,11 @@ class _Stems(Words):
 
 
 class _RewordedSearch(Search):
-    def __init__(self, arrays: Mapping[str, Any], policy: Policy) -> None:
+    def __init__(self, arrays: Mapping[str, Any], policy: Policy, floor: float) -> None:
         # Imported late: detectors are declared before anything is read.
         from decon_core.text.word_cache import Encoder, FixedVocabulary
 
-        self._arrays, self._form, self._floor = arrays, policy.form, policy.reworded_floor
+        self._arrays, self._form, self._floor = arrays, policy.form, floor
         vocabulary = arrays["vocabulary"].tobytes().decode().split()
         self._encoder = Encoder(
             _Stems(vocabulary),
@@ -321,7 +342,9 @@ class _RewordedSearch(Search):
 
     def find(self, texts: BatchTexts) -> list[Finding]:
         """Return for each document and question the best window, if its score reaches the floor."""
-        batch = texts.batch
+        return self.find_in(texts.batch)
+
+    def find_in(self, batch: Batch) -> list[Finding]:
         words = self._encoder.encode(batch.text, batch.starts, batch.stops)
         rows = self._windows(words).tolist()
         return [

@@ -22,7 +22,7 @@ from decon_core.config.detector_registry import Reads
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
-from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
+from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.formats.json_lines import compile_reader
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import read_blocks
@@ -78,15 +78,7 @@ class ScannedBlock:
     matches: list[Columns]
 
 
-_SAMPLE = Batch(
-    text=np.frombuffer(b"two words", np.uint8).copy(),
-    starts=np.zeros(1, np.int64),
-    stops=np.array([9]),
-    rows=np.zeros(1, np.int64),
-    n_characters=9,
-    unreadable=[],
-    reread=lambda row: Document(row=row, id=None, text="two words", raw=None),
-)
+_SAMPLE = Batch.of_texts(["two words"])
 
 
 class Scanner:

@@ -28,18 +28,8 @@ def search(questions, policy):
 
 
 def find(questions, documents, policy, at_work=None):
-    edges = np.cumsum([0, *(len(text.encode()) for text in documents)], dtype=np.int64)
-    batch = Batch(
-        text=np.frombuffer("".join(documents).encode() + b" " * 64, np.uint8).copy(),
-        starts=edges[:-1],
-        stops=edges[1:],
-        rows=np.arange(len(documents)),
-        n_characters=sum(map(len, documents)),
-        unreadable=[],
-        reread=lambda row: row,
-    )
     at_work = at_work or search(questions, policy)
-    return at_work.find(BatchTexts(batch, _NO_TOKENS, None))
+    return at_work.find(BatchTexts(Batch.of_texts(documents), _NO_TOKENS, None))
 
 
 _WORDS = """
