@@ -21,6 +21,8 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds, reaches
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.visibility import RecordTexts, Unmet
+from decon_core.text.characters import Form
+from decon_core.text.shared_words import Agreement
 
 if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
@@ -133,6 +135,9 @@ class Detector(Declaration):
         for step in steps(0.0, self.score_threshold(policy)):
             highest[self.reaches_threshold(scores, step)] = step
         return highest
+
+    def agreement(self, document: str, item: str, form: Form) -> Agreement | None:
+        """Return what a matched text and its question share; None: runs of equal words."""
 
     def missing(
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]

@@ -21,7 +21,13 @@ from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.detector import Detector, Floats, Indexes, Judged, Search
+from decon_core.detectors.detector import (
+    Detector,
+    Floats,
+    Indexes,
+    Judged,
+    Search,
+)
 from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
@@ -31,6 +37,7 @@ from decon_core.text.characters import Form
 from decon_core.text.content_words import SCALE, is_content, stems, terms_of
 from decon_core.text.markup import stripped
 from decon_core.text.numbers import numbers_in, numeral_of
+from decon_core.text.shared_words import Agreement, agreement_of
 from decon_core.text.tokenizers import Words
 
 if TYPE_CHECKING:
@@ -109,7 +116,7 @@ def _numbers_of(text: str, form: Form) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class Evidence:
     """How a window agrees with an item."""
 
     words: int  # weight of the words in both
@@ -141,18 +148,18 @@ class Agreement:
         return self.kind == SAME_ITEM, self.score
 
 
-def _agreement(
+def _evidence(
     item_numbers: Sequence[float],
     within: Sequence[float],
     around: Sequence[float],
     words: tuple[int, int, int],
-) -> Agreement:
+) -> Evidence:
     """Compare the numbers of an item with those within a window and around it."""
     needed = Counter(item_numbers)
     agreeing = needed & Counter(around)
     n_other = len(within) - (needed & Counter(within)).total()
     weight, n_words, all_words = words
-    return Agreement(
+    return Evidence(
         words=weight,
         n_words=n_words,
         all_words=all_words,
@@ -209,6 +216,9 @@ class Reworded(Detector):
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
         highest = super().highest_thresholds(matches, policy)
         return np.where(_is_same_item(matches), highest, np.nan)
+
+    def agreement(self, document: str, item: str, form: Form) -> Agreement:
+        return agreement_of(document, item, form)
 
     def missing(
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
@@ -371,32 +381,32 @@ class _RewordedSearch(Search):
 
     def _in_document(self, number: int, text: str, windows: list[list[int]]) -> list[Finding]:
         document = _Document(text, self._form, self._encoder.places(number, text))
-        best: dict[int, tuple[Agreement, int, int]] = {}
+        best: dict[int, tuple[Evidence, int, int]] = {}
         for _, item, start, stop, weight, n_terms in windows:
-            agreement = self._agreement_of(item, document, (start, stop), (weight, n_terms))
-            if item not in best or agreement.rank > best[item][0].rank:
-                best[item] = agreement, start, stop
+            evidence = self._evidence_of(item, document, (start, stop), (weight, n_terms))
+            if item not in best or evidence.rank > best[item][0].rank:
+                best[item] = evidence, start, stop
         return sort_findings(
             finding
-            for item, (agreement, start, stop) in best.items()
-            if reaches(agreement.score, self._floor)
+            for item, (evidence, start, stop) in best.items()
+            if reaches(evidence.score, self._floor)
             for finding in self._findings(
-                number, item, agreement, document.places.characters(start, stop)
+                number, item, evidence, document.places.characters(start, stop)
             )
         )
 
-    def _agreement_of(
+    def _evidence_of(
         self, item: int, document: _Document, window: tuple[int, int], words: tuple[int, int]
-    ) -> Agreement:
+    ) -> Evidence:
         edges, arrays = self._arrays["number_offsets"], self._arrays
         numbers = arrays["numbers"][edges[item] : edges[item + 1]].tolist()
         all_words = int(arrays["word_totals"][item])
         within = document.numbers(*window)
         around = document.numbers(window[0] - _MARGIN, window[1] + _MARGIN)
-        return _agreement(numbers, within, around, (*words, all_words))
+        return _evidence(numbers, within, around, (*words, all_words))
 
     def _findings(
-        self, number: int, item: int, agreement: Agreement, characters: tuple[int, int]
+        self, number: int, item: int, evidence: Evidence, characters: tuple[int, int]
     ) -> Iterator[Finding]:
         arrays = self._arrays
         for at in range(int(arrays["use_offsets"][item]), int(arrays["use_offsets"][item + 1])):
@@ -405,13 +415,13 @@ class _RewordedSearch(Search):
                 document=number,
                 part=int(arrays["use_parts"][at]),
                 record=int(arrays["use_records"][at]),
-                score=agreement.score,
-                question_overlap=agreement.words / agreement.all_words,
-                n_matched=agreement.n_words + agreement.n_agreeing,
-                question_tokens=n_terms + agreement.n_numbers,
-                total_tokens=n_terms + agreement.n_numbers,
+                score=evidence.score,
+                question_overlap=evidence.words / evidence.all_words,
+                n_matched=evidence.n_words + evidence.n_agreeing,
+                question_tokens=n_terms + evidence.n_numbers,
+                total_tokens=n_terms + evidence.n_numbers,
                 question_characters=characters,
-                looked_for=agreement.kind,
+                looked_for=evidence.kind,
             )
 
 
