@@ -77,8 +77,8 @@ def mbpp(field: str) -> Callable[[Sequence[Row], Embedder], Iterator[Pair]]:
         by_task: dict[object, list[str]] = {}
         for row in rows:
             by_task.setdefault(row["task"], []).append(row[field])
-        for texts in by_task.values():
-            for one, other in combinations(texts, 2):
+        for of_task in by_task.values():
+            for one, other in combinations(of_task, 2):
                 yield Pair(one, other, True, "same task")
         texts = [Text(row["task"], row[field]) for row in rows]
         yield from negatives(texts, texts, embedder)
