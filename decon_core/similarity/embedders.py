@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
@@ -50,11 +51,19 @@ class _Model(Protocol):
 
 @dataclass(frozen=True)
 class Embedder:
-    """A model with its name."""
+    """A model with its name; it is loaded when it is first used."""
 
     name: str
     fingerprint: str
-    _model: _Model
+    load_model: Callable[[], _Model]
+
+    def load(self) -> None:
+        """Load the model now, to learn what is wrong with it."""
+        _ = self._model
+
+    @cached_property
+    def _model(self) -> _Model:
+        return self.load_model()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row of length 1 for each text, 0 for a text without tokens."""
@@ -92,7 +101,7 @@ def load_embedder(
     if name.startswith(("http://", "https://")):
         if not model:
             raise InputError(Problem(place, f"no model for {name}", "the model's name there"))
-        endpoint = EmbeddingEndpoint(url=name, model=model, key_env=key_env)
+        endpoint = partial(EmbeddingEndpoint, url=name, model=model, key_env=key_env)
         return Embedder(model, _fingerprint(name.encode(), model.encode()), endpoint)
     if name == _STATIC:
         return _static(place)
@@ -141,7 +150,8 @@ def _static(place: str) -> Embedder:
     if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
         remedy = "pip install 'wordllama==0.4.0.post1'"
         raise InputError(Problem(f"{place} {_STATIC!r}", f"no {missing[0]}", "that file", remedy))
-    return Embedder(_STATIC, _digest_of(weights, tokenizer), _StaticVectors(weights, tokenizer))
+    files = weights, tokenizer
+    return Embedder(_STATIC, _digest_of(*files), partial(_StaticVectors, *files))
 
 
 class _StaticVectors:
@@ -165,13 +175,13 @@ def _from_folder(folder: ModelFolder, *, name: str, place: str) -> Embedder:
     if unsupported is None:
         _require(name, "safetensors", "pip install safetensors", place)
         fingerprint = _fingerprint(folder.settings, *(file.read_bytes() for file in folder.files))
-        return Embedder(name, fingerprint, Bert(folder))
+        return Embedder(name, fingerprint, partial(Bert, folder))
     if find_spec("sentence_transformers") is None:
         remedy = "pip install sentence-transformers (with torch, some GB), or take another model"
         expected = "a BERT encoder with mean or first-token pooling, in a safetensors file"
         raise InputError(Problem(f"{place} {str(folder.path)!r}", unsupported, expected, remedy))
     files = sorted(file for file in folder.path.rglob("*") if file.is_file())
-    return Embedder(name, _digest_of(*files), _SentenceTransformer(folder.path))
+    return Embedder(name, _digest_of(*files), partial(_SentenceTransformer, folder.path))
 
 
 class _SentenceTransformer:

@@ -38,3 +38,18 @@ def recall(
     ]
     lowest = min(fair)
     return sum(one > lowest for one in duplicates) / len(duplicates), lowest
+
+
+def nearest(
+    items: Sequence[Sequence[int]], paragraphs: Sequence[Sequence[int]], top: int
+) -> list[list[tuple[int, int]]]:
+    """Return product and place of the nearest paragraphs of each item, the first of equal ones."""
+    result = []
+    for item in items:
+        products = [
+            (sum(x * y for x, y in zip(item, one, strict=True)), -place)
+            for place, one in enumerate(paragraphs)
+        ]
+        best = sorted(products, reverse=True)[:top]
+        result.append([(product, -place) for product, place in best])
+    return result

@@ -156,7 +156,7 @@ def test_damaged_weights_are_an_input_error(tmp_path):
     folder = write_model(tmp_path / "m")
     (folder / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="a safetensors file"):
-        load_embedder(str(folder))
+        load_embedder(str(folder)).load()
 
 
 def test_an_unknown_name_is_an_input_error_with_the_known_ones():
