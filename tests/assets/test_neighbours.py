@@ -5,6 +5,8 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import PipelineError
+from decon_core.report.html import sections
+from decon_core.report.html.gather import gather
 from tests.core.similarity.test_embedders import write_model
 
 TABLE = '[neighbours]\nembedder = "model"\nsize = 8\nmin_tokens = 10\nmax_tokens = 30\ntop = 2\n'
@@ -71,3 +73,12 @@ def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(world):
     with pytest.raises(PipelineError, match="a sentence-transformers folder"):
         world.run()
     assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
+
+
+def test_the_page_shows_the_nearest_items(sampled):
+    section = sections.section("neighbours", gather(sampled.store.report))
+    nearest, similarity, sample = section.tables
+    assert len(nearest.rows) == asked(sampled, "SELECT count(*) FROM items")[0][0]
+    assert len(similarity.rows) == 2 * 10
+    ((*counts, _, _, _),) = sample.rows
+    assert counts == ["web", 36, 8]
