@@ -48,7 +48,7 @@ def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) 
         nonlocal logged_at
         if time.monotonic() - logged_at >= _SECONDS_BETWEEN_LOG_LINES:
             logged_at = time.monotonic()
-            context.log.info(f"{what}: {n_done:,} of {n:,}")
+            context.log.debug(f"{what}: {n_done:,} of {n:,}")
 
     built = build_neighbours(
         store,

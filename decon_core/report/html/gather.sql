@@ -144,8 +144,8 @@ SELECT what, value FROM (
 ) WHERE value <> ''
 
 -- name: nearest
-SELECT n.benchmark, n.split, n.instance_index, n.similarity, n.source, n.shard_name, n.row,
-       i.question, left(n.text, 300) AS paragraph
+SELECT n.benchmark, n.split, n.instance_index, n.similarity, n.source, i.question,
+       left(n.text, 160) AS paragraph
 FROM neighbours n JOIN items i USING (benchmark, split, instance_index)
 WHERE n.rank = 1
 ORDER BY n.similarity DESC, n.benchmark, n.split, n.instance_index LIMIT 50

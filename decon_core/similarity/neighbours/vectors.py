@@ -26,7 +26,7 @@ from decon_core.storage.store import map_arrays, write_arrays
 Vectors = npt.NDArray[np.int16]
 
 SCALE = (1 << 15) - 1  # the length of a vector
-BLOCK = 1024  # paragraphs
+BLOCK = 512  # paragraphs: MiniLM takes some 15 s
 _PLACE = "neighbours.embedder"
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
