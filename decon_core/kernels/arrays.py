@@ -15,6 +15,7 @@ Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.uint8]  # 0 or 1
 Numbers = npt.NDArray[np.uint32]
 Words64 = npt.NDArray[np.uint64]
+Shorts = npt.NDArray[np.int16]
 Int32s = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

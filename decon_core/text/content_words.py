@@ -47,6 +47,15 @@ def is_content(word: str) -> bool:
     )
 
 
+def terms_of(words: Sequence[str]) -> dict[str, int]:
+    """Return the stems of the content words in order of first occurrence, with their weights."""
+    content = [*filter(is_content, words)]
+    forms: dict[str, list[str]] = {}
+    for stem, word in zip(stems(content), content, strict=True):
+        forms.setdefault(stem, []).append(word)
+    return {stem: weight_of(forms[stem]) for stem in forms}
+
+
 def stems(words: Sequence[str]) -> list[str]:
     """Return the stem of each lower-case word."""
     stemmed: list[str] = _stemmer().stemWords(words)

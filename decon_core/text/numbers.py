@@ -66,6 +66,23 @@ _OF_PARTS = re.compile(rf"[\s-]+({_PART})")
 _PERCENT = re.compile(r"\s?%|[\s-]+per\s?cent\b")
 
 
+_LEADING_DIGITS = re.compile(r"(\d{1,15})(?!\d|(?:st|nd|rd|th)$)")
+
+
+def numeral_of(word: str) -> str | None:
+    """Return what a word of canonical text contributes to a number: "200" to "1,200", "3" as three.
+
+    Two texts whose numbers are equal mostly have equal numerals. None if it is no numeral, or zero.
+    """
+    if word in NUMBER_WORDS:
+        value = (_ADDED | _SCALES | _FACTORS | _PARTS | {"halves": 0.5})[word]
+    elif word[0].isdigit() and (digits := _LEADING_DIGITS.match(word)):
+        value = float(digits[1])
+    else:
+        return None
+    return f"{value:.15g}" if value else None
+
+
 def numbers_in(text: str) -> list[Number]:
     """Return the numbers of a text, in order."""
     return [*_numbers_of(text.lower() if text.isascii() else _lower(text))]
