@@ -20,7 +20,7 @@ def is_report_current(config: Config) -> bool:
 
 def changes_since_report(config: Config, store: Store) -> list[Problem]:
     """List the files, settings, verdicts and products that changed since the report was built."""
-    from decon_core.inventory import blender_of, plan_registration
+    from decon_core.inventory import blender_of, plan_registration, wanted_neighbours
     from decon_core.report.verify import moved_since_report
 
     try:
@@ -28,7 +28,9 @@ def changes_since_report(config: Config, store: Store) -> list[Problem]:
         changes = [Problem(path, "gone or changed", "as it was registered") for path in plan.gone]
         changes += [Problem(path, "new or changed", "a registered shard") for path in plan.new]
         changes += [Problem(new, "renamed", f"its old name, {old}") for old, new in plan.renamed]
-        changes += moved_since_report(blender_of(config, store), config.showing)
+        blender = blender_of(config, store)
+        key = wanted_neighbours(config, blender.builder.packs, blender.builder.versions)
+        changes += moved_since_report(blender, config.showing, neighbours=key)
     except DeconError as error:
         return list(error.problems)  # a configuration that cannot be planned was never reported
     return changes

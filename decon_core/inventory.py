@@ -28,6 +28,7 @@ from decon_core.decisions.verdicts import Verdicts, read_verdicts
 from decon_core.errors import (
     ConfigError,
     CorpusError,
+    InputError,
     MissingError,
     Problem,
     RecipeError,
@@ -36,6 +37,7 @@ from decon_core.errors import (
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
+from decon_core.similarity.neighbours.build import neighbours_key
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store, read_json, write_json
@@ -407,3 +409,17 @@ def require_most_there(plan: RegistrationPlan, store: Store) -> None:
             "use --retire"
         )
         raise CorpusError(Problem(where, found, expected, remedy))
+
+
+def wanted_neighbours(config: Config, packs: Sequence[Pack], versions: Sequence[Version]) -> str:
+    """Return the key of the neighbours that a configuration asks for.
+
+    Empty if it asks for none, or names an embedder that is not installed: building the neighbours
+    says so, and what does not need them goes on.
+    """
+    if config.neighbours is None:
+        return ""
+    try:
+        return neighbours_key(packs, versions, config.neighbours, config.policy.tokenizer_str)
+    except InputError:
+        return ""

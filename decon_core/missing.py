@@ -18,11 +18,18 @@ from decon_core.decisions.common_ngrams import has_common
 from decon_core.errors import Problem
 from decon_core.index.idf import current_snapshot, outdated_members, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.inventory import benchmarks_of, blender_of, current_versions, stale_benchmarks
+from decon_core.inventory import (
+    benchmarks_of,
+    blender_of,
+    current_versions,
+    stale_benchmarks,
+    wanted_neighbours,
+)
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
 from decon_core.scan.coverage import gaps_of, missing_by_shard, missing_tiles, scan_fingerprint
+from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
 
 
@@ -53,6 +60,11 @@ class Plan:
     @property
     def builder(self) -> Builder:
         return self.blender.builder
+
+    @cached_property
+    def neighbours(self) -> str:
+        """The key of the neighbours that the configuration asks for; empty without any."""
+        return wanted_neighbours(self.config, self.packs, self.versions)
 
 
 def missing_records(plan: Plan) -> list[str]:
@@ -133,8 +145,16 @@ def missing_clean_benchmarks(plan: Plan) -> list[str]:
     return [one.benchmark for one in builder.versions if not has_clean_benchmark(builder, one)]
 
 
+def needs_neighbours(plan: Plan) -> bool:
+    """Whether neighbours are wanted, and missing or outdated."""
+    if plan.config.neighbours is None:
+        return False
+    key = plan.neighbours
+    return not key or not has_neighbours(plan.store, key)
+
+
 def needs_report(plan: Plan) -> bool:
-    return not is_current(plan.blender, plan.config.showing)
+    return not is_current(plan.blender, plan.config.showing, neighbours=plan.neighbours)
 
 
 def needs_page(plan: Plan) -> bool:

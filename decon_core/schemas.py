@@ -295,3 +295,62 @@ INDEXABILITY = pa.schema(
         _field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),
     ]
 )
+
+# One row per paragraph of a sampled document of a shard, in order.
+PARAGRAPHS = pa.schema(
+    [
+        _required("row", pa.int64(), "row of the document in the shard"),
+        _field("doc_id", pa.string(), "the document's own id, if it has one"),
+        _required("start", pa.int64(), "first character of the paragraph in the document"),
+        _required("stop", pa.int64(), "character after its last"),
+        _required("text", pa.string(), "the paragraph"),
+    ]
+)
+
+# One row per benchmark item and neighbour.
+NEIGHBOURS = pa.schema(
+    [
+        _required("benchmark", pa.string(), "name of the benchmark"),
+        _required("split", pa.string(), "split of the item"),
+        _required("instance_index", pa.int64(), "row of the item within its split"),
+        _required("rank", pa.int64(), "1: the nearest paragraph of the sample"),
+        _required("similarity", pa.float64(), "cosine of the embeddings of question and paragraph"),
+        _required("source", pa.string(), "name of the source"),
+        _required("shard_name", pa.string(), "name of the shard within its source"),
+        _required("shard", pa.string(), "fingerprint of the shard"),
+        _required("row", pa.int64(), "row of the document in the shard"),
+        _field("doc_id", pa.string(), "the document's own id, if it has one"),
+        _required("start", pa.int64(), "first character of the paragraph in the document"),
+        _required("stop", pa.int64(), "character after its last"),
+        _field("text", pa.string(), "the paragraph; null if the report has no corpus text"),
+        _required("weight", pa.float64(), "documents of the source that a sampled one stands for"),
+    ]
+)
+
+# One row per benchmark, source and lower edge of similarity.
+SIMILARITY = pa.schema(
+    [
+        _required("benchmark", pa.string(), "name of the benchmark"),
+        _required("source", pa.string(), "name of the source"),
+        _required("similarity", pa.float64(), "the edge; the bin is 0.05 wide"),
+        _required("n_items", pa.int64(), "items whose best similarity is in the bin"),
+        _required("n_documents", pa.int64(), "sampled documents at or above the edge to any item"),
+        _required("share", pa.float64(), "of the sampled documents"),
+        _required("low", pa.float64(), "lower end of Wilson's 95 % interval of the share"),
+        _required("high", pa.float64(), "its upper end"),
+        _required("n_estimated", pa.float64(), "the share, of all documents of the source"),
+    ]
+)
+
+# One row per source: its sample.
+STRATA = pa.schema(
+    [
+        _required("source", pa.string(), "name of the source"),
+        _required("n_documents", pa.int64(), "documents of the source"),
+        _required("n_sampled", pa.int64(), "documents in the sample"),
+        _required("n_paragraphs", pa.int64(), "their paragraphs"),
+        _required("n_without_paragraph", pa.int64(), "sampled documents too short for one"),
+        _required("n_unreadable", pa.int64(), "rows of the source that are no documents"),
+        _required("weight", pa.float64(), "documents that a sampled one stands for"),
+    ]
+)

@@ -10,6 +10,7 @@ from decon_assets.assets.benchmarks import records
 from decon_assets.assets.check_results import report_before_failure, result_of_inspection
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
+from decon_assets.assets.neighbours import neighbours
 from decon_assets.assets.plots import leak_rates, scores
 from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
@@ -247,7 +248,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 @stage(
     missing=missing.needs_report,
     priority=1,
-    deps=[all_of(scan), all_of(mixture), all_of(blend)],
+    deps=[all_of(scan), all_of(mixture), all_of(blend), neighbours],
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,
@@ -266,6 +267,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     summary = build_report(
         *(store, packs, versions, config.policy, config.mixtures, config.blends),
         *(config.showing, inventory.verdicts_of(config)),
+        neighbours=inventory.wanted_neighbours(config, packs, versions),
     )
     context.log.info(
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "

@@ -330,7 +330,12 @@ def _status_of_scan(plan: Plan) -> bool:
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     """Print which mixtures, blends and report are up to date; return whether all are."""
-    from decon_core.missing import missing_blends, missing_shares, needs_report
+    from decon_core.missing import (
+        missing_blends,
+        missing_shares,
+        needs_neighbours,
+        needs_report,
+    )
     from decon_core.scan.coverage import gaps_of
 
     n_packs = counted(len(plan.packs), "pack")
@@ -345,6 +350,8 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     unblended, n_blends = missing_blends(plan), len(plan.config.blends)
     if n_blends:
         say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
+    if plan.config.neighbours:
+        say(f"  neighbours: {'missing or outdated' if needs_neighbours(plan) else 'up to date'}")
     is_reported = not needs_report(plan)
     is_scanned = not gaps_of(plan.store, plan.packs, plan.builder.versions, plan.scan)
     coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"

@@ -1,4 +1,7 @@
-"""`decon-assets scorecard`: plant leaks on purpose, and measure what each detector finds."""
+"""`decon-assets scorecard`: plant leaks on purpose, and measure what each detector finds.
+
+With `--pairs` it measures metrics on labelled pairs of texts instead (`scorecard_pairs`).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import PolicyFile, option, optional
+import typer
+
+from decon_assets.cli.options import PolicyFile, option, optional, repeatable
 from decon_assets.cli.scan import detectors_in
+from decon_assets.cli.scorecard_pairs import score_labelled_pairs
 from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
@@ -44,7 +50,7 @@ def scorecard(
         show_default=True,
         default=Path("data/corpus"),
     ),
-    out: Path = option("the output folder", "DIR"),
+    out: Path | None = optional("the output folder; with --pairs, it may be left out", "DIR"),
     policy: PolicyFile = None,
     detectors: str = option(
         f"detectors, comma-separated: {', '.join(registry.names())} (default: all)",
@@ -63,6 +69,23 @@ def scorecard(
     workers: int = option("number of processes or threads (default 1)", "N", min=1, default=1),
     page: Path | None = optional(
         "also write the page to this file, and its picture to images/ in the same folder", "FILE"
+    ),
+    pairs: Path | None = optional(
+        "instead of planting: labelled pairs of texts (JSON Lines, JSON, CSV or Parquet, also "
+        "compressed) with the columns original, other, label (true: a duplicate) and optionally "
+        "kind",
+        "FILE",
+    ),
+    embedder: list[str] = repeatable(
+        "with --pairs: wordllama, minilm, a local sentence-transformers folder, or the URL of an "
+        "OpenAI-compatible endpoint (default: those of the first two that are installed)",
+        "NAME",
+    ),
+    model: str | None = optional("with the URL of an endpoint: the model's name there", "NAME"),
+    key_env: str | None = optional(
+        "with the URL of an endpoint: the environment variable that holds its key",
+        "VARIABLE",
+        name="--key-env",
     ),
 ) -> int:
     """Plant benchmark items into texts, scan them with every detector, and report what each
@@ -84,6 +107,13 @@ def scorecard(
     Of the policy, `detectors` and `leave_out_common` are ignored, the latter because items are
     planted many times.
 
+    With --pairs, nothing is planted. For each pair of the file the command computes how alike the
+    texts are: Jaccard of word n-grams (2 and 3), ROUGE-L, difflib, containment of content words,
+    agreement of numbers, and cosines. It prints how well each tells duplicates from other pairs:
+    AUC, and the recall at 1 % false positives, with 95 % intervals. OUT gets pairs.md, pairs.json
+    and pairs.csv (the metrics of each pair). docs/pair-metrics.md explains the columns. Of the
+    other options, only --seed has an effect.
+
     Examples:
       decon-assets scorecard --out card                  on the sample data
       decon-assets scorecard --evals evals.yaml --texts shards/ --out card
@@ -92,9 +122,17 @@ def scorecard(
       decon-assets scorecard --policy policy.toml --out card     the effect of other settings
       decon-assets scorecard --detectors decon,ratcliff --out card
       duckdb -c "FROM 'card/recall.csv' WHERE transformation = 'words replaced'"
+      decon-assets scorecard --pairs pairs.jsonl --out card
+      decon-assets scorecard --pairs pairs.jsonl --embedder http://localhost:8000/v1 --model e5
 
-    Exit codes: 0 done, 2 an input is wrong.
+    Exit codes: 0 done, 2 an input is wrong, 4 rows of the pairs are left out.
     """
+    if pairs:
+        return score_labelled_pairs(
+            pairs, embedders=embedder, model=model, key_env=key_env, seed=seed, out=out
+        )
+    if out is None:
+        raise typer.BadParameter("--out is missing: the folder that the scorecard is written to")
     from decon_core.benchmarks.folder import records_in
     from decon_core.folder_scan.run import load_policy
     from decon_core.quality.scorecard.corpora import hosts_below

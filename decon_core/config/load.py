@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass as model
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
 from decon_core.config.mixtures import Mixture, read_mixtures
+from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
 from decon_core.config.validation import (
     TABLE,
@@ -169,6 +170,7 @@ SECTIONS: Mapping[str, Any] = {
     "policy": Policy,
     "mixture": tuple[Mixture, ...],
     "blend": tuple[Blend, ...],
+    "neighbours": Neighbours,
     "review": Review,
     "report": Report,
     "store": StoreTable,
@@ -232,6 +234,7 @@ class Config:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
+    neighbours: Neighbours | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
     showing: Showing
@@ -300,6 +303,12 @@ class _Reader(SettingsReader):
             sources={one.name: bool(one.messages) or isinstance(one.text, str) for one in sources},
         )
         self.problems += problems
+        neighbours = read_neighbours(
+            values.get("neighbours"),
+            reader=self,
+            sources=[source.name for source in sources],
+            folder=self._folder,
+        )
         if self.problems or policy is None or evals is None or idf is None:
             raise ConfigError(self.problems)
         return Config(
@@ -315,6 +324,7 @@ class _Reader(SettingsReader):
             policy=policy,
             mixtures=mixtures,
             blends=blends,
+            neighbours=neighbours,
             verdicts=verdicts,
             clears=review.clears,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),

@@ -26,10 +26,12 @@ from decon_core.report.gather import (
     run_table,
     small_tables,
     verdict_table,
+    without_text,
     write_matches,
 )
 from decon_core.report.pairs import gather_pairs
 from decon_core.scan.coverage import Gap, gaps_of
+from decon_core.similarity.neighbours.build import has_neighbours, neighbour_tables
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store, draft_folder
@@ -71,8 +73,12 @@ def build_report(
     blends: Sequence[Blend] = (),
     showing: Showing = _SHOWING,
     verdicts: Verdicts = NO_VERDICTS,
+    *,
+    neighbours: str = "",
 ) -> ReportSummary:
     """Gather all tables into a new database and replace the previous report with it.
+
+    `neighbours`: the key of the results to include, if they are complete.
 
     Raise MissingError if no pack is registered or nothing was scanned.
     """
@@ -90,7 +96,9 @@ def build_report(
             require_scanned(reader, pack, builder.versions)
     products, n_without_mixture = product_tables(blender, showing)
     tables = {**small_tables(reader, builder.packs, gaps), **products}
-    tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps), gaps)
+    tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps, neighbours), gaps)
+    if neighbours and has_neighbours(store, neighbours):
+        tables |= without_text(neighbour_tables(store, neighbours), showing)
     report, drafts = store.report, store.drafts
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
@@ -110,7 +118,7 @@ def _gaps(builder: Builder) -> list[Gap]:
     return gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
 
 
-def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:
+def is_current(blender: Blender, showing: Showing = _SHOWING, *, neighbours: str = "") -> bool:
     """Return whether a report exists and was made from these packs, versions and settings."""
     store = blender.builder.store
     if not store.report.is_file() or not store.current_snapshot.is_file():
@@ -122,10 +130,10 @@ def is_current(blender: Blender, showing: Showing = _SHOWING) -> bool:
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # damaged, without this column, or locked by another program
-    return bool(state == _state(blender, showing, _gaps(blender.builder)))
+    return bool(state == _state(blender, showing, _gaps(blender.builder), neighbours))
 
 
-def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap]) -> str:
+def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap], neighbours: str) -> str:
     """Return a digest of all inputs of a report and of the state of each product."""
     builder = blender.builder
     products = [
@@ -147,6 +155,7 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap]) -> str:
         *sorted(versions),
         *sorted(shards),
         *sorted(products),
+        neighbours if neighbours and has_neighbours(builder.store, neighbours) else "",
         *sorted(f"{one.shard.fingerprint} {one.lacking} {one.reason}" for one in gaps),
     ]
     return sha256(" ".join(value).encode()).hexdigest()[:16]

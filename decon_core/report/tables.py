@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from decon_core.schemas import BLEND_ITEMS, COMMON, ENTRIES, INDEXABILITY, REMOVED
+from decon_core.schemas import (
+    BLEND_ITEMS,
+    COMMON,
+    ENTRIES,
+    INDEXABILITY,
+    NEIGHBOURS,
+    REMOVED,
+    SIMILARITY,
+    STRATA,
+)
 
 ONLY_SOURCE = "corpus"  # source name in reports made without a decon.toml
 
@@ -34,6 +43,9 @@ _STORED: Mapping[str, Iterable[pa.Field]] = {
     "matches": ENTRIES,
     "removed": list(REMOVED)[1:],
     "blend_items": BLEND_ITEMS,
+    "neighbours": NEIGHBOURS,
+    "neighbour_similarity": SIMILARITY,
+    "neighbour_sample": STRATA,
 }
 
 

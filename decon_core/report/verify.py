@@ -50,9 +50,11 @@ def faults_of_report(builder: Builder) -> Iterator[Problem]:
         yield from _compare_matches(connection)
 
 
-def moved_since_report(blender: Blender, showing: Showing) -> Iterator[Problem]:
+def moved_since_report(
+    blender: Blender, showing: Showing, *, neighbours: str = ""
+) -> Iterator[Problem]:
     """Yield the inputs and products that changed since the report was built."""
-    if is_current(blender, showing):
+    if is_current(blender, showing, neighbours=neighbours):
         return
     builder = blender.builder
     with opened(builder.store.report) as connection:

@@ -115,6 +115,10 @@ class Store:
         return self.root / f"draws/{fingerprint}.parquet"
 
     @property
+    def neighbours(self) -> Path:
+        return self.root / "neighbours"
+
+    @property
     def drafts(self) -> Path:
         return self.root / "drafts"
 

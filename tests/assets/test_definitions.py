@@ -56,6 +56,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "index",
         "scan",
         "common_ngrams",
+        "neighbours",
         "mixture",
         "blend",
         "clean_benchmark",
@@ -143,7 +144,7 @@ def test_every_column_that_comes_from_another_is_one_of_both_assets():
             columns[key] = {column.name for column in schema.columns}
         if came := metadata.get("dagster/column_lineage"):
             lineage[key] = came.deps_by_column
-    assert len(lineage) == 7
+    assert len(lineage) == 8
     for asset, came in lineage.items():
         upstream = graph.get_ancestor_asset_keys(asset)
         for name, (dep,) in came.items():

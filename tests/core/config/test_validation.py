@@ -306,6 +306,8 @@ TABLES = {
     "Blend": ("blends", ""),
     "Phase": ("blends", ""),
     "Contamination": ("blends", ""),
+    "Neighbours": ("neighbours", ""),
+    "Sample": ("neighbours", ""),
 }
 
 

@@ -1,0 +1,73 @@
+"""The asset `neighbours`: paragraphs of a sample of the corpus that are nearest to each item."""
+
+import time
+from dataclasses import asdict
+
+import dagster as dg
+
+from decon_assets.assets.benchmarks import records
+from decon_assets.assets.inputs import corpus
+from decon_assets.assets.metadata import ITEM, Metadata, preview, same
+from decon_assets.assets.scanning import GROUP
+from decon_assets.assets.stage import stage
+from decon_assets.partitions import all_of
+from decon_core import inventory, missing
+from decon_core.config.load import Config
+from decon_core.errors import MissingError, Problem
+from decon_core.scan.workers import wanted_workers
+from decon_core.schemas import NEIGHBOURS
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+_SECONDS_BETWEEN_LOG_LINES = 10.0
+
+
+@stage(
+    missing=missing.needs_neighbours,
+    deps=[all_of(records), all_of(corpus)],
+    pool="scan",  # it uses all cores
+    group=GROUP,
+    kind="parquet",
+    schema=NEIGHBOURS,
+    origins=same("records", *ITEM),
+)
+def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
+    """Paragraphs of a sample of the corpus that are nearest to each benchmark item by embedding.
+
+    Made if decon.toml has a table [neighbours]. Sample and embeddings are kept in blocks, so a run
+    that was stopped goes on where it was.
+    """
+    from decon_core.similarity.neighbours.build import build_neighbours
+
+    if config.neighbours is None:
+        remedy = "add the table; docs/neighbours.md describes it"
+        raise MissingError(Problem(str(config.path), "no [neighbours]", "its settings", remedy))
+    logged_at = time.monotonic()
+
+    def log_progress(what: str, n_done: int, n: int) -> None:
+        nonlocal logged_at
+        if time.monotonic() - logged_at >= _SECONDS_BETWEEN_LOG_LINES:
+            logged_at = time.monotonic()
+            context.log.debug(f"{what}: {n_done:,} of {n:,}")
+
+    built = build_neighbours(
+        store,
+        inventory.list_packs(store),
+        inventory.current_versions(config, store),
+        config.neighbours,
+        tokenizer=config.policy.tokenizer_str,
+        workers=wanted_workers(),
+        on_progress=log_progress,
+    )
+    n_paragraphs = sum(one.n_paragraphs for one in built.strata)
+    n_documents = sum(one.n_sampled for one in built.strata)
+    found = f"{counted(n_paragraphs, 'paragraph')} of {counted(n_documents, 'sampled document')}"
+    context.log.info(f"{found}, {counted(built.n_neighbours, 'neighbour')}")
+    return {
+        "dagster/row_count": built.n_neighbours,
+        "paragraphs": n_paragraphs,
+        "sampled_documents": n_documents,
+        "sample": preview([asdict(one) for one in built.strata]),
+        "embedder": config.neighbours.embedder,
+        "folder": dg.MetadataValue.path(built.folder),
+    }

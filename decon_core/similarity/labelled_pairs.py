@@ -1,0 +1,233 @@
+"""Labelled pairs of texts, and how well each metric tells duplicates from other pairs.
+
+A metric says duplicate above some value. Its AUC is the probability that a duplicate has a higher
+value than another pair (half for a tie). Its recall is the share of duplicates above the value that
+at most 1 % of the other pairs exceed. A pair without a value ranks below all with one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import floor
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.benchmarks.fields import Row, describe
+from decon_core.benchmarks.readers import is_readable, read_rows
+from decon_core.errors import InputError, Problem
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+MAX_FALSE_POSITIVES = 0.01
+_COLUMNS = "an object with `original`, `other` (texts) and `label` (true: a duplicate)"
+_LABELS: Mapping[object, bool] = {True: True, False: False, "true": True, "false": False} | {
+    "1": True,
+    "0": False,
+}
+_N_RESAMPLES = 1000
+_RESAMPLES_AT_ONCE = 50
+
+
+@dataclass(frozen=True)
+class LabelledPairs:
+    """Pairs of texts, as columns."""
+
+    originals: tuple[str, ...]
+    others: tuple[str, ...]
+    are_duplicates: Flags
+    kinds: tuple[str, ...]  # of pairs, in any words; empty where the file has none
+
+    def __len__(self) -> int:
+        return len(self.originals)
+
+
+def read_labelled_pairs(path: Path) -> tuple[LabelledPairs, list[Problem]]:
+    """Read a JSONL, JSON, CSV or Parquet file; return its pairs, and the rows that hold none.
+
+    Raises InputError if the file cannot be read, or has no pair of one of the two labels.
+    """
+    if not path.is_file() or not is_readable(path):
+        found = "no such file" if not path.exists() else "no table"
+        raise InputError(Problem(str(path), found, "a file of JSON Lines, JSON, CSV or Parquet"))
+    pairs: list[tuple[str, str, bool, str]] = []
+    problems: list[Problem] = []
+    for number, row in enumerate(read_rows(path), start=1):
+        found_pair = row if isinstance(row, Problem) else _pair(f"{path} row {number}", row)
+        if isinstance(found_pair, Problem):
+            problems.append(found_pair)
+        else:
+            pairs.append(found_pair)
+    labels = {label for _, _, label, _ in pairs}
+    if len(labels) < 2:
+        which = "no pair" if not labels else f"only pairs with the label {str(*labels).lower()}"
+        expected = "pairs with the label true and others with false"
+        raise InputError([*problems, Problem(str(path), which, expected)])
+    originals, others, are_duplicates, kinds = zip(*pairs, strict=True)
+    return LabelledPairs(originals, others, np.array(are_duplicates), kinds), problems
+
+
+def _pair(place: str, row: Row) -> tuple[str, str, bool, str] | Problem:
+    texts = [row.get("original"), row.get("other")]
+    for name, text in zip(("original", "other"), texts, strict=True):
+        if not isinstance(text, str) or not text.strip():
+            return Problem(place, f"`{name}`: {describe(text)}", _COLUMNS)
+    label = row.get("label")
+    key = label.strip().lower() if isinstance(label, str) else label
+    if not isinstance(key, bool | int | str) or key not in _LABELS:
+        return Problem(place, f"`label`: {describe(label)}", _COLUMNS)
+    kind = row.get("kind")
+    return str(texts[0]), str(texts[1]), _LABELS[key], "" if kind is None else str(kind)
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """How well one metric tells duplicates from other pairs, with 95 % intervals."""
+
+    metric: str
+    n_undefined: int  # pairs without a value
+    auc: float
+    auc_low: float
+    auc_high: float
+    recall: float
+    recall_low: float
+    recall_high: float
+    above: float  # the value that duplicates must exceed
+
+
+@dataclass(frozen=True)
+class KindScore:
+    """How well one metric tells the pairs of a kind from all pairs of the other label."""
+
+    kind: str
+    is_duplicate: bool
+    n: int
+    metric: str
+    auc: float
+    recall: float
+
+
+def score_metrics(
+    pairs: LabelledPairs, values: Mapping[str, Floats], *, seed: int = 0
+) -> list[MetricScore]:
+    """Return the score of each metric from its values, nan where a pair has none.
+
+    Intervals are percentiles of resamples of the originals, each with all its pairs, as pairs of
+    one original are not independent.
+    """
+    weights = _resamples(pairs.originals, seed)
+    return [_metric_score(name, pairs, one, weights) for name, one in values.items()]
+
+
+def score_kinds(pairs: LabelledPairs, values: Mapping[str, Floats]) -> list[KindScore]:
+    """Return the scores of each kind, if the file has kinds: duplicates first, by name."""
+    found = {*zip((not one for one in pairs.are_duplicates), pairs.kinds, strict=True)}
+    if not any(kind for _, kind in found):
+        return []
+    kinds = np.array(pairs.kinds, object)
+    scores = []
+    for is_other, kind in sorted(found):
+        is_own = (pairs.are_duplicates != is_other) & (kinds == kind)
+        chosen = is_own | (pairs.are_duplicates == is_other)
+        for name, one in values.items():
+            table = _Counts(one[chosen], pairs.are_duplicates[chosen])
+            auc, recall = table.point()
+            score = KindScore(kind, not is_other, int(is_own.sum()), name, auc, recall)
+            scores.append(score)
+    return scores
+
+
+def _metric_score(
+    name: str, pairs: LabelledPairs, values: Floats, weights: Integers
+) -> MetricScore:
+    counts = _Counts(values, pairs.are_duplicates)
+    auc, recall = counts.point()
+    aucs, recalls = counts.weighted(weights)
+    n_originals = len({*pairs.originals})
+    return MetricScore(
+        name,
+        int(np.isnan(values).sum()),
+        auc,
+        *_interval(auc, aucs, n_originals),
+        recall,
+        *_interval(recall, recalls, n_originals),
+        counts.threshold(),
+    )
+
+
+def _resamples(originals: Sequence[str], seed: int) -> Integers:
+    """Return how often each pair is in each resample of the originals: one row per resample."""
+    number_of = {text: number for number, text in enumerate(dict.fromkeys(originals))}
+    numbers = np.array([number_of[text] for text in originals])
+    draws = np.random.default_rng(seed).multinomial(
+        len(number_of), np.full(len(number_of), 1 / len(number_of)), _N_RESAMPLES
+    )
+    return draws[:, numbers]
+
+
+def _interval(value: float, resampled: Floats, n: int) -> tuple[float, float]:
+    """Return the middle 95 % of resamples.
+
+    If all are 0 or all are 1, resampling cannot show how far the value may be off: the interval is
+    then Wilson's of a share of `n`.
+    """
+    low, high = np.nanpercentile(resampled, (2.5, 97.5)).tolist()
+    if low == high and value in (0, 1):
+        reach = _Z**2 / (n + _Z**2)
+        low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+    return min(low, value), max(high, value)
+
+
+_Z = 1.959964
+
+
+class _Counts:
+    """The pairs of both labels by distinct value, highest first."""
+
+    def __init__(self, values: Floats, are_duplicates: Flags) -> None:
+        lowest = -np.inf
+        ranked = np.where(np.isnan(values), lowest, values)
+        self._order = np.argsort(-ranked, kind="stable")
+        self._values = ranked[self._order]
+        is_first = np.append(True, self._values[1:] != self._values[:-1])
+        self._starts = np.flatnonzero(is_first)
+        self._are_duplicates = are_duplicates[self._order]
+
+    def point(self) -> tuple[float, float]:
+        """Return AUC and recall."""
+        aucs, recalls = self.weighted(np.ones((1, len(self._order)), np.int64))
+        return float(aucs[0]), float(recalls[0])
+
+    def weighted(self, weights: Integers) -> tuple[Floats, Floats]:
+        """Return AUC and recall with each row of weights; nan if one label has none."""
+        parts = range(0, len(weights), _RESAMPLES_AT_ONCE)
+        found = [self._scores(weights[at : at + _RESAMPLES_AT_ONCE]) for at in parts]
+        return np.concatenate([auc for auc, _ in found]), np.concatenate([one for _, one in found])
+
+    def _scores(self, weights: Integers) -> tuple[Floats, Floats]:
+        duplicates, others = self._by_value(weights)
+        n_duplicates, n_others = duplicates.sum(axis=1), others.sum(axis=1)
+        above = np.cumsum(duplicates, axis=1) - duplicates
+        wins = ((2 * above + duplicates) * others).sum(axis=1)  # a tie is half a win
+        allowed = np.floor(MAX_FALSE_POSITIVES * n_others + 1e-9)
+        first = (np.cumsum(others, axis=1) > allowed[:, None]).argmax(axis=1)
+        found = above[np.arange(len(above)), first]
+        with np.errstate(invalid="ignore"):
+            return wins / (2 * n_duplicates * n_others), found / n_duplicates
+
+    def threshold(self) -> float:
+        """Return the value that at most 1 % of the other pairs exceed."""
+        _, others = self._by_value(np.ones((1, len(self._order)), np.int64))
+        allowed = floor(MAX_FALSE_POSITIVES * int(others.sum()) + 1e-9)
+        first = int((np.cumsum(others[0]) > allowed).argmax())
+        return float(self._values[self._starts[first]])
+
+    def _by_value(self, weights: Integers) -> tuple[Integers, Integers]:
+        ordered = weights[:, self._order]
+        duplicates = np.add.reduceat(ordered * self._are_duplicates, self._starts, axis=1)
+        others = np.add.reduceat(ordered * ~self._are_duplicates, self._starts, axis=1)
+        return duplicates, others

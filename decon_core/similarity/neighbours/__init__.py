@@ -1,0 +1,1 @@
+"""Paragraphs of a sample of the corpus that are nearest to benchmark items by their embeddings."""

@@ -1,0 +1,300 @@
+"""Build the neighbours: draw the sample, embed it, find the nearest paragraphs of every item.
+
+Sample and vectors are kept by what determines them, so a killed run goes on where it was, and other
+settings reuse what stays the same. The results are in a folder named by all inputs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.neighbours import Neighbours
+from decon_core.corpus.packs import Pack
+from decon_core.schemas import NEIGHBOURS, SIMILARITY, STRATA
+from decon_core.similarity.neighbours.nearest import EDGES, Nearest, n_by_bin
+from decon_core.similarity.neighbours.sample import (
+    OnProgress,
+    SampledShard,
+    Stratum,
+    draw_sample,
+)
+from decon_core.similarity.neighbours.vectors import (
+    BLOCK,
+    SampleVectors,
+    embed_sample,
+    embedder_of,
+    stored_vectors,
+)
+from decon_core.storage.checksums import is_whole
+from decon_core.storage.store import (
+    Store,
+    atomic_path,
+    read_parquet,
+    write_json,
+    write_parquet,
+)
+from decon_core.text.tokenizers import load_tokenizer
+
+# Changes whenever the same inputs would give other results.
+_VERSION = 1
+_ITEM = ["benchmark", "split", "instance_index"]
+_TABLES = {"neighbours": NEIGHBOURS, "neighbour_similarity": SIMILARITY, "neighbour_sample": STRATA}
+_ABOUT = "about.json"
+
+Row = dict[str, Any]
+
+
+def neighbours_key(
+    packs: Sequence[Pack], versions: Sequence[Version], settings: Neighbours, tokenizer: str
+) -> str:
+    """Return the name of the results: a digest of all their inputs.
+
+    Raises InputError if the embedder cannot be found.
+    """
+    sources = sorted(pack.source.name for pack in packs)
+    samples = {name: asdict(settings.of_source(name)) for name in sources}
+    numbers = [settings.seed, settings.min_tokens, settings.max_tokens, settings.top]
+    shards = [
+        [pack.source.name, shard.name, shard.fingerprint] for pack in packs for shard in pack.shards
+    ]
+    value = [
+        *(_VERSION, samples, numbers, sorted(shards), load_tokenizer(tokenizer).fingerprint),
+        embedder_of(settings).fingerprint,
+        sorted([one.benchmark, one.fingerprint] for one in versions),
+    ]
+    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def has_neighbours(store: Store, key: str) -> bool:
+    """Return whether the results with this name are complete."""
+    return is_whole(store.neighbours / key / _ABOUT)
+
+
+def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
+    """Return the tables of results that are complete."""
+    folder = store.neighbours / key
+    return {
+        name: read_parquet(folder / f"{name}.parquet", schema=schema)
+        for name, schema in _TABLES.items()
+    }
+
+
+@dataclass(frozen=True)
+class Built:
+    """The results of a build."""
+
+    key: str
+    folder: Path
+    strata: tuple[Stratum, ...]
+    n_neighbours: int
+
+
+@dataclass(frozen=True)
+class _Items:
+    """The items of a benchmark with the vectors of their questions."""
+
+    version: Version
+    table: pl.DataFrame
+    nearest: Nearest
+
+
+def build_neighbours(
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    settings: Neighbours,
+    *,
+    tokenizer: str,
+    workers: int = 1,
+    on_progress: OnProgress = lambda *_: None,
+) -> Built:
+    """Build the results that are missing; see the module."""
+    key = neighbours_key(packs, versions, settings, tokenizer)
+    sampled, strata = draw_sample(
+        store, packs, settings, tokenizer=tokenizer, workers=workers, on_progress=on_progress
+    )
+    sizes = [one.paragraphs(["row"]).num_rows for one in sampled]
+    embedder = embedder_of(settings).fingerprint
+    # An endpoint is asked many requests at once by one process.
+    is_local = settings.model is None
+    vectors = embed_sample(
+        store.neighbours / "vectors" / embedder,
+        *(sampled, sizes, settings),
+        workers=workers if is_local else 1,
+        on_progress=on_progress,
+    )
+    items = [_items(store, one, settings, embedder) for one in versions]
+    documents = _search(items, sampled, sizes, vectors, on_progress)
+    weights = {one.source: one.weight for one in strata}
+    rows = pa.concat_tables([NEIGHBOURS.empty_table(), *_found(items, sampled, sizes, weights)])
+    folder = store.neighbours / key
+    tables = {
+        "neighbours": rows,
+        "neighbour_similarity": _similarity(documents, strata),
+        "neighbour_sample": pa.Table.from_pylist(
+            [{**asdict(one), "weight": one.weight} for one in strata], schema=STRATA
+        ),
+    }
+    for name, table in tables.items():
+        write_parquet(folder / f"{name}.parquet", table)
+    _write_candidates(store, rows, items, embedder_of(settings).name)
+    write_json(folder / _ABOUT, {"settings": asdict(settings), "embedder": embedder})
+    return Built(key, folder, tuple(strata), rows.num_rows)
+
+
+def _items(store: Store, version: Version, settings: Neighbours, embedder: str) -> _Items:
+    """Return the items of a benchmark by the question of their first record."""
+    records = pl.DataFrame(load_records(store, version, columns=[*_ITEM, "question"]))
+    table = records.group_by(_ITEM, maintain_order=True).agg(pl.col("question").first())
+    name = f"{version.benchmark}-{version.fingerprint}.arrow"
+    path = store.neighbours / "items" / embedder / name
+    vectors = stored_vectors(path, table["question"].to_list(), settings)
+    return _Items(version, table, Nearest(vectors, settings.top))
+
+
+@dataclass
+class _Documents:
+    """What was found in one source for one benchmark."""
+
+    benchmark: str
+    source: str
+    n_items: npt.NDArray[np.int64]  # by bin of their best similarity
+    n_documents: npt.NDArray[np.int64]  # by bin of their best similarity to any item
+
+
+def _search(
+    items: Sequence[_Items],
+    sampled: Sequence[SampledShard],
+    sizes: Sequence[int],
+    vectors: SampleVectors,
+    on_progress: OnProgress,
+) -> list[_Documents]:
+    """Compare all items with all paragraphs; return the similarities by benchmark and source."""
+    found: list[_Documents] = []
+    total, first = sum(sizes), 0
+    for source in dict.fromkeys(one.source for one in sampled):
+        counts = np.zeros((len(items), len(EDGES)), np.int64)
+        for one in items:
+            one.nearest.start_source()
+        for shard, n in zip(sampled, sizes, strict=True):
+            if shard.source != source or not n:
+                continue
+            best = np.empty((len(items), n))
+            for number, block in enumerate(vectors.blocks(shard, n)):
+                part = slice(number * BLOCK, number * BLOCK + len(block))
+                for at, one in enumerate(items):
+                    best[at, part] = one.nearest.add(block, first + number * BLOCK)
+                on_progress("paragraphs compared", first + part.stop, total)
+            first += n
+            for at, of_document in enumerate(_by_document(shard, best)):
+                counts[at] += n_by_bin(of_document)
+        for one, by_bin in zip(items, counts, strict=True):
+            n_items = n_by_bin(one.nearest.best)
+            found.append(_Documents(one.version.benchmark, source, n_items, by_bin))
+    return found
+
+
+def _by_document(shard: SampledShard, best: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the highest similarity of each document's paragraphs, a row for each benchmark."""
+    rows = shard.paragraphs(["row"])["row"].to_numpy()
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    result: npt.NDArray[np.float64] = np.maximum.reduceat(best, starts, axis=1)
+    return result
+
+
+def _similarity(found: Sequence[_Documents], strata: Sequence[Stratum]) -> pa.Table:
+    """Return, for each benchmark, source and edge, the documents at or above the edge."""
+    stratum_of = {one.source: one for one in strata}
+    rows: list[Row] = []
+    for one in found:
+        stratum = stratum_of[one.source]
+        at_or_above = np.cumsum(one.n_documents[::-1])[::-1].tolist()
+        n_items = one.n_items.tolist()
+        for edge, n, n_of_items in zip(EDGES, at_or_above, n_items, strict=True):
+            share = n / stratum.n_sampled if stratum.n_sampled else 0.0
+            low, high = _wilson(share, stratum.n_sampled)
+            row = {"benchmark": one.benchmark, "source": one.source, "similarity": edge}
+            row |= {"n_items": n_of_items, "n_documents": n, "share": share, "low": low}
+            rows.append(row | {"high": high, "n_estimated": share * stratum.n_documents})
+    return pa.Table.from_pylist(rows, schema=SIMILARITY)
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share."""
+    if not n:
+        return 0.0, 1.0
+    squared = 1.959964**2
+    centre, scale = share + squared / (2 * n), 1 + squared / n
+    reach = sqrt(squared * (share * (1 - share) / n + squared / (4 * n * n)))
+    return max(0.0, (centre - reach) / scale), min(1.0, (centre + reach) / scale)
+
+
+def _found(
+    items: Sequence[_Items],
+    sampled: Sequence[SampledShard],
+    sizes: Sequence[int],
+    weights: dict[str, float],
+) -> Iterator[pa.Table]:
+    """Yield the neighbours of each benchmark's items."""
+    nearest = [one.nearest.nearest() for one in items]
+    places = np.unique(np.concatenate([np.zeros(0, np.int64), *(found[2] for found in nearest)]))
+    paragraphs = _paragraphs_at(places, sampled, sizes, weights)
+    for one, (numbers, ranks, found, similarities) in zip(items, nearest, strict=True):
+        of_item = one.table.select(_ITEM)[numbers].with_columns(
+            pl.Series("rank", ranks), pl.Series("similarity", similarities)
+        )
+        of_place = paragraphs[np.searchsorted(places, found)]
+        table = pl.concat([of_item, of_place], how="horizontal")
+        yield table.select(NEIGHBOURS.names).to_arrow().cast(NEIGHBOURS)
+
+
+def _paragraphs_at(
+    places: npt.NDArray[np.int64],
+    sampled: Sequence[SampledShard],
+    sizes: Sequence[int],
+    weights: dict[str, float],
+) -> pl.DataFrame:
+    """Return the paragraphs at ascending places of the sample."""
+    schema = {name: pl.Schema(NEIGHBOURS)[name] for name in NEIGHBOURS.names[5:]}
+    parts = [pl.DataFrame(schema=schema)]
+    stops = np.cumsum(sizes)
+    for shard, n, stop in zip(sampled, sizes, stops.tolist(), strict=True):
+        within = places[(places >= stop - n) & (places < stop)] - (stop - n)
+        if within.size:
+            rows = pl.DataFrame(shard.paragraphs().take(within)).with_columns(
+                source=pl.lit(shard.source),
+                shard_name=pl.lit(shard.shard.name),
+                shard=pl.lit(shard.shard.fingerprint),
+                weight=pl.lit(weights[shard.source]),
+            )
+            parts.append(rows.select([*schema]).cast(schema))
+    return pl.concat(parts)
+
+
+def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], embedder: str) -> None:
+    """Write the pairs of item and neighbour as lines for a judge, the most similar first."""
+    questions = pl.concat([one.table for one in items])
+    pairs = pl.DataFrame(rows).join(questions, on=_ITEM, how="left", maintain_order="left")
+    pairs = pairs.sort("similarity", descending=True, maintain_order=True)
+    with atomic_path(store.neighbours / "candidates.jsonl") as draft:
+        pairs.select(
+            "benchmark",
+            *("split", "instance_index"),
+            pl.col("question").alias("item"),
+            "text",
+            pl.lit(f"neighbours by {embedder}").alias("detector"),
+            pl.col("similarity").alias("score"),
+            *("source", "shard_name", "row"),
+        ).write_ndjson(draft)

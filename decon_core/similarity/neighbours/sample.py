@@ -1,0 +1,267 @@
+"""A stratified sample of documents: of each source a number or a share, and their paragraphs.
+
+Every document has a random number, determined by seed, shard and row. The sample of a source are
+its documents below a cut: the share asked for, or the cut that gives the size asked for (which is
+what reservoir sampling draws). So it does not depend on workers or order, and a larger sample
+contains a smaller one. Each shard's part is a file of its own, found again after a kill.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from decon_core.config.load import Source
+from decon_core.config.neighbours import Neighbours
+from decon_core.config.seeding import numbers_at
+from decon_core.corpus.documents import Document
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.shards import read_blocks
+from decon_core.errors import CorpusError, Problem
+from decon_core.scan.workers import advance, run_jobs
+from decon_core.schemas import PARAGRAPHS
+from decon_core.similarity.neighbours.paragraphs import paragraphs
+from decon_core.storage.checksums import is_whole
+from decon_core.storage.store import Store, read_parquet, write_parquet
+from decon_core.text.tokenizers import Tokenizer, load_tokenizer
+
+# Changes whenever the same settings would give another sample or other paragraphs.
+_VERSION = 1
+_LOWEST = pa.schema([pa.field("number", pa.uint64(), nullable=False)])
+_ABOUT = b"about"  # counts, in the metadata of a shard's file
+
+OnStep = Callable[[str], None]
+OnProgress = Callable[[str, int, int], None]  # what, how many are done, of how many
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """The sample of a source, and what it stands for."""
+
+    source: str
+    n_documents: int
+    n_sampled: int
+    n_paragraphs: int
+    n_without_paragraph: int  # sampled documents that are too short for one
+    n_unreadable: int  # rows of the source that are no documents
+
+    @property
+    def weight(self) -> float:
+        """Return how many documents of the source a sampled one stands for."""
+        return self.n_documents / self.n_sampled if self.n_sampled else 0.0
+
+
+@dataclass(frozen=True)
+class SampledShard:
+    """A shard with the file of its sampled paragraphs."""
+
+    shard: Shard
+    source: str
+    path: Path
+
+    @property
+    def counts(self) -> dict[str, int]:
+        table = read_parquet(self.path, columns=["row"])
+        value = json.loads((table.schema.metadata or {})[_ABOUT])
+        return {str(name): int(n) for name, n in value.items()}
+
+    def paragraphs(self, columns: Sequence[str] | None = None) -> pa.Table:
+        return read_parquet(self.path, columns=columns)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One shard to count or to sample."""
+
+    folder: Path
+    shard: Shard
+    source: Source
+    settings: Neighbours
+    tokenizer: str
+    size: int = 0
+    cut: int = 0  # documents with a number below it are sampled; 0: none
+
+    @cached_property
+    def lowest(self) -> Path:
+        return self.folder / f"{self.shard.fingerprint}-{self.settings.seed}-{self.size}.parquet"
+
+    @cached_property
+    def path(self) -> Path:
+        settings = self.settings
+        key = [_VERSION, settings.seed, str(self.cut), settings.min_tokens, settings.max_tokens]
+        key.append(load_tokenizer(self.tokenizer).fingerprint)
+        digest = sha256(json.dumps(key).encode()).hexdigest()[:16]
+        return self.folder / f"{self.shard.fingerprint}-{digest}.parquet"
+
+
+def draw_sample(
+    store: Store,
+    packs: Sequence[Pack],
+    settings: Neighbours,
+    *,
+    tokenizer: str,
+    workers: int,
+    on_progress: OnProgress,
+) -> tuple[list[SampledShard], list[Stratum]]:
+    """Draw what is missing of the sample; return all shards and the strata, by source.
+
+    Raises CorpusError for all shards that could not be read, after the others are done.
+    """
+    folder = store.neighbours / "samples"
+    folder.mkdir(parents=True, exist_ok=True)
+    shards = sorted(
+        ((pack.source, shard) for pack in packs for shard in pack.shards),
+        key=lambda one: (one[0].name, one[1].name),
+    )
+    jobs = [
+        _Job(
+            folder,
+            shard,
+            source,
+            settings,
+            tokenizer,
+            size=settings.of_source(source.name).size or 0,
+        )
+        for source, shard in shards
+    ]
+    _run(_count, [one for one in jobs if one.size], "counted", workers, on_progress)
+    cuts = _cuts(jobs, settings)
+    jobs = [
+        _Job(one.folder, one.shard, one.source, settings, tokenizer, cut=cuts[one.source.name])
+        for one in jobs
+    ]
+    _run(_sample, jobs, "sampled", workers, on_progress)
+    sampled = [SampledShard(one.shard, one.source.name, one.path) for one in jobs]
+    return sampled, _strata(sampled)
+
+
+def _run(
+    act: Callable[[_Job], None],
+    jobs: Sequence[_Job],
+    what: str,
+    workers: int,
+    on_progress: OnProgress,
+) -> None:
+    """Do a job for each shard whose file is missing."""
+    by_path = {(one.lowest if act is _count else one.path): one for one in jobs}
+    missing = [one for path, one in by_path.items() if not is_whole(path)]
+    total = sum(one.shard.n_bytes for one in missing)
+    problems: list[Problem] = []
+
+    def on_advance(n_bytes: int) -> None:
+        on_progress(f"bytes of shards {what}", n_bytes, total)
+
+    for _, future in run_jobs(
+        act, missing, workers=min(workers, len(missing)), on_advance=on_advance
+    ):
+        error = future.exception()
+        if isinstance(error, CorpusError):
+            problems += error.problems
+        elif error:
+            raise error
+    if problems:
+        raise CorpusError(dict.fromkeys(problems))
+
+
+def _numbers(job: _Job, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    return numbers_at(f"neighbours {job.settings.seed} {job.shard.fingerprint}", rows)
+
+
+def _count(job: _Job) -> None:
+    """Write the lowest numbers of a shard's documents, as many as are asked for of its source."""
+    parts = [_numbers(job, block.read().rows) for block in read_blocks(job.shard, job.source)]
+    numbers = np.sort(np.concatenate([np.zeros(0, np.uint64), *parts]))[: job.size + 1]
+    write_parquet(job.lowest, pa.table({"number": numbers}, schema=_LOWEST))
+    advance(job.shard.n_bytes)
+
+
+_EVERY = 1 << 64
+
+
+def _cuts(jobs: Sequence[_Job], settings: Neighbours) -> dict[str, int]:
+    """Return the cut of each source: as many documents are below it as are asked for."""
+    lowest: dict[str, list[Any]] = {}
+    for job in jobs:
+        lowest.setdefault(job.source.name, [])
+        if job.size:
+            lowest[job.source.name].append(read_parquet(job.lowest)["number"].to_numpy())
+    cuts = {}
+    for source, parts in lowest.items():
+        asked = settings.of_source(source)
+        if asked.size:
+            numbers = np.sort(np.concatenate(parts))
+            cuts[source] = int(numbers[asked.size]) if numbers.size > asked.size else _EVERY
+        else:
+            cuts[source] = min(int((asked.share or 0) * _EVERY), _EVERY)
+    return cuts
+
+
+def _sample(job: _Job) -> None:
+    """Write the paragraphs of a shard's sampled documents."""
+    rows: dict[str, list[Any]] = {name: [] for name in PARAGRAPHS.names}
+    n = dict.fromkeys(("n_documents", "n_sampled", "n_without_paragraph", "n_unreadable"), 0)
+    tokenizer = load_tokenizer(job.tokenizer)
+    for block in read_blocks(job.shard, job.source):
+        batch = block.read()
+        n["n_documents"] += batch.rows.size
+        n["n_unreadable"] += len(batch.unreadable)
+        for at in _sampled(job, batch.rows):
+            document = batch.document(at)
+            n["n_sampled"] += 1
+            found = _paragraphs(document, tokenizer, job.settings)
+            n["n_without_paragraph"] += not found
+            for name, values in zip(rows, zip(*found, strict=True), strict=bool(found)):
+                rows[name] += values
+    table = pa.table(rows, schema=PARAGRAPHS)
+    write_parquet(job.path, table.replace_schema_metadata({_ABOUT: json.dumps(n)}))
+    advance(job.shard.n_bytes)
+
+
+def _sampled(job: _Job, rows: npt.NDArray[np.int64]) -> list[int]:
+    """Return which of these rows are in the sample."""
+    if job.cut >= _EVERY:
+        return [*range(rows.size)]
+    found: list[int] = np.flatnonzero(_numbers(job, rows) < np.uint64(job.cut)).tolist()
+    return found
+
+
+def _paragraphs(
+    document: Document, tokenizer: Tokenizer, settings: Neighbours
+) -> list[tuple[Any, ...]]:
+    """Return the rows of a document's paragraphs, with the columns of `PARAGRAPHS`."""
+    text = document.text
+    starts = _token_starts(text, tokenizer)
+    found, _ = paragraphs(text, starts, least=settings.min_tokens, most=settings.max_tokens)
+    return [
+        (document.row, document.id, one.start, one.stop, text[one.start : one.stop])
+        for one in found
+    ]
+
+
+def _token_starts(text: str, tokenizer: Tokenizer) -> list[int]:
+    """Return the character in which each token of an unchanged text begins."""
+    starts = tokenizer.pieces(text).starts
+    if not text.isascii():
+        content = np.frombuffer(text.encode(), np.uint8)
+        starts = (np.cumsum((content & 0xC0) != 0x80) - 1)[starts]
+    result: list[int] = starts.tolist()
+    return result
+
+
+def _strata(shards: Sequence[SampledShard]) -> list[Stratum]:
+    totals: dict[str, dict[str, int]] = {}
+    for one in shards:
+        total = totals.setdefault(one.source, {})
+        counts = {**one.counts, "n_paragraphs": one.paragraphs(["row"]).num_rows}
+        for name, n in counts.items():
+            total[name] = total.get(name, 0) + n
+    return [Stratum(source, **total) for source, total in sorted(totals.items())]

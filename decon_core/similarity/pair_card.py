@@ -1,0 +1,134 @@
+"""The metrics of a file of labelled pairs: computed, scored, and as table, JSON and Markdown."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite, isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from decon_core.errors import Problem
+from decon_core.similarity.labelled_pairs import (
+    KindScore,
+    LabelledPairs,
+    MetricScore,
+    read_labelled_pairs,
+    score_kinds,
+    score_metrics,
+)
+from decon_core.similarity.metrics import Floats, pair_metrics
+from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.wording import render
+
+if TYPE_CHECKING:
+    from decon_core.similarity.embedders import Embedder
+
+PAGE_FILE, SCORES_FILE, VALUES_FILE = "pairs.md", "pairs.json", "pairs.csv"
+_FORMAT = 1  # of the JSON file; increased when a key gets another meaning
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PairCard:
+    """The metrics of labelled pairs, and how well each tells duplicates from other pairs."""
+
+    name: str
+    pairs: LabelledPairs
+    values: Mapping[str, Floats]
+    scores: tuple[MetricScore, ...]
+    kinds: tuple[KindScore, ...]
+    problems: tuple[Problem, ...]  # rows that hold no pair
+    embedders: Mapping[str, str]  # fingerprints by name
+    seed: int
+
+    def counts(self) -> dict[str, int]:
+        n_duplicates = int(self.pairs.are_duplicates.sum())
+        return {
+            "n_pairs": len(self.pairs),
+            "n_duplicates": n_duplicates,
+            "n_others": len(self.pairs) - n_duplicates,
+            "n_originals": len({*self.pairs.originals}),
+            "n_unreadable": len(self.problems),
+        }
+
+    def by_kind(self) -> list[Row]:
+        """Return a row for each kind, with the AUC of each metric."""
+        rows: dict[tuple[bool, str], Row] = {}
+        for one in self.kinds:
+            new = {"kind": one.kind, "is_duplicate": one.is_duplicate, "n": one.n, "auc": {}}
+            row = rows.setdefault((one.is_duplicate, one.kind), new)
+            row["auc"][one.metric] = one.auc
+        return list(rows.values())
+
+    def as_json(self) -> Row:
+        """Return everything but the texts and the values of single pairs."""
+        return {
+            "format": _FORMAT,
+            "file": self.name,
+            **self.counts(),
+            "metrics": [_without_infinity(asdict(one)) for one in self.scores],
+            "kinds": [asdict(one) for one in self.kinds],
+            "unreadable": [asdict(one) for one in self.problems],
+            "embedders": dict(self.embedders),
+            "seed": self.seed,
+        }
+
+    def tables(self) -> str:
+        """Return the tables in Markdown."""
+        return render("similarity/pair_tables.md.j2", card=self, metrics=[*self.values])
+
+    def write(self, folder: Path) -> None:
+        """Write scores, page, and the values of each pair in the order of the file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        write_plain_json(folder / SCORES_FILE, self.as_json())
+        with atomic_path(folder / PAGE_FILE) as draft:
+            text = render("similarity/pair_card.md.j2", card=self, **self.counts())
+            draft.write_text(text, encoding="utf-8")
+        with (
+            atomic_path(folder / VALUES_FILE) as draft,
+            draft.open("w", newline="", encoding="utf-8") as file,
+        ):
+            csv.writer(file, lineterminator="\n").writerows(self._lines())
+
+    def _lines(self) -> Iterable[Sequence[object]]:
+        yield "pair", "label", "kind", *self.values
+        labels = self.pairs.are_duplicates.tolist()
+        columns = [column.tolist() for column in self.values.values()]
+        for number, (label, kind, *values) in enumerate(
+            zip(labels, self.pairs.kinds, *columns, strict=True), start=1
+        ):
+            cells = ("" if isnan(value) else value for value in values)
+            yield number, str(label).lower(), kind, *cells
+
+
+def score_pairs(
+    path: Path,
+    *,
+    embedders: Sequence[Embedder] = (),
+    seed: int = 0,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> PairCard:
+    """Read a file of labelled pairs, and score all metrics on it."""
+    pairs, problems = read_labelled_pairs(path)
+    values = pair_metrics(pairs.originals, pairs.others, embedders=embedders, on_step=on_step)
+    return PairCard(
+        name=path.name,
+        pairs=pairs,
+        values=values,
+        scores=tuple(score_metrics(pairs, values, seed=seed)),
+        kinds=tuple(score_kinds(pairs, values)),
+        problems=tuple(problems),
+        embedders={one.name: one.fingerprint for one in embedders},
+        seed=seed,
+    )
+
+
+def _without_infinity(row: Row) -> Row:
+    """JSON has no infinity: a threshold below every value is null."""
+    is_infinite = {
+        key: isinstance(value, float) and not isfinite(value) for key, value in row.items()
+    }
+    return {key: None if is_infinite[key] else value for key, value in row.items()}

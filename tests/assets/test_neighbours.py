@@ -1,0 +1,84 @@
+"""The asset `neighbours`: off by default, made by a run, kept up to date, part of the report."""
+
+import duckdb
+import pytest
+
+from decon_assets.cli.main import main
+from decon_assets.runner.pipeline import PipelineError
+from decon_core.report.html import sections
+from decon_core.report.html.gather import gather
+from tests.core.similarity.test_embedders import write_model
+
+TABLE = '[neighbours]\nembedder = "model"\nsize = 8\nmin_tokens = 10\nmax_tokens = 30\ntop = 2\n'
+
+
+def asked(world, query):
+    with duckdb.connect(str(world.store.report), read_only=True) as connection:
+        return connection.execute(query).fetchall()
+
+
+@pytest.fixture
+def sampled(world):
+    """A world with [neighbours], after a run."""
+    pytest.importorskip("safetensors", reason="the optional group `embeddings` is not installed")
+    write_model(world.folder / "model", num_hidden_layers=0)
+    world.mixtures = TABLE
+    world.run()
+    return world
+
+
+def test_without_the_table_nothing_is_sampled(world):
+    world.start()
+    assert not world.store.neighbours.exists()
+    assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
+
+
+def test_the_report_has_the_neighbours_of_every_item(sampled):
+    assert asked(sampled, "SELECT source, n_sampled FROM neighbour_sample") == [("web", 8)]
+    n_items = asked(sampled, "SELECT count(*) FROM items")[0][0]
+    assert asked(sampled, "SELECT count(*) FROM neighbours") == [(2 * n_items,)]
+    ((text,),) = asked(sampled, "SELECT text FROM neighbours LIMIT 1")
+    assert text
+
+
+def test_a_second_run_has_nothing_to_do(sampled, capsys):
+    sampled.run()
+    assert any("neighbours: up to date" in line for line in sampled.said)
+    assert main(["status", "--config", str(sampled.config_path)]) == 0
+
+
+def test_other_settings_are_missing_until_the_next_run(sampled, capsys):
+    sampled.mixtures = TABLE.replace("size = 8", "size = 9")
+    sampled.write_config()
+    assert main(["status", "--config", str(sampled.config_path)]) == 1
+    assert "neighbours" in capsys.readouterr().out
+    sampled.run()
+    assert asked(sampled, "SELECT n_sampled FROM neighbour_sample") == [(9,)]
+
+
+def test_without_the_table_the_next_report_has_none(sampled):
+    sampled.mixtures = ""
+    sampled.run()
+    assert asked(sampled, "SELECT count(*) FROM neighbours") == [(0,)]
+
+
+def test_a_report_without_snippets_has_no_paragraphs(sampled):
+    sampled.mixtures = f'{TABLE}[report]\nsnippets = "off"\n'
+    sampled.run()
+    assert asked(sampled, "SELECT count(*), count(text) FROM neighbours WHERE rank = 1")[0][1] == 0
+
+
+def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(world):
+    world.mixtures = TABLE
+    with pytest.raises(PipelineError, match="a sentence-transformers folder"):
+        world.run()
+    assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
+
+
+def test_the_page_shows_the_nearest_items(sampled):
+    section = sections.section("neighbours", gather(sampled.store.report))
+    nearest, similarity, sample = section.tables
+    assert len(nearest.rows) == asked(sampled, "SELECT count(*) FROM items")[0][0]
+    assert len(similarity.rows) == 2 * 10
+    ((*counts, _, _, _),) = sample.rows
+    assert counts == ["web", 36, 8]
