@@ -206,13 +206,14 @@ class InputFile(NamedTuple):
 
 
 def input_files(config: Config) -> list[InputFile]:
-    """List all files that a configuration reads: itself, verdicts, recipes, benchmarks, shards.
+    """List all files that a configuration reads, from itself to its shards.
 
     Fast enough to be called several times a minute: only recipes are opened, once per change.
     Missing files, and the files of a recipe that cannot be read, are left out; reading them later
     raises the error.
     """
-    paths = {config.path, config.verdicts, *config.recipes, *_benchmark_files(config)}
+    read = (config.path, config.verdicts, config.annotations)
+    paths = {*read, *config.recipes, *_benchmark_files(config)}
     stamps = {str(path): stamp for path in paths if (stamp := _stamp_or_none(path))}
     for source in config.sources:
         stamps.update(stamps_of(source, folder=config.folder))

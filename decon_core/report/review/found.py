@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -139,6 +139,18 @@ class Report:
         """Return the first `most` documents that contain a pair."""
         values = {"pair": pair, "most": most}
         return [Place(**row) for row in rows_of(self._connection, _QUERIES["documents"], values)]
+
+    def candidates(
+        self, benchmarks: Sequence[str], detectors: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Return each pair once for every detector that found it, with its score."""
+        values = {"benchmarks": [*benchmarks], "detectors": [*detectors]}
+        return rows_of(self._connection, _QUERIES["candidates"], values)
+
+    def texts(self, pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the texts of record and document of these pairs."""
+        rows = rows_of(self._connection, _QUERIES["texts"], {"pairs": [*pairs]})
+        return {row["pair"]: row for row in rows}
 
     def keys_starting_with(self, start: str) -> list[str]:
         """Return the first five pair keys that start with `start`."""

@@ -1,0 +1,149 @@
+"""Candidates: pairs of a benchmark item and a training text that are to be judged.
+
+They come from a report (`report/review/candidates.py`) or from files with one JSON object per line:
+
+    {"benchmark": "gsm8k", "item": "…", "text": "…", "detector": "neighbours", "score": 0.71}
+
+The names of the soft-contamination study (`test_text`, `corpus_text`, `similarity`, `test_id`) are
+understood, too. Without `pair` the key is made from the two texts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from decon_core.errors import InputError, Problem
+from decon_core.similarity.annotations import Annotation, annotation_of, problems_of
+from decon_core.storage.line_log import read_objects
+
+_N_BANDS = 10  # of scores
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A pair to judge. A pair that several detectors found is one candidate for each."""
+
+    pair: str
+    fingerprint: str  # of the record
+    benchmark: str
+    item: str  # which item, in words: split and row, or the name that a file has for it
+    detector: str
+    score: float | None = None  # None: it can be judged, but tells nothing about a score
+    item_text: str = ""
+    text: str | None = None  # excerpt of the document
+    why_no_text: str = ""
+
+
+def read_candidates(path: Path) -> list[Candidate]:
+    """Read a file of candidates; raise InputError with all problems."""
+    lines = read_objects(path, "a file of candidates", _problems_of)
+    return [candidate_of(line, detector=path.stem) for line in lines]
+
+
+def candidate_of(line: Line, *, detector: str) -> Candidate:
+    item_text, text = _text(line, "item", "test_text"), _text(line, "text", "corpus_text")
+    item = line.get("test_id") or [line.get("split"), line.get("instance_index")]
+    names = item if isinstance(item, list) else [item]
+    return Candidate(
+        pair=line.get("pair") or _key(line["benchmark"], item_text, text),
+        fingerprint=line.get("fingerprint") or _key(item_text),
+        benchmark=line["benchmark"],
+        item=" ".join(str(one) for one in names if one is not None),
+        detector=line.get("detector") or detector,
+        score=None if (score := _score(line)) is None else float(score),
+        item_text=item_text,
+        text=text,
+    )
+
+
+def read_annotated(path: Path) -> list[Annotation]:
+    """Read annotations that someone else made, keyed by pair or by the two texts.
+
+    Raises InputError with all problems of the file.
+    """
+    lines = read_objects(path, "annotations, one JSON object per line", _annotation_problems)
+    return [annotation_of({"by": path.name, **_with_keys(line)}) for line in lines]
+
+
+def _annotation_problems(where: str, line: Line) -> Iterator[Problem]:
+    if "pair" not in line and not _has_texts(line):
+        expected = "the key `pair`, or `benchmark` and both texts (`item` and `text`)"
+        yield Problem(where, "neither a key nor texts", expected)
+        return
+    yield from problems_of(where, _with_keys(line))
+
+
+def _with_keys(line: Line) -> Line:
+    if "pair" in line:
+        return line
+    one = candidate_of({**line, "score": None}, detector="")
+    return {**line, "pair": one.pair, "fingerprint": one.fingerprint}
+
+
+def _has_texts(line: Line) -> bool:
+    texts = (_text(line, "item", "test_text"), _text(line, "text", "corpus_text"))
+    return all(texts) and isinstance(line.get("benchmark"), str)
+
+
+def _problems_of(where: str, line: Line) -> Iterator[Problem]:
+    if not _has_texts(line):
+        expected = "`benchmark`, `item` (or `test_text`) and `text` (or `corpus_text`)"
+        yield Problem(where, "no such texts", expected)
+    score = _score(line)
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if score is not None and not (is_number and math.isfinite(score)):
+        yield Problem(f"{where}: score", f"{score!r:.60}", "a number (`score`, or `similarity`)")
+
+
+def _score(line: Line) -> Any:
+    return line.get("score", line.get("similarity"))
+
+
+def _text(line: Line, *names: str) -> str:
+    return next((line[name] for name in names if isinstance(line.get(name), str)), "")
+
+
+def _key(*texts: str) -> str:
+    return sha256("\0".join(texts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def in_fair_order(candidates: Iterable[Candidate], *, seed: int = 0) -> list[list[Candidate]]:
+    """Return the candidates of each pair, the pairs in an order of which any beginning is fair.
+
+    Benchmarks, detectors and tenths of the score take turns; within one of these a hash decides.
+    So a budget that ends early leaves no gap in the scores, and the order does not depend on that
+    of the candidates.
+    """
+    by_pair: dict[str, list[Candidate]] = defaultdict(list)
+    for one in candidates:
+        by_pair[one.pair].append(one)
+    strata: dict[tuple[str, str, int], list[tuple[bytes, str]]] = defaultdict(list)
+    for pair, members in by_pair.items():
+        members.sort(key=lambda one: (one.detector, -(one.score or 0.0)))
+        first = members[0]
+        band = min(int((first.score or 0.0) * _N_BANDS + 1e-9), _N_BANDS)
+        hashed = sha256(f"{seed} {pair}".encode()).digest()
+        strata[first.detector, first.benchmark, band].append((hashed, pair))
+    turns = (
+        (turn, hashed, pair)
+        for stratum in strata.values()
+        for turn, (hashed, pair) in enumerate(sorted(stratum))
+    )
+    return [by_pair[pair] for _, _, pair in sorted(turns)]
+
+
+def require_consistent(candidates: Sequence[Candidate]) -> None:
+    """Raise InputError if a pair has two different texts: its key would stand for both."""
+    texts: dict[str, tuple[str, str | None]] = {}
+    for one in candidates:
+        if texts.setdefault(one.pair, (one.item_text, one.text)) != (one.item_text, one.text):
+            found, expected = "two different pairs of texts", "one: a key names what was found"
+            raise InputError(Problem(f"candidate {one.pair}", found, expected))
