@@ -36,6 +36,8 @@ from decon_core.errors import (
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
+from decon_core.similarity.annotations import read_annotations
+from decon_core.similarity.candidates import Evidence, read_candidates, require_consistent
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store, read_json, write_json
@@ -183,13 +185,24 @@ def builder_of(config: Config, store: Store, versions: Iterable[Version] | None 
     """Return the builder of mixtures for the current packs; by default of the current versions."""
     packs = tuple(list_packs(store))
     versions = tuple(current_versions(config, store) if versions is None else versions)
-    verdicts = verdicts_of(config)
-    return Builder(store, packs, versions, config.policy, config.mixtures, verdicts=verdicts)
+    return Builder(
+        *(store, packs, versions, config.policy, config.mixtures),
+        verdicts=verdicts_of(config),
+        evidence=evidence_of(config),
+    )
 
 
 def verdicts_of(config: Config) -> Verdicts:
     """Read the verdicts file of a configuration; it may be missing."""
     return read_verdicts(config.verdicts, clears=config.clears)
+
+
+def evidence_of(config: Config) -> Evidence:
+    """Read the annotations of a configuration, which may be missing, and its candidates."""
+    files = (config.folder / name for name in config.judge.candidates)
+    candidates = tuple(one for path in files for one in read_candidates(path))
+    require_consistent(candidates)
+    return Evidence(read_annotations(config.annotations), candidates)
 
 
 def blender_of(config: Config, store: Store) -> Blender:
@@ -212,7 +225,8 @@ def input_files(config: Config) -> list[InputFile]:
     Missing files, and the files of a recipe that cannot be read, are left out; reading them later
     raises the error.
     """
-    read = (config.path, config.verdicts, config.annotations)
+    candidates = (config.folder / name for name in config.judge.candidates)
+    read = (config.path, config.verdicts, config.annotations, *candidates)
     paths = {*read, *config.recipes, *_benchmark_files(config)}
     stamps = {str(path): stamp for path in paths if (stamp := _stamp_or_none(path))}
     for source in config.sources:

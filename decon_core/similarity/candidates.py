@@ -14,12 +14,19 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from decon_core.errors import InputError, Problem
-from decon_core.similarity.annotations import Annotation, annotation_of, problems_of
+from decon_core.similarity.annotations import (
+    NO_ANNOTATIONS,
+    Annotation,
+    Annotations,
+    annotation_of,
+    problems_of,
+)
 from decon_core.storage.line_log import read_objects
 
 _N_BANDS = 10  # of scores
@@ -40,6 +47,22 @@ class Candidate:
     item_text: str = ""
     text: str | None = None  # excerpt of the document
     why_no_text: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of pairs beside verdicts: annotations, and candidates of files."""
+
+    annotations: Annotations = NO_ANNOTATIONS
+    candidates: tuple[Candidate, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        value = f"{self.annotations.digest} {self.candidates!r}"
+        return sha256(value.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+NO_EVIDENCE = Evidence()
 
 
 def read_candidates(path: Path) -> list[Candidate]:
