@@ -106,14 +106,13 @@ def counted_leaks(
 
 def _n_unproven(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
     """Count the documents beside these rows with what the mixture would count if proven."""
+    names = names_where(lambda one: not one.acts_on_score)
+    if not names:
+        return 0
     is_candidate = pc.field("is_contaminated") | pc.field("is_question_only")
-    unproven = entries.filter(is_candidate & pc.field("detector").isin(_unproven_detectors()))
+    unproven = entries.filter(is_candidate & pc.field("detector").isin(names))
     taken = {one["row"] for one in unproven.to_pylist() if mixture.leaks.takes(one)}
     return len(taken.difference(rows))
-
-
-def _unproven_detectors() -> list[str]:
-    return names_where(lambda one: not one.acts_on_score)
 
 
 def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
