@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -93,7 +93,18 @@ class Desk:
                 if (not benchmarks or one.benchmark in benchmarks)
                 and (not detectors or one.detector in detectors)
             ]
+        _require_known("--detector", detectors, {one.detector for one in found})
+        _require_known("--benchmark", benchmarks, {one.benchmark for one in found})
         return found
+
+
+def _require_known(name: str, given: Sequence[str], found: Collection[str]) -> None:
+    """Raise InputError for names that no pair has."""
+    if unknown := [one for one in given if one not in found]:
+        raise InputError(
+            Problem(name, f"{one!r}: no pair of it", "a name that `judge status` lists")
+            for one in unknown
+        )
 
 
 @contextmanager

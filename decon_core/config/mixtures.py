@@ -80,10 +80,14 @@ class Leaks:
         """Return whether judged pairs of such a score are leaks often enough."""
         if self.min_probability is None or calibration is None:
             return False
-        found = calibration.probability(
+        found = self.probability(entry, calibration)
+        return found is not None and reaches(found, self.min_probability)
+
+    def probability(self, entry: Mapping[str, Any], calibration: Calibrated) -> float | None:
+        """Return the probability of an entry's score; None if too little is known."""
+        return calibration.probability(
             entry["detector"], entry["benchmark"], entry["score"], least=self.min_judged
         )
-        return found is not None and reaches(found, self.min_probability)
 
     def takes(self, entry: Mapping[str, Any]) -> bool:
         """Return whether an entry counts if its score or verdict may act."""

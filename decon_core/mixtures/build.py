@@ -253,7 +253,9 @@ class Builder:
     def _manifest_settings(self, mixture: Mixture) -> dict[str, Any]:
         """Return the manifest fields that are the same for all packs of a mixture."""
         needed = self.reader.needed_by(mixture)
+        is_probable = mixture.leaks.min_probability is not None
         return {
+            **({"calibration": self._calibrated.fingerprint} if is_probable else {}),
             "mixture": mixture.name,
             "declared": mixture.to_json(),
             "scan": self.reader.scan,

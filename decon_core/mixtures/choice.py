@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config.detector_registry import names_where
-from decon_core.config.mixtures import Licenses, Mixture, names_license
+from decon_core.config.mixtures import Licenses, Mixture, acts_alone, names_license
 from decon_core.config.verdicts import LEAK
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
@@ -101,7 +101,11 @@ def counted_leaks(
     """Return the entries that the mixture counts as leaks or question-only, in their order."""
     is_candidate = pc.field("is_contaminated") | pc.field("is_question_only")
     candidates = entries.filter(is_candidate).to_pylist()
-    return [entry for entry in candidates if mixture.leaks.counts(entry, calibration)]
+    counted = [entry for entry in candidates if mixture.leaks.counts(entry, calibration)]
+    for entry in counted:
+        if not acts_alone(entry):
+            entry["probability"] = mixture.leaks.probability(entry, calibration)
+    return counted
 
 
 def _n_unproven(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
@@ -202,6 +206,11 @@ def _choose_by_leaks(
 
 def reason_of(entry: dict[str, Any]) -> Reason:
     named = {name: entry[name] for name in _OF_LEAK}
-    details = [entry["looked_for"], _CONFIRMED if entry["verdict"] == LEAK else None]
+    probability = entry.get("probability")
+    details = [
+        entry["looked_for"],
+        _CONFIRMED if entry["verdict"] == LEAK else None,
+        None if probability is None else f"probability {probability:.3f} by judged pairs",
+    ]
     why = QUESTION_ONLY if entry["is_question_only"] else LEAKED
     return {"why": why, **named, "detail": "; ".join(filter(None, details)) or None}

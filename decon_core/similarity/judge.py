@@ -25,6 +25,7 @@ _BUILT_IN = Path(__file__).with_name("judge_prompt.txt.j2")
 _FIELDS = ("reasoning", "match_type", "is_sd", "confidence")
 _ITEM, _TEXT = "\ue000item\ue001", "\ue000text\ue001"  # to see whether a template shows both
 
+_EXPECTED = "a jinja2 template that shows {{ item }} and {{ text }}"
 _MOST_OBJECTS = 10_000  # looked at in one answer
 
 # What an answer has to be; `reasoning` comes first, so that a model reasons before it decides.
@@ -63,39 +64,41 @@ class Prompt:
         return environment.from_string(self.source)
 
     def render(self, candidate: Candidate) -> str:
-        """Return the prompt about a candidate. Its score is not shown: the judge must not know."""
-        return str(
-            self._template.render(
-                benchmark=candidate.benchmark,
-                item=candidate.item_text,
-                text=candidate.text or "",
-                match_types=MATCH_TYPES,
-                schema=json.dumps(ANSWER_SCHEMA),
-            )
-        )
+        """Return the prompt about a candidate. Its score is not shown: the judge must not know.
+
+        Raises InputError if the template cannot be filled.
+        """
+        from jinja2 import TemplateError
+
+        values = {
+            "benchmark": candidate.benchmark,
+            "item": candidate.item_text,
+            "text": candidate.text or "",
+            "match_types": MATCH_TYPES,
+            "schema": json.dumps(ANSWER_SCHEMA),
+        }
+        try:
+            return str(self._template.render(values))
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            found = f"{type(error).__name__}: {error}"
+            remedy = f"a template may use {', '.join(values)}"
+            where = f"judge.prompt: {self.where}"
+            raise InputError(Problem(where, found, _EXPECTED, remedy)) from None
 
 
 def load_prompt(path: Path | None) -> Prompt:
     """Read a template, the built-in one for None; raise InputError if it cannot be used."""
-    from jinja2 import TemplateError
-
     file = path or _BUILT_IN
-    expected = "a jinja2 template that shows {{ item }} and {{ text }}"
     try:
         prompt = Prompt(file.read_text(encoding="utf-8"), str(file))
         values = {"pair": "", "fingerprint": "", "benchmark": "quiz", "item": "", "detector": ""}
         shown = prompt.render(Candidate(**values, score=0.0, item_text=_ITEM, text=_TEXT))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(Problem(f"judge.prompt: {file}", str(error), expected)) from None
-    except TemplateError as error:
-        names = "benchmark, item, text, match_types, schema"
-        found = f"{type(error).__name__}: {error.message}"
-        remedy = f"a template may use {names}"
-        raise InputError(Problem(f"judge.prompt: {file}", found, expected, remedy)) from None
+        raise InputError(Problem(f"judge.prompt: {file}", str(error), _EXPECTED)) from None
     missing = [name for name, sign in (("item", _ITEM), ("text", _TEXT)) if sign not in shown]
     if missing:
         found = f"a template without {{{{ {missing[0]} }}}}"
-        raise InputError(Problem(f"judge.prompt: {file}", found, expected))
+        raise InputError(Problem(f"judge.prompt: {file}", found, _EXPECTED))
     return prompt
 
 

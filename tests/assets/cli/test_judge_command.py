@@ -236,6 +236,12 @@ def test_an_endpoint_that_is_not_named_or_has_no_key_is_refused(desk, capsys):
     assert "environment: JUDGE_KEY: found nothing" in capsys.readouterr().err
 
 
+def test_a_name_that_no_pair_has_is_refused(desk, capsys):
+    assert judge(desk, "status", "--detector", "decom", "--benchmark", "quizz") == 2
+    err = capsys.readouterr().err
+    assert "--detector: found 'decom': no pair of it" in err
+
+
 def test_the_key_comes_from_the_environment_and_goes_nowhere_else(desk, capsys, monkeypatch):
     monkeypatch.setenv("JUDGE_KEY", "sesame-1234")
     with serving(lambda *_: Reply({"error": "no"}, status=401)) as server:

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config import detector_registry as registry
@@ -13,6 +14,7 @@ from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
+from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.verify import verify
 from decon_core.similarity.annotations import Annotation, Annotations
 from decon_core.similarity.candidates import Evidence
@@ -129,6 +131,11 @@ def test_what_is_probable_enough_by_judged_pairs_is_removed(place):
     assert gone == expected
     assert {*range(60, N)} <= gone <= {*range(40, N)}
     assert not verify(builder, PROBABLE, workers=1).problems
+    manifest = builder.build(PROBABLE, place.packs[0]).manifest
+    assert place.bench.store.calibration(manifest["calibration"]).is_file()
+    rows = pq.read_table(place.bench.store.mixture("probable", "web-0000") / REMOVED_FILE)
+    details = {*rows["detail"].to_pylist()}
+    assert all("; probability " in one and " by judged pairs" in one for one in details)
 
 
 def test_below_all_judged_scores_nothing_is_known_and_nothing_removed(place):

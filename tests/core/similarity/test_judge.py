@@ -85,6 +85,7 @@ def test_texts_are_no_templates():
         ("{{ item }}", "a template without {{ text }}"),
         ("{{ text }} {{ itme }}", "UndefinedError"),
         ("{{ item }} {{ text }", "TemplateSyntaxError"),
+        ("{{ item }} {{ text }} {{ 1 / 0 }}", "ZeroDivisionError"),
         ("{{ item }} {{ text }} {{ item.__class__.__mro__ }}", "SecurityError"),
     ],
 )
