@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -37,7 +37,7 @@ from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.similarity.annotations import read_annotations
-from decon_core.similarity.candidates import Evidence, read_candidates, require_consistent
+from decon_core.similarity.candidates import Candidate, Evidence, read_candidates
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store, read_json, write_json
@@ -198,11 +198,19 @@ def verdicts_of(config: Config) -> Verdicts:
 
 
 def evidence_of(config: Config) -> Evidence:
-    """Read the annotations of a configuration, which may be missing, and its candidates."""
+    """Read the annotations and candidates of a configuration; the files may be missing.
+
+    Candidates are without their texts, which only the judge reads.
+    """
     files = (config.folder / name for name in config.judge.candidates)
-    candidates = tuple(one for path in files for one in read_candidates(path))
-    require_consistent(candidates)
+    stamps = {path: stamp for path in files if (stamp := _stamp_or_none(path))}
+    candidates = tuple(one for item in stamps.items() for one in _candidates_at(*item))
     return Evidence(read_annotations(config.annotations), candidates)
+
+
+@lru_cache(maxsize=100)
+def _candidates_at(path: Path, stamp: Stamp) -> tuple[Candidate, ...]:  # noqa: ARG001 - as above
+    return tuple(replace(one, item_text="", text=None) for one in read_candidates(path))
 
 
 def blender_of(config: Config, store: Store) -> Blender:

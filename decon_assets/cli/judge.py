@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -77,7 +77,7 @@ class Desk:
     def candidates(self, benchmarks: Sequence[str], detectors: Sequence[str]) -> list[Candidate]:
         """Return the candidates of the report and of files that the options select."""
         from decon_core.report.review.candidates import candidates_in
-        from decon_core.similarity.candidates import read_candidates, require_consistent
+        from decon_core.similarity.candidates import read_candidates
 
         chosen = self.config.judge.detectors
         wanted = [*detectors] or [*chosen]
@@ -85,11 +85,9 @@ class Desk:
         if self.report:
             found += candidates_in(self.report, benchmarks=benchmarks, detectors=wanted)
         for name in self.config.judge.candidates:
-            more = read_candidates(self.config.folder / name)
-            require_consistent(more)
             found += [
                 one
-                for one in more
+                for one in read_candidates(self.config.folder / name)
                 if (not benchmarks or one.benchmark in benchmarks)
                 and (not detectors or one.detector in detectors)
             ]
@@ -259,11 +257,10 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
     from decon_core.similarity.endpoint import Spent, ask
     from decon_core.similarity.judge import annotations_of
 
-    config = desk.config
+    config, settings = desk.config, desk.config.judge
     append_annotations(config.annotations, plan.copied)
     _say_plan(plan, config)
-    reasons: Counter[str] = Counter()  # of pairs
-    kinds: Counter[bool] = Counter()
+    result = _Result()
     n, began = len(plan.requests), time.monotonic()
 
     with ShardProgress(sys.stderr) as progress:
@@ -271,33 +268,54 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
         def save(request: Request, outcome: Outcome, spent: Spent) -> None:
             said = outcome.judgement or {"unjudged": outcome.unjudged}
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            lines = annotations_of(request, config.judge, prompt, at=at, said=said)
+            lines = annotations_of(request, settings, prompt, at=at, said=said)
             append_annotations(config.annotations, lines)
-            if outcome.judgement:
-                kinds[outcome.judgement["is_sd"]] += len(request.pairs)
-            else:
-                reasons[outcome.unjudged] += len(request.pairs)
-            n_done, seconds = spent.n_judged + spent.n_failed, time.monotonic() - began
+            result.add(outcome, len(request.pairs))
             failed = f", {spent.n_failed:,} failed" if spent.n_failed else ""
             about = f", {spent.n_tokens:,} tokens{failed}"
+            n_done, seconds = spent.n_judged + spent.n_failed, time.monotonic() - began
             progress.count("request", n_done, n, seconds, about=about)
 
-        spent = ask(plan.requests, config.judge, save, key=key) if n else Spent()
-    n_judged, n_asked = kinds.total(), kinds.total() + reasons.total()
-    if n_left := plan.n_to_ask - n_asked:
-        reasons[f"not asked: {spent.stopped}"] += n_left
-    reasons += plan.without_text
+        spent = ask(plan.requests, settings, save, key=key) if n else Spent()
     if n:
-        sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
-        found = f"{kinds[True]:,} duplicates, {kinds[False]:,} others"
-        say(f"{sent}: {counted(n_judged, 'pair')} judged ({found})")
-    if reasons:
-        say(f"{counted(reasons.total(), 'pair')} unjudged, which does not mean clean:")
-        for reason, n_pairs in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
-            say(f"  {n_pairs:,}: {reason}")
-    if n_judged or plan.copied:
+        result.say(spent)
+    if n_left := plan.n_to_ask - result.n_asked:
+        result.reasons[f"not asked: {spent.stopped}"] += n_left
+    _say_unjudged(result.reasons + plan.without_text)
+    if result.n_asked or plan.copied:
         say(f"Saved in {config.annotations}; `decon-assets run` brings it into the report")
-    return 1 if reasons else 0
+    return 1 if result.reasons or plan.without_text else 0
+
+
+@dataclass
+class _Result:
+    """Counts of the pairs that were asked about."""
+
+    kinds: Counter[bool] = field(default_factory=Counter)  # whether they are duplicates
+    reasons: Counter[str] = field(default_factory=Counter)  # why they are unjudged
+
+    @property
+    def n_asked(self) -> int:
+        return self.kinds.total() + self.reasons.total()
+
+    def add(self, outcome: Outcome, n_pairs: int) -> None:
+        if outcome.judgement:
+            self.kinds[outcome.judgement["is_sd"]] += n_pairs
+        else:
+            self.reasons[outcome.unjudged] += n_pairs
+
+    def say(self, spent: Spent) -> None:
+        sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
+        found = f"{self.kinds[True]:,} duplicates, {self.kinds[False]:,} others"
+        say(f"{sent}: {counted(self.kinds.total(), 'pair')} judged ({found})")
+
+
+def _say_unjudged(reasons: Counter[str]) -> None:
+    if not reasons:
+        return
+    say(f"{counted(reasons.total(), 'pair')} unjudged, which does not mean clean:")
+    for reason, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+        say(f"  {n:,}: {reason}")
 
 
 @action(judge_group, "status")

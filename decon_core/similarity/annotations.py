@@ -28,6 +28,7 @@ from decon_core.storage.line_log import append_objects, read_objects
 MATCH_TYPES = ("exact", "equivalent", "subset", "superset", "related", "unrelated")
 KINDS = ("file", "model")  # of an annotation; a person's is a verdict (decisions/verdicts.py)
 
+KEYS = ("pair", "fingerprint")
 _KEY = re.compile(r"[0-9a-f]{16}")
 _TEXTS = ("reasoning", "by", "at", "request", "prompt", "unjudged")
 _ALWAYS, _NEVER = ("exact", "equivalent"), ("unrelated",)  # semantic duplicates
@@ -120,10 +121,7 @@ def line_of(annotation: Annotation) -> Line:
 
 def problems_of(where: str, line: Line) -> Iterator[Problem]:
     """Yield what is wrong with a line."""
-    for name in ("pair", "fingerprint"):
-        key = line.get(name)
-        if not isinstance(key, str) or not _KEY.fullmatch(key):
-            yield Problem(f"{where}: {name}", _shown(key), "16 hex digits, as in the report")
+    yield from key_problems(where, {name: line.get(name) for name in KEYS})
     for name in _TEXTS:
         if not isinstance(line.get(name, ""), str):
             yield Problem(f"{where}: {name}", _shown(line[name]), "a string")
@@ -131,6 +129,13 @@ def problems_of(where: str, line: Line) -> Iterator[Problem]:
         yield Problem(f"{where}: kind", _shown(line["kind"]), f"one of {', '.join(KINDS)}")
     if not line.get("unjudged"):
         yield from judgement_problems(where, line)
+
+
+def key_problems(where: str, keys: Line) -> Iterator[Problem]:
+    """Yield the keys that are none."""
+    for name, key in keys.items():
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            yield Problem(f"{where}: {name}", _shown(key), "16 hex digits, as in the report")
 
 
 def judgement_problems(where: str, value: Line) -> Iterator[Problem]:

@@ -1,6 +1,7 @@
 """Candidates: pairs of a benchmark item and a training text that are to be judged.
 
-They come from a report (`report/review/candidates.py`) or from files with one JSON object per line:
+They come from a report (`report/review/candidates.py`) or from files: Parquet, or one JSON object
+per line:
 
     {"benchmark": "gsm8k", "item": "…", "text": "…", "detector": "neighbours", "score": 0.71}
 
@@ -21,15 +22,22 @@ from typing import Any
 
 from decon_core.errors import InputError, Problem
 from decon_core.similarity.annotations import (
+    KEYS,
     NO_ANNOTATIONS,
     Annotation,
     Annotations,
     annotation_of,
+    key_problems,
     problems_of,
 )
 from decon_core.storage.line_log import read_objects
 
 _N_BANDS = 10  # of scores
+_A_FILE = "a file of candidates"
+_KEYS = {
+    *("pair", "fingerprint", "benchmark", "split", "instance_index", "test_id", "detector"),
+    *("item", "test_text", "text", "corpus_text", "score", "similarity"),
+}
 
 Line = Mapping[str, Any]
 
@@ -67,8 +75,31 @@ NO_EVIDENCE = Evidence()
 
 def read_candidates(path: Path) -> list[Candidate]:
     """Read a file of candidates; raise InputError with all problems."""
-    lines = read_objects(path, "a file of candidates", _problems_of)
-    return [candidate_of(line, detector=path.stem) for line in lines]
+    read = _read_table if path.suffix == ".parquet" else _read_lines
+    found = [candidate_of(line, detector=path.stem) for line in read(path)]
+    _require_consistent(path, found)
+    return found
+
+
+def _read_lines(path: Path) -> Sequence[Line]:
+    return read_objects(path, _A_FILE, _problems_of)
+
+
+def _read_table(path: Path) -> Sequence[Line]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(Problem(str(path), str(error), _A_FILE)) from None
+    rows: list[Line] = table.select([*_KEYS.intersection(table.column_names)]).to_pylist()
+    problems = [
+        one for at, row in enumerate(rows) for one in _problems_of(f"{path}: row {at}", row)
+    ]
+    if problems:
+        raise InputError(problems)
+    return rows
 
 
 def candidate_of(line: Line, *, detector: str) -> Candidate:
@@ -120,6 +151,7 @@ def _problems_of(where: str, line: Line) -> Iterator[Problem]:
     if not _has_texts(line):
         expected = "`benchmark`, `item` (or `test_text`) and `text` (or `corpus_text`)"
         yield Problem(where, "no such texts", expected)
+    yield from key_problems(where, {name: line[name] for name in KEYS if line.get(name)})
     score = _score(line)
     is_number = isinstance(score, int | float) and not isinstance(score, bool)
     if score is not None and not (is_number and math.isfinite(score)):
@@ -163,10 +195,10 @@ def in_fair_order(candidates: Iterable[Candidate], *, seed: int = 0) -> list[lis
     return [by_pair[pair] for _, _, pair in sorted(turns)]
 
 
-def require_consistent(candidates: Sequence[Candidate]) -> None:
+def _require_consistent(path: Path, candidates: Sequence[Candidate]) -> None:
     """Raise InputError if a pair has two different texts: its key would stand for both."""
     texts: dict[str, tuple[str, str | None]] = {}
     for one in candidates:
         if texts.setdefault(one.pair, (one.item_text, one.text)) != (one.item_text, one.text):
             found, expected = "two different pairs of texts", "one: a key names what was found"
-            raise InputError(Problem(f"candidate {one.pair}", found, expected))
+            raise InputError(Problem(f"{path}: pair {one.pair}", found, expected))

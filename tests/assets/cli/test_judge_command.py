@@ -203,6 +203,20 @@ def test_two_commands_do_not_ask_at_the_same_time(desk, capsys):
     assert server.asked.total() == 0
 
 
+def test_pairs_with_a_verdict_are_asked_about_only_on_demand(desk, capsys):
+    line = {"pair": key(2), "fingerprint": key(1002), "verdict": "template"}
+    append_verdicts(desk / "verdicts.jsonl", [line])
+    with serving(lambda *_: Reply(answer())) as server:
+        configure(desk, **endpoint(server))
+        judge(desk)
+        assert server.asked[2] == 0
+        judge(desk, "--all")
+        assert (server.asked[2], server.asked.total()) == (1, 11)
+        capsys.readouterr()
+        judge(desk, "status")
+    assert "agrees with people or files on 0 of 1 pair;" in capsys.readouterr().out
+
+
 def test_a_limit_leaves_the_rest_unjudged_and_the_next_command_goes_on(desk, capsys):
     with serving(lambda *_: Reply(answer())) as server:
         configure(desk, **endpoint(server, max_requests=5))

@@ -5,6 +5,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config.judge import Judge
@@ -16,7 +18,6 @@ from decon_core.similarity.candidates import (
     in_fair_order,
     read_annotated,
     read_candidates,
-    require_consistent,
 )
 from decon_core.similarity.judge import (
     annotations_of,
@@ -208,16 +209,39 @@ def test_candidates_are_read_from_a_file_of_ours_and_of_the_study(tmp_path):
     assert (first.item, first.detector, first.score) == ("test 3", "other", 0.5)
     assert (second.item, second.detector, second.score) == ("9", "neighbours", 1.0)
     assert (second.item_text, second.text) == ("c", "d")
-    path.write_text(json.dumps({"benchmark": "quiz", "item": "a", "score": "high"}) + "\n")
+    wrong = {"benchmark": "quiz", "item": "a", "score": "high", "pair": "x"}
+    path.write_text(json.dumps(wrong) + "\n")
     with pytest.raises(InputError) as error:
         read_candidates(path)
-    assert len(error.value.problems) == 2
+    assert len(error.value.problems) == 3
 
 
-def test_a_key_that_stands_for_two_texts_is_refused():
-    require_consistent([candidate(1), candidate(1, detector="exact")])
+def test_a_table_of_candidates_is_read_like_lines(tmp_path):
+    rows = [
+        {"benchmark": "quiz", "item": "a", "text": f"b{n}", "score": n / 4, "embedding": [0.5]}
+        for n in range(3)
+    ]
+    lines, table = tmp_path / "near.jsonl", tmp_path / "near.parquet"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pq.write_table(pa.Table.from_pylist(rows), table)
+    assert read_candidates(table) == read_candidates(lines)
+    pq.write_table(pa.table({"item": ["a"], "score": ["high"]}), table)
+    with pytest.raises(InputError, match=r"near\.parquet: row 0"):
+        read_candidates(table)
+    table.write_bytes(b"PAR1")
+    with pytest.raises(InputError, match="a file of candidates"):
+        read_candidates(table)
+
+
+def test_a_key_that_stands_for_two_texts_is_refused(tmp_path):
+    path = tmp_path / "near.jsonl"
+    row = {"pair": "0" * 16, "benchmark": "quiz", "item": "a", "text": "b", "score": 0.5}
+    others = [{**row, "detector": "exact"}, {**row, "text": "c"}]
+    path.write_text(json.dumps(row) + "\n" + json.dumps(others[0]) + "\n")
+    assert len(read_candidates(path)) == 2
+    path.write_text("".join(json.dumps(one) + "\n" for one in (row, *others)))
     with pytest.raises(InputError, match="two different pairs of texts"):
-        require_consistent([candidate(1), candidate(1, text="another")])
+        read_candidates(path)
 
 
 @pytest.mark.skipif(not STUDY.is_file(), reason="the labelled data are not here")
