@@ -39,6 +39,7 @@ _MOST_BYTES = 1 << 20  # of an answer
 _FAILURES_IN_A_ROW = 10  # and as many as there are requests at the same time
 _OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
 _RETRIED = frozenset({408, 409, 425, _TOO_MANY})
+_ABOUT_KEYS = (401, 403)
 # What is wrong with all requests, not with this one.
 _REFUSED = {
     401: "the endpoint does not accept the key: judge.key_env names the variable it is read from",
@@ -240,7 +241,9 @@ class _Asker:
             raise _RetryError(f"HTTP {status}", wait)
         detail = " ".join(content.decode("utf-8", "replace").split())[:200]
         if status in _REFUSED or status < _BAD_REQUEST:  # below: it forwards
-            where, found = endpoint_address(self.settings), f"HTTP {status} ({detail})"
+            # Some servers repeat the key that they do not accept.
+            found = f"HTTP {status}" if status in _ABOUT_KEYS else f"HTTP {status} ({detail})"
+            where = endpoint_address(self.settings)
             remedy = _REFUSED.get(status, "set judge.url to the address that it forwards to")
             raise InputError(Problem(where, found, "an answer", remedy))
         raise _GiveUpError(f"HTTP {status} ({detail})")

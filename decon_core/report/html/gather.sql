@@ -153,7 +153,8 @@ SELECT what, value FROM (
 
 -- name: pairs
 SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
-       v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at, j.judgement
+       v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at, j.judgement,
+       q.probability
 FROM pairs p LEFT JOIN verdicts v USING (pair)
 LEFT JOIN (
     SELECT pair, any_value(concat_ws(' · ',
@@ -163,6 +164,15 @@ LEFT JOIN (
         reasoning)) AS judgement
     FROM judged_pairs WHERE kind <> 'person' GROUP BY pair
 ) j USING (pair)
+LEFT JOIN (
+    SELECT pair, string_agg(format('{} {:.0f} % ({:.0f} to {:.0f} %)', detector,
+        100 * probability, 100 * low, 100 * high), ', ' ORDER BY detector) AS probability
+    FROM (
+        SELECT pair, detector, max(probability) AS probability, arg_max(low, probability) AS low,
+               arg_max(high, probability) AS high
+        FROM pair_probabilities GROUP BY pair, detector
+    ) GROUP BY pair
+) q USING (pair)
 ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.score DESC, p.pair
 LIMIT $most_pairs
 

@@ -29,7 +29,8 @@ def judged_tables(
 ) -> dict[str, pa.Table]:
     """Return the tables of judged pairs and of the calibration by them.
 
-    Without snippets there are no reasons of models: they may quote the text.
+    Without snippets there are no reasons of models and no messages of servers: they may quote the
+    text.
     """
     labels = labels_of(verdicts.labels, evidence.annotations)
     found, n_pairs = _found(matches, labels)
@@ -38,7 +39,7 @@ def judged_tables(
     known = {row["pair"] for row in found}
     pairs += [_judged_row({"pair": pair}, one) for pair, one in labels.items() if pair not in known]
     if not has_snippets:
-        pairs = [{**row, "reasoning": None} for row in pairs]
+        pairs = [_without_quotes(row) for row in pairs]
     decided = {pair: one.is_sd for pair, one in labels.items() if one.is_sd is not None}
     rows = [row for row in found if row["pair"] in decided and row["score"] is not None]
     calibration = calibrate(points_of(rows, decided))
@@ -89,6 +90,11 @@ def _judged_row(row: Mapping[str, Any], label: Label) -> Row:
     said = {**asdict(label), "judged_by": label.by, "judged_at": label.at}
     said = {name: value for name, value in said.items() if value != ""}
     return {name: value for name, value in {**said, **row}.items() if name in names}
+
+
+def _without_quotes(row: Row) -> Row:
+    unjudged = row.get("unjudged")
+    return {**row, "reasoning": None, "unjudged": unjudged and unjudged.partition(" (")[0]}
 
 
 def _step_rows(key: tuple[str, str], curve: Curve) -> list[Row]:

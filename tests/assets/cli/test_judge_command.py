@@ -258,7 +258,8 @@ def test_a_name_that_no_pair_has_is_refused(desk, capsys):
 
 def test_the_key_comes_from_the_environment_and_goes_nowhere_else(desk, capsys, monkeypatch):
     monkeypatch.setenv("JUDGE_KEY", "sesame-1234")
-    with serving(lambda *_: Reply({"error": "no"}, status=401)) as server:
+    echo = {"error": "unknown key: sesame-1234"}
+    with serving(lambda *_: Reply(echo, status=401)) as server:
         configure(desk, **endpoint(server, key_env="JUDGE_KEY"))
         assert judge(desk) == 2
     assert {*server.keys} == {"Bearer sesame-1234"}

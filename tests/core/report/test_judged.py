@@ -1,6 +1,9 @@
 """Judged pairs in the report: who judged what, the probability by score, and its figure."""
 
+from dataclasses import replace
+
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -9,7 +12,7 @@ from decon_core.report.html import write_page
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, table_of
 from decon_core.similarity.annotations import Annotation, Annotations
-from decon_core.similarity.calibration import ALL, fit_steps
+from decon_core.similarity.calibration import ALL, Curve, fit_steps
 from decon_core.similarity.candidates import Candidate, Evidence
 from tests.core.report.pages import data_of
 from tests.core.report.report_worlds import RUN
@@ -113,6 +116,25 @@ def test_the_curve_is_that_of_the_judged_pairs_with_their_highest_scores(matches
     assert fits["ratcliff", "quiz"]["n_judged"] == 5
 
 
+def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
+    annotations = [said(n, is_sd=n > 30) for n in range(5, N)] + [said(N, is_sd=False)]
+    tables = gathered(matches, annotations)
+    found = pa.concat_tables(map(pq.read_table, matches)).to_pylist()
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
+    points = [(n / N, n > 30) for n in range(5, N)]
+    own, pooled = (Curve(fit_steps(some)) for some in (points, [*points, (0.9, False)]))
+    curves = {"quiz": own, "exam": pooled}
+    expected = {}
+    for row in (one for one in found if one["detector"] == "decon" and not one["row"]):
+        if step := curves[row["benchmark"]].step_at(row["score"]):
+            expected[row["pair"]] = (step.probability, step.low, step.n_judged)
+    query = "SELECT pair, probability, low, n_judged FROM pair_probabilities"
+    with duckdb.connect(str(report), read_only=True) as connection:
+        rows = connection.execute(f"{query} WHERE detector = 'decon'").fetchall()
+    assert {pair: (*values,) for pair, *values in rows} == expected
+    assert len(expected) == N - 5 + 3
+
+
 def test_candidates_of_files_have_a_curve_of_their_own(matches):
     named = {"benchmark": "mbpp", "detector": "neighbours", "fingerprint": key(0)}
     candidates = [
@@ -127,9 +149,11 @@ def test_candidates_of_files_have_a_curve_of_their_own(matches):
 
 
 def test_without_snippets_no_reason_is_kept(matches):
-    annotations = [said(6, reasoning="it quotes the text")]
+    refused = replace(failed(7), unjudged='HTTP 400 ({"error": "it quotes the text"})')
+    annotations = [said(6, reasoning="it quotes the text"), refused]
     tables = gathered(matches, annotations, has_snippets=False)
-    assert tables["judged_pairs"][0]["reasoning"] is None
+    assert {row["reasoning"] for row in tables["judged_pairs"]} == {None}
+    assert tables["judged_pairs"][1]["unjudged"] == "HTTP 400"
     assert "quotes" not in str(tables)
 
 
