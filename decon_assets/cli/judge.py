@@ -150,8 +150,8 @@ def judge(
     also after the command was killed. What fails is tried again, then counted as unjudged; run the
     command again for these.
 
-    The text around a match is sent to the endpoint. With `snippets = "off"` under [report] there is
-    none, and nothing can be judged.
+    The text around a match is sent to the endpoint. With `snippets = "off"` under [report] the
+    report has none, and only pairs of `candidates` can be judged.
 
     Examples:
       decon-assets judge --dry-run              requests and tokens, before anything is sent
