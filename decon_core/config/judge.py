@@ -24,6 +24,7 @@ from decon_core.config.validation import (
 )
 
 DEFAULT_FILE = "annotations.jsonl"
+NEIGHBOURS = "neighbours"  # judged like the matches of a detector of this name
 _URL = "an address such as https://api.example.org/v1, without a name or password in it"
 _VARIABLE = "the name of an environment variable, as JUDGE_KEY; never the key itself"
 
@@ -57,7 +58,7 @@ class Judge:
     annotations: Annotated[Name, expects("a local file, which need not exist")] = DEFAULT_FILE
     """File of annotations, which need not exist: every answer is appended to it."""
     detectors: Names[Annotated[Name, known("detectors")]] = ()
-    """Judge matches of these detectors; default: all."""
+    """Judge matches of these detectors, and "neighbours"; default: all."""
     candidates: Names[Name] = ()
     """Files with further pairs to judge, one JSON object per line."""
     url: Annotated[str, AfterValidator(_address), expects(_URL)] | None = None

@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
-from decon_core.config.judge import Judge
+from decon_core.config.judge import NEIGHBOURS, Judge
 from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.policy import Policy
 from decon_core.config.validation import (
@@ -291,7 +291,8 @@ class _Reader(SettingsReader):
         report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
         known = policy.detectors if policy else names()
-        judge = self.table(Judge, "judge", values.get("judge", {}), detectors=known) or Judge()
+        judged = (*known, NEIGHBOURS)
+        judge = self.table(Judge, "judge", values.get("judge", {}), detectors=judged) or Judge()
         annotations = self._local_file("judge.annotations", judge.annotations)
         mixtures, problems = read_mixtures(
             values.get("mixture"),

@@ -100,7 +100,9 @@ def build_report(
         matches = write_matches(reader, builder.packs, folder / "matches", gaps)
         tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
-        tables |= judged_tables(matches, verdicts, evidence, has_snippets=showing.snippets)
+        tables |= judged_tables(
+            matches, verdicts, evidence, has_snippets=showing.snippets, tables=tables
+        )
         # The page of the previous report may show texts that this report must not contain.
         for path in store.report_files:
             remove(path)

@@ -20,6 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from decon_core.config.judge import NEIGHBOURS
 from decon_core.errors import InputError, Problem
 from decon_core.similarity.annotations import (
     KEYS,
@@ -116,6 +117,27 @@ def candidate_of(line: Line, *, detector: str) -> Candidate:
         item_text=item_text,
         text=text,
     )
+
+
+def neighbour_candidates(rows: Iterable[Line]) -> list[Candidate]:
+    """Return items and near paragraphs as candidates of the detector `neighbours`.
+
+    The key is made from the texts, as of a file; without snippets from the place.
+    """
+    return [
+        Candidate(
+            pair=_key(row["benchmark"], row["item"], row["text"] or row["place"]),
+            fingerprint=row["fingerprint"],
+            benchmark=row["benchmark"],
+            item=f"{row['split']} {row['instance_index']}",
+            detector=NEIGHBOURS,
+            score=row["score"],
+            item_text=row["item"],
+            text=row["text"],
+            why_no_text="" if row["text"] else "snippets are off",
+        )
+        for row in rows
+    ]
 
 
 def read_annotated(path: Path) -> list[Annotation]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -14,10 +16,11 @@ import pyarrow as pa
 from decon_core.decisions.judged import points_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.open import queries_in, rows_of
+from decon_core.report.review.candidates import neighbours_of
 from decon_core.report.tables import TABLES, table_of
 from decon_core.similarity.annotations import Label, labels_of
 from decon_core.similarity.calibration import ALL, Curve, Fit, calibrate
-from decon_core.similarity.candidates import Evidence
+from decon_core.similarity.candidates import Candidate, Evidence
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 
@@ -25,16 +28,23 @@ Row = dict[str, Any]
 
 
 def judged_tables(
-    matches: Sequence[Path], verdicts: Verdicts, evidence: Evidence, *, has_snippets: bool
+    matches: Sequence[Path],
+    verdicts: Verdicts,
+    evidence: Evidence,
+    *,
+    has_snippets: bool,
+    tables: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> dict[str, pa.Table]:
     """Return the tables of judged pairs and of the calibration by them.
 
+    `tables`: the other tables of the report, of which neighbours are candidates.
     Without snippets there are no reasons of models and no messages of servers: they may quote the
     text.
     """
     labels = labels_of(verdicts.labels, evidence.annotations)
     found, n_pairs = _found(matches, labels)
-    found += [row for row in _of_files(evidence, n_pairs) if row["pair"] in labels]
+    candidates = [*evidence.candidates, *neighbours_of(tables)]
+    found += [row for row in _beside_matches(candidates, n_pairs) if row["pair"] in labels]
     pairs = [_judged_row(row, labels[row["pair"]]) for row in found]
     known = {row["pair"] for row in found}
     pairs += [_judged_row({"pair": pair}, one) for pair, one in labels.items() if pair not in known]
@@ -74,11 +84,19 @@ def _found(
     return found, n_pairs
 
 
-def _of_files(evidence: Evidence, n_pairs: Counter[tuple[str, str]]) -> Iterable[Row]:
-    """Yield the candidates of files as rows like those of matches, and count them."""
-    for one in evidence.candidates:
+def _beside_matches(
+    candidates: Iterable[Candidate], n_pairs: Counter[tuple[str, str]]
+) -> Iterable[Row]:
+    """Yield candidates of files and neighbours as rows like those of matches, and count pairs.
+
+    Of several with the same texts the one with the highest score counts.
+    """
+    best: dict[tuple[str, str, str], Candidate] = {}
+    for one in sorted(candidates, key=lambda one: -math.inf if one.score is None else one.score):
+        best[one.detector, one.benchmark, one.pair] = one
+    n_pairs.update((detector, ALL) for detector, _ in {(key[0], key[2]) for key in best})
+    for _, one in sorted(best.items()):
         n_pairs[one.detector, one.benchmark] += 1
-        n_pairs[one.detector, ALL] += 1
         yield {name: value for name, value in asdict(one).items() if name not in _TEXTS}
 
 

@@ -1,6 +1,6 @@
 """Judged pairs in the report: who judged what, the probability by score, and its figure."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import duckdb
 import pyarrow as pa
@@ -9,11 +9,14 @@ import pytest
 
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.report.html import write_page
+from decon_core.report.review.candidates import candidates_in, neighbours_in, neighbours_of
+from decon_core.report.review.found import open_report
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, table_of
 from decon_core.similarity.annotations import Annotation, Annotations
 from decon_core.similarity.calibration import ALL, Curve, fit_steps
 from decon_core.similarity.candidates import Candidate, Evidence
+from decon_core.storage.checksums import seal_database
 from tests.core.report.pages import data_of
 from tests.core.report.report_worlds import RUN
 from tests.core.report.reports import write_report
@@ -140,12 +143,51 @@ def test_candidates_of_files_have_a_curve_of_their_own(matches):
     candidates = [
         Candidate(pair=key(n + 500), item=f"{n}", score=n / 10, **named) for n in range(4)
     ]
-    candidates.append(Candidate(pair=key(504), item="4", **named))
+    candidates += [Candidate(pair=key(504), item="4", **named)] * 2
+    candidates.append(replace(candidates[0], score=-0.5))  # the same texts elsewhere
     tables = gathered(matches, [said(n + 500) for n in range(3)] + [said(504)], (), candidates)
     (own, pooled) = [row for row in tables["calibration_fit"] if row["detector"] == "neighbours"]
     assert {one["benchmark"] for one in (own, pooled)} == {None, "mbpp"}
     assert (own["n_pairs"], own["n_judged"], own["n_by_models"]) == (5, 3, 4)
     assert {row["item"] for row in tables["judged_pairs"]} == {"0", "1", "2", "4"}
+
+
+def test_neighbours_are_candidates_where_the_report_has_them(matches, tmp_path):
+    items = {"benchmark": "quiz", "split": "test", "fingerprints": [key(7)], "question": "Why?"}
+    rows = [
+        {"benchmark": "quiz", "split": "test", "instance_index": 3, "rank": n, "source": "web"}
+        | {"shard_name": "s", "row": n, "start": 0, "text": f"text {n}", "similarity": 1 - n / 4}
+        for n in range(3)
+    ]
+    tables = {
+        "items": table_of("items", [{**items, "instance_index": 3}]),
+        "neighbours": pa.Table.from_pylist(rows),
+    }
+    found = neighbours_of(tables)
+    assert [(one.detector, one.score, one.text) for one in found] == [
+        ("neighbours", 1 - n / 4, f"text {n}") for n in range(3)
+    ]
+    assert {one.fingerprint for one in found} == {key(7)}
+    assert len({one.pair for one in found}) == 3
+    said_of = [Annotation(**{**asdict(said(0)), "pair": one.pair}) for one in found[:2]]
+    evidence = Evidence(Annotations(tuple(said_of)))
+    made = judged_tables(matches, Verdicts(), evidence, has_snippets=True, tables=tables)
+    fits = made["calibration_fit"].to_pylist()
+    assert {(row["detector"], row["n_pairs"], row["n_judged"]) for row in fits} == {
+        ("neighbours", 3, 2)
+    }
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], items=tables["items"].to_pylist())
+    with open_report(report) as opened:
+        assert neighbours_in(opened) == []
+    with duckdb.connect(str(report)) as connection:
+        connection.register("rows", tables["neighbours"])
+        connection.execute("CREATE TABLE neighbours AS FROM rows")
+    seal_database(report)
+    with open_report(report) as opened:
+        assert neighbours_in(opened) == found
+        assert candidates_in(opened, detectors=["neighbours"]) == []
+    off = tables | {"neighbours": pa.Table.from_pylist([{**row, "text": None} for row in rows])}
+    assert {one.why_no_text for one in neighbours_of(off)} == {"snippets are off"}
 
 
 def test_without_snippets_no_reason_is_kept(matches):
