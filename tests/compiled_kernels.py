@@ -18,7 +18,7 @@ _DATA = Path(__file__).parents[1] / "data"
 # Beside the run of the sample world, which compiles what `decon` needs: each has hardly a kernel
 # that the others have.
 _SCANS = (
-    ["--detectors", "ratcliff,longest_match,exact,ngram_any"],
+    ["--detectors", "ratcliff,longest_match,exact,ngram_any,reworded"],
     ["--preset", "reference"],
 )
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.blends.mixture_documents import Material
-from decon_core.blends.seeding import fractions, numbers_at, shuffled
 from decon_core.config.blends import Phase
+from decon_core.config.seeding import fractions, numbers_at, shuffled
 from decon_core.errors import ConfigError, Problem
 
 Integers = npt.NDArray[np.int64]

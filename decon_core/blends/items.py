@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.blends.seeding import numbers, shuffled
 from decon_core.config.blends import Contamination
+from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
 from decon_core.storage.store import Store
 from decon_core.wording import counted

@@ -20,7 +20,7 @@ Setting = bool | int | float | str
 _BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
 
 # In the order of tiles, tables and pages.
-BUILT_IN = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
+BUILT_IN = ("decon", "ratcliff", "longest_match", "exact", "ngram_any", "reworded")
 
 
 class Reads(Enum):
@@ -30,6 +30,7 @@ class Reads(Enum):
     CANONICAL = "canonical tokens, with the index of texts"
     TEXTS = "bytes of the text in the form `normalize`, with the index of texts"
     TOKENS = "tokens of that text, with the index of texts"
+    OWN = "documents as they are, with an index of its own"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,8 @@ class Declaration:
     versions: ClassVar[tuple[tuple[str, int], ...]] = ()
 
     advice: ClassVar[str] = ""  # when to choose it, in Markdown, for the scorecard
+    # Whether a score is enough to remove a document. If not, mixtures need verdicts or calibration.
+    acts_on_score: ClassVar[bool] = True
     finds_question_only: ClassVar[bool] = False
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
     compares_fields: ClassVar[bool] = False  # question and answer each have a score

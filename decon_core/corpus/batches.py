@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -26,6 +26,27 @@ class Batch:
     unreadable: list[Unreadable]
     reread: Reread  # read a row again, by its number
     invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
+
+    @classmethod
+    def of(cls, documents: Sequence[Document]) -> Batch:
+        """Return documents that are in memory as a batch."""
+        texts = [document.text.encode() for document in documents]
+        edges = np.cumsum([0, *map(len, texts)], dtype=np.int64)
+        by_row = {document.row: document for document in documents}
+        return cls(
+            text=np.frombuffer(bytearray(b"".join(texts)), np.uint8),
+            starts=edges[:-1],
+            stops=edges[1:],
+            rows=np.array([*by_row], np.int64),
+            n_characters=sum(len(document.text) for document in documents),
+            unreadable=[],
+            reread=by_row.__getitem__,
+        )
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str]) -> Batch:
+        """Return texts that are no documents of a shard as a batch."""
+        return cls.of([Document(row, None, text, None) for row, text in enumerate(texts)])
 
     def document(self, at: int) -> Document:
         """Read the document at a position again, with all its fields."""

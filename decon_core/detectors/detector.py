@@ -8,8 +8,8 @@ add one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,9 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     from decon_core.detectors.decon import Matches
     from decon_core.detectors.shared_runs import BatchTexts
     from decon_core.index.joined_index import Search as GramIndex
+    from decon_core.index.own_index import Rows
     from decon_core.index.text_index import Verbatim
+    from decon_core.storage.store import Array
     from decon_core.text.word_cache import Ragged
 
 Floats = npt.NDArray[np.float64]
@@ -44,6 +46,7 @@ class Indexes:
     grams: GramIndex
     verbatim: Verbatim | None  # None if no chosen detector reads texts
     policy: Policy
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by detector: its arrays
 
     @property
     def texts(self) -> Verbatim:
@@ -88,6 +91,13 @@ class Detector(Declaration):
 
     def search(self, indexes: Indexes) -> Search:
         """Return a search for use in one thread."""
+        raise NotImplementedError
+
+    def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
+        """Return the arrays of its own index over the records of each benchmark.
+
+        Asked for if it reads `Reads.OWN`. They are stored, and are in `Indexes.own` of a search.
+        """
         raise NotImplementedError
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:

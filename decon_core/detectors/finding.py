@@ -10,7 +10,8 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One record found in one document. Spans are in tokens or in bytes of the compared form."""
+    """One record found in one document. Spans are in tokens, in characters, or in bytes of the
+    compared form."""
 
     document: int  # number in the batch
     part: int  # number of the benchmark
@@ -23,6 +24,7 @@ class Finding:
     total_tokens: int
     question: Span | None = None
     answer: Span | None = None
+    question_characters: Span | None = None  # of the document as it is
     question_bytes: Span | None = None
     answer_bytes: Span | None = None
     looked_for: str | None = None

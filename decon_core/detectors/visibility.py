@@ -36,7 +36,7 @@ class TextUse:
 class RecordTexts:
     """The records of a benchmark, as they are indexed."""
 
-    records: pa.Table  # split, instance_index, config, fingerprint
+    records: pa.Table  # split, instance_index, config, fingerprint, question
     part: Part
     uses: Mapping[int, TextUse]  # by kind of text; empty if no chosen detector reads texts
 

@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import Integers, Numbers
+from decon_core.kernels.arrays import NONE, Integers, Numbers, zeros
 from decon_core.kernels.hash_tables import next_slot
 from decon_core.kernels.hashing import BASE, MIX, mixed, scaled
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.ranges import NONE, zeros
 
 # Columns of states and edges.
 _LONGEST, _LINK, END, _EDGES = 0, 1, 2, 3

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import Flags, Floats, Integers, Numbers
+from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, filled
 from decon_core.kernels.hash_tables import enter_number, table_for, value_of
 from decon_core.kernels.hashing import digest_of, has_bit, pair_digest, shift_for
 from decon_core.kernels.jit import inlined, kernel
@@ -26,7 +26,6 @@ from decon_core.kernels.question_index import (
     postings_of,
     weights_of_question,
 )
-from decon_core.kernels.ranges import NONE, filled
 from decon_core.kernels.scores import (
     NearMatch,
     Thresholds,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.kernels.array_types import Flags, Integers, Numbers, Words64
+from decon_core.kernels.arrays import Flags, Integers, Numbers, Words64, n_same
 from decon_core.kernels.hash_tables import next_slot, slot_of_known
 from decon_core.kernels.hashing import (
     BASE,
@@ -25,7 +25,6 @@ from decon_core.kernels.hashing import (
     shift_for,
 )
 from decon_core.kernels.jit import kernel
-from decon_core.kernels.ranges import n_same
 
 NONE = 0xFFFFFFFF
 

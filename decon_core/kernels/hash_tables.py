@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import Array, Integers
+from decon_core.kernels.arrays import NONE, Array, Integers, filled, n_same
 from decon_core.kernels.hashing import digest_of, mixed, scaled
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.ranges import NONE, filled, n_same
 
 
 @kernel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.array_types import Numbers, Words64
+from decon_core.kernels.arrays import Numbers, Words64
 from decon_core.kernels.jit import inlined, kernel
 
 # Hashes decide the arrays of saved indexes: one that changes makes saved ones unusable.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.array_types import Bytes, Integers
+from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.utf8 import hex_value, valid_size, write_character
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.array_types import Bools, Bytes, Integers, Words64
+from decon_core.kernels.arrays import Bools, Bytes, Integers, Words64
 from decon_core.kernels.html_tags import (
     AMPERSAND,
     EXCLAMATION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.array_types import Integers, Words64
+from decon_core.kernels.arrays import Integers, Words64
 from decon_core.kernels.hashing import ONE, ZERO
 from decon_core.kernels.jit import inlined, kernel
 

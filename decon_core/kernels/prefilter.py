@@ -12,7 +12,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import Bytes, Flags, Integers, Numbers, Words64
+from decon_core.kernels.arrays import (
+    NONE,
+    Bytes,
+    Flags,
+    Integers,
+    Numbers,
+    Words64,
+    first_at_least,
+    n_same,
+)
 from decon_core.kernels.hash_tables import free_slot, next_slot, slot_of_known
 from decon_core.kernels.hashing import (
     BASE,
@@ -32,7 +41,6 @@ from decon_core.kernels.hashing import (
 )
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.packed_bytes import eight, sixteen
-from decon_core.kernels.ranges import NONE, first_at_least, n_same
 
 NEVER = 0xFFFFFFFF
 # Window sizes. The longer one is more selective, and fits most n-grams.

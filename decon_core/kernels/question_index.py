@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import (
+from decon_core.kernels.arrays import (
+    NONE,
     Bytes,
     Flags,
     Floats,
@@ -15,6 +16,7 @@ from decon_core.kernels.array_types import (
     Numbers,
     Short,
     Words64,
+    n_same,
 )
 from decon_core.kernels.hash_tables import (
     NumberTable,
@@ -25,7 +27,6 @@ from decon_core.kernels.hash_tables import (
 )
 from decon_core.kernels.hashing import digest_of, pair_digest, scaled, set_bit, shift_for, two_bits
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.ranges import NONE, n_same
 
 
 class Index(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import Flags, Floats, Integers, Numbers
+from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, filled, first_at_least
 from decon_core.kernels.clusters import Cluster, judge
 from decon_core.kernels.hash_tables import value_of
 from decon_core.kernels.jit import kernel
@@ -18,7 +18,6 @@ from decon_core.kernels.question_index import (
     postings_of,
     weights_of_question,
 )
-from decon_core.kernels.ranges import NONE, filled, first_at_least
 from decon_core.kernels.scores import Thresholds, passes, share
 
 

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import Flags, Floats, Integers, Numbers
+from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers
 from decon_core.kernels.jit import kernel
-from decon_core.kernels.ranges import NONE
 
 
 class Thresholds(NamedTuple):

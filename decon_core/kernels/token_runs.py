@@ -11,12 +11,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.array_types import Flags, Integers, Numbers, Words64
+from decon_core.kernels.arrays import (
+    NONE,
+    Flags,
+    Integers,
+    Numbers,
+    Words64,
+    first_at_least,
+    n_same,
+    zeros,
+)
 from decon_core.kernels.automaton import END, ZERO, automaton_of, step
 from decon_core.kernels.hash_tables import next_slot, slot_of_gram
 from decon_core.kernels.hashing import LOW, digest_of, has_bit, pair_digest, scaled, set_bit
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.ranges import NONE, first_at_least, n_same, zeros
 
 # Columns of `place` and of `blocks`.
 DOCUMENT, TEXT, LENGTH = 0, 1, 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.array_types import Bytes
+from decon_core.kernels.arrays import Bytes
 from decon_core.kernels.jit import kernel
 
 Place = np.uint64 | int

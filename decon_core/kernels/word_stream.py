@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.array_types import Bytes, Int32s, Integers
+from decon_core.kernels.arrays import Bytes, Int32s, Integers
 from decon_core.kernels.hashing import ONE, ZERO
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.utf8 import character_at, write_character

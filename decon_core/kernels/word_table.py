@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.array_types import Bytes, Integers, Numbers, Words64
+from decon_core.kernels.arrays import Bytes, Integers, Numbers, Words64
 from decon_core.kernels.hashing import BASE, HALF, MIX, ONE, ZERO
 from decon_core.kernels.jit import inlined, kernel, prefetch
 from decon_core.kernels.packed_bytes import sixteen

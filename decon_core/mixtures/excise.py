@@ -12,7 +12,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
@@ -221,7 +220,7 @@ class Rescan:
         """
         if not documents:
             return ENTRIES.empty_table(), {}
-        scanned = self._scanner.scan(Block(lambda: _batch(documents), 0))
+        scanned = self._scanner.scan(Block(lambda: Batch.of(documents), 0))
         self._scanner.detectors.take_counts()
         rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
         by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))
@@ -231,18 +230,3 @@ class Rescan:
             for number in sorted(numbers)
         )
         return self._reader.decide(tiles, source=self._source), by_row
-
-
-def _batch(documents: Sequence[Document]) -> Batch:
-    texts = [document.text.encode() for document in documents]
-    edges = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-    by_row = {document.row: document for document in documents}
-    return Batch(
-        text=np.frombuffer(b"".join(texts), np.uint8).copy(),
-        starts=edges[:-1],
-        stops=edges[1:],
-        rows=np.array([document.row for document in documents], np.int64),
-        n_characters=sum(len(document.text) for document in documents),
-        unreadable=[],
-        reread=lambda row: by_row[row],
-    )

@@ -152,7 +152,9 @@ def _benchmarks(store: Store, versions: Sequence[Version], policy: Policy) -> It
         verbatim = open_verbatim(store, ordered, ids, policy, scan=scan_fingerprint(store, policy))
         text_of_use = np.repeat(np.arange(verbatim.n_rows), np.diff(verbatim.use_offsets))
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
-        records = load_records(store, version, columns=[*_ITEM, "config", "fingerprint"])
+        records = load_records(
+            store, version, columns=[*_ITEM, "config", "fingerprint", "question"]
+        )
         n = records.num_rows
         uses = _texts_of(verbatim, text_of_use, number, n) if verbatim else {}
         numbers: dict[tuple[str, int], int] = {}

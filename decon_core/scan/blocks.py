@@ -8,23 +8,27 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from queue import Queue
 from threading import Timer
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.detector_registry import Reads
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
-from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable
+from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.formats.json_lines import compile_reader
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import read_blocks
+from decon_core.detectors.detector import detector
 from decon_core.index.joined_index import open_search
+from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
 from decon_core.kernels import word_table
 from decon_core.kernels.jit import is_new
@@ -74,15 +78,7 @@ class ScannedBlock:
     matches: list[Columns]
 
 
-_SAMPLE = Batch(
-    text=np.frombuffer(b"two words", np.uint8).copy(),
-    starts=np.zeros(1, np.int64),
-    stops=np.array([9]),
-    rows=np.zeros(1, np.int64),
-    n_characters=9,
-    unreadable=[],
-    reread=lambda row: Document(row=row, id=None, text="two words", raw=None),
-)
+_SAMPLE = Batch.of_texts(["two words"])
 
 
 class Scanner:
@@ -100,7 +96,8 @@ class Scanner:
         verbatim = None
         if policy.needs_texts:
             verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
-        self.detectors = DetectorSet(self.search, verbatim, policy, tokenizer)
+        own = open_own_indexes(store, versions, policy, scan=scan)
+        self.detectors = DetectorSet(self.search, verbatim, own, policy, tokenizer)
         self.encoder = Encoder(
             tokenizer,
             FixedVocabulary(self.search.ids),
@@ -142,6 +139,19 @@ class Scanner:
             return self._labels[number]
 
         return tile_of(matches, number, labels=labels, shard=shard, scan=self._scan)
+
+
+def open_own_indexes(
+    store: Store, versions: Sequence[Version], policy: Policy, *, scan: str
+) -> dict[str, dict[str, Any]]:
+    """Memory-map the indexes that chosen detectors have of their own; build missing ones first."""
+    own = [one for one in map(detector, policy.detectors) if one.reads is Reads.OWN]
+    return {
+        one.name: open_own_index(
+            store, versions, one.name, partial(one.own_index, policy=policy), scan=scan
+        )
+        for one in own
+    }
 
 
 def scanners_for(job: ShardJob) -> list[Scanner]:

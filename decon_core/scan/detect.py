@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +29,15 @@ class DetectorSet:
     """The chosen detectors, for use in one thread: it holds scratch arrays."""
 
     def __init__(
-        self, search: Search, verbatim: Verbatim | None, policy: Policy, tokenizer: Tokenizer
+        self,
+        search: Search,
+        verbatim: Verbatim | None,
+        own: Mapping[str, Mapping[str, Any]],
+        policy: Policy,
+        tokenizer: Tokenizer,
     ) -> None:
         self._grams, self._policy = search, policy
-        indexes = Indexes(search, verbatim, policy)
+        indexes = Indexes(search, verbatim, policy, own)
         chosen = [detector(name) for name in in_order(policy.detectors)]
         self._searches = [(one, one.search(indexes)) for one in chosen]
         self._sharing = None
@@ -51,6 +57,8 @@ class DetectorSet:
                 locate: Locate = partial(_places_of_tokens, encoder)
                 if one.reads in _ORIGINAL:
                     locate = partial(_places_of_bytes, texts)
+                elif one.reads is Reads.OWN:
+                    locate = _places_as_found
                 columns = finding_columns(batch, found, one.name, locate, self._policy.form)
             tables.append(columns)
         return tables
@@ -90,6 +98,10 @@ def _places_of_tokens(encoder: Encoder, number: int, text: str, rows: Sequence[F
     """Map canonical tokens of a document to its characters."""
     places = encoder.places(number, text)
     return [(places.characters(*row.question) if row.question else None, None) for row in rows]
+
+
+def _places_as_found(_number: int, _text: str, rows: Sequence[Finding]) -> Places:
+    return [(row.question_characters, None) for row in rows]
 
 
 def _places_of_bytes(texts: BatchTexts, number: int, text: str, rows: Sequence[Finding]) -> Places:

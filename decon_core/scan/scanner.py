@@ -23,7 +23,13 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.index.joined_index import build_search, open_search
 from decon_core.index.parts import has_part, missing_part
 from decon_core.index.text_index import build_verbatim
-from decon_core.scan.blocks import ShardJob, compile_kernels, scan_blocks, scanners_for
+from decon_core.scan.blocks import (
+    ShardJob,
+    compile_kernels,
+    open_own_indexes,
+    scan_blocks,
+    scanners_for,
+)
 from decon_core.scan.coverage import missing_of_shard, missing_tiles, write_refusal
 from decon_core.scan.gram_counts import gram_counts
 from decon_core.scan.matches import Columns
@@ -146,6 +152,7 @@ def build_search_files(
     if policy.needs_texts:
         ids = open_search(store, versions, policy.at_floor, index=index, scan=scan).ids
         build_verbatim(store, versions, ids, policy, scan=scan)
+    open_own_indexes(store, versions, policy, scan=scan)
 
 
 def sort_versions(versions: Sequence[Version]) -> tuple[Version, ...]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels import word_stream
-from decon_core.kernels.array_types import alloc_array
+from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.word_table import MOST_NEAR, expand, tokens_of_words
 from decon_core.text.canonical import (
     WHITE_SPACE,

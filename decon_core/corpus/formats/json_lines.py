@@ -31,7 +31,7 @@ from decon_core.corpus.formats.lines import (
 from decon_core.corpus.formats.shard_format import JsonRow, Value
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
-from decon_core.kernels.array_types import alloc_array
+from decon_core.kernels.arrays import alloc_array
 from decon_core.storage.compression import open_bytes
 
 _MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document

@@ -22,7 +22,7 @@ from decon_core.corpus.formats.recognize import require_text
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.errors import CorpusError, Problem
-from decon_core.kernels.array_types import alloc_array
+from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
 from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
 from decon_core.wording import counted

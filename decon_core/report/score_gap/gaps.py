@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
-from decon_core import seeding
+from decon_core.config import seeding
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core import seeding as chance
 from decon_core.blends import draw as draw_module
 from decon_core.blends.draw import draw_stream
 from decon_core.blends.mixture_documents import Material
+from decon_core.config import seeding as chance
 from decon_core.config.blends import Phase
 from decon_core.config.load import Source
 from decon_core.corpus.packs import Shard

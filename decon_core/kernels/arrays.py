@@ -1,11 +1,40 @@
-"""Ranges of arrays: compare, search, fill."""
+"""Arrays in kernels: their types, allocation, and ranges of them: compare, search, fill."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, TypeVar
 
-from decon_core.kernels.array_types import Array, Integers, Numbers
+import numpy as np
+import numpy.typing as npt
+
 from decon_core.kernels.jit import inlined, kernel
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.uint8]  # 0 or 1
+Numbers = npt.NDArray[np.uint32]
+Words64 = npt.NDArray[np.uint64]
+Shorts = npt.NDArray[np.int16]
+Int32s = npt.NDArray[np.int32]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Short = npt.NDArray[np.uint16] | Numbers  # 16 bits where they fit
+
+Number = TypeVar("Number", bound=np.generic)
+
+
+def alloc_array(n: int, kind: type[Number]) -> npt.NDArray[Number]:
+    """Return an uninitialized array of `n` numbers.
+
+    It is allocated in Arrow's pool, which separates large and small allocations. In the heap that
+    numpy uses, small results of a block fill the memory freed by it, and memory grows with the
+    shard.
+    """
+    import pyarrow as pa
+
+    return np.frombuffer(pa.allocate_buffer(n * np.dtype(kind).itemsize), kind, n)
+
 
 NONE = -1
 

@@ -1,0 +1,180 @@
+"""What `reworded` finds of reworded GSM8K questions, and what it takes for them.
+
+    python -m bench.reworded --pairs ../shared/data/semantic --evals ../shared/data/evals \\
+        --texts ../shared/data/text --out docs/reworded.md
+
+Each reworded question stands in a document between two pieces of unrelated text. The threshold is
+chosen on half of the items, by the parity of their numbers, and tested on the other half, both
+ways: it is the lowest at which the unrelated texts have at most one candidate per 10 MB.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import orjson
+
+from decon_core.benchmarks.folder import records_in
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import Batch
+from decon_core.detectors.detector import Indexes, Search, detector
+from decon_core.detectors.finding import Finding
+from decon_core.detectors.reworded import SAME_ITEM
+from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.quality.scorecard.corpora import texts_below
+from decon_core.text.word_cache import Ragged
+
+_THRESHOLDS = [round(0.2 + 0.01 * step, 2) for step in range(31)]
+_MOST_PER_10_MB = 1.0
+_AROUND = 800  # characters of unrelated text before and after a reworded question
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A candidate: a document, the number of an item, and its score."""
+
+    document: int
+    item: int
+    score: float
+
+
+class Detector:
+    """The detector over all GSM8K test questions."""
+
+    def __init__(self, questions: Sequence[str]) -> None:
+        policy = Policy(detectors=("reworded",))
+        reworded = detector("reworded")
+        rows = [{"question": question} for question in questions]
+        own = {"reworded": reworded.own_index([rows], policy)}
+        # It reads neither n-grams nor texts.
+        self._search: Search = reworded.search(Indexes(None, None, policy, own))  # type: ignore[arg-type]
+
+    def hits(self, texts: Sequence[str]) -> list[Hit]:
+        """Return the candidates that are called the same item."""
+        tokens = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
+        found = cast(
+            "list[Finding]", self._search.find(BatchTexts(Batch.of_texts(texts), tokens, None))
+        )
+        return [
+            Hit(one.document, one.record, one.score) for one in found if one.looked_for == SAME_ITEM
+        ]
+
+
+@dataclass(frozen=True)
+class _Pair:
+    item: int
+    kind: str
+    text: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    for name in ("pairs", "evals", "texts"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--out", type=Path, help="also write the table to this file")
+    given = parser.parse_args()
+    texts = [text for one in texts_below(given.texts) for text in one.texts]
+    report = "\n".join(_report(given.evals, texts, [*_pairs(given.pairs)]))
+    print(report)
+    if given.out:
+        given.out.write_text(report + "\n")
+
+
+def _report(evals: Path, texts: Sequence[str], pairs: Sequence[_Pair]) -> Iterator[str]:
+    at_work = Detector(_questions(evals, "test"))
+    mb = sum(len(text.encode()) for text in texts) / 1e6
+    unrelated = at_work.hits(texts)
+    same_template = at_work.hits(_questions(evals, "train"))
+    by_kind = {
+        kind: _scores(at_work, [pair for pair in pairs if pair.kind == kind], texts)
+        for kind in dict.fromkeys(pair.kind for pair in pairs)
+    }
+    yield f"| threshold | candidates per 10 MB of {mb:.1f} MB | GSM8K train | " + " | ".join(
+        by_kind
+    )
+    yield "|---:|---:|---:|" + "---:|" * len(by_kind)
+    for threshold in _THRESHOLDS[::5]:
+        shares = (f"{_share(scores.values(), threshold):.3f}" for scores in by_kind.values())
+        n_train = len({hit.document for hit in same_template if hit.score >= threshold})
+        yield (
+            f"| {threshold} | {_per_10_mb(unrelated, mb, threshold):.1f} | {n_train} | "
+            + " | ".join(shares)
+            + " |"
+        )
+    yield ""
+    for half in (0, 1):
+        chosen = _chosen(unrelated, mb, half)
+        tested = [hit for hit in unrelated if _half(hit.item) != half]
+        shares = (
+            f"{kind} {_share([x for item, x in one.items() if _half(item) != half], chosen):.3f}"
+            for kind, one in by_kind.items()
+        )
+        rate = 2 * _per_10_mb(tested, mb, chosen)
+        yield (
+            f"- threshold chosen on half {half}: {chosen}; on the other half: "
+            f"{rate:.1f} candidates per 10 MB (as for all items); " + ", ".join(shares)
+        )
+
+
+def _questions(folder: Path, split: str) -> list[str]:
+    """Return the questions of GSM8K, at the number of their row."""
+    columns = ["split", "instance_index", "question"]
+    rows = records_in(folder)["gsm8k"].select(columns).to_pylist()
+    of_split = [row for row in rows if row["split"] == split]
+    return [row["question"] for row in sorted(of_split, key=lambda row: row["instance_index"])]
+
+
+def _pairs(folder: Path) -> Iterator[_Pair]:
+    for row in _lines(folder / "gsm8k_reworded.jsonl"):
+        yield _Pair(row["item"], "reworded", row["reworded"])
+    for row in _lines(folder / "gsm8k_variants.jsonl"):
+        yield _Pair(row["item"], row["kind"], row["variant"])
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    return map(orjson.loads, path.read_bytes().splitlines())
+
+
+def _scores(at_work: Detector, pairs: Sequence[_Pair], texts: Sequence[str]) -> dict[int, float]:
+    """Return the score of each item in a document with its other form; 0: not found."""
+    long = [text for text in texts if len(text) > 2 * _AROUND]
+    documents = []
+    for number, pair in enumerate(pairs):
+        around = long[number % len(long)]
+        start = 97 * number % (len(around) - 2 * _AROUND)
+        before, after = around[start:][:_AROUND], around[start + _AROUND :][:_AROUND]
+        documents.append(f"{before}\n\n{pair.text}\n\n{after}")
+    found = {
+        hit.item: hit.score
+        for hit in at_work.hits(documents)
+        if hit.item == pairs[hit.document].item
+    }
+    return {pair.item: found.get(pair.item, 0.0) for pair in pairs}
+
+
+def _half(item: int) -> int:
+    return item // 2 % 2  # the labelled items have even numbers
+
+
+def _share(scores: Iterable[float], threshold: float) -> float:
+    return float(np.mean([score >= threshold for score in scores]))
+
+
+def _per_10_mb(hits: Iterable[Hit], mb: float, threshold: float) -> float:
+    return 10 * sum(hit.score >= threshold for hit in hits) / mb
+
+
+def _chosen(unrelated: Sequence[Hit], mb: float, half: int) -> float:
+    """Return the lowest threshold at which the items of a half have few enough candidates."""
+    of_half = [hit for hit in unrelated if _half(hit.item) == half]
+    fits = (t for t in _THRESHOLDS if 2 * _per_10_mb(of_half, mb, t) <= _MOST_PER_10_MB)
+    return next(fits, _THRESHOLDS[-1])
+
+
+if __name__ == "__main__":
+    main()

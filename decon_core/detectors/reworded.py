@@ -1,0 +1,428 @@
+"""The `reworded` detector: an item in other words, found by its content words and numbers.
+
+A window of a document is compared with a question if it holds two of the question's four rarest
+content words. What counts is how much of the question's words and numbers is there, by weight, in
+any order. A question whose numbers were replaced by others is the same template, not the same
+item. `tests/oracle/reworded.py` has the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config.detector_registry import Reads, Threshold, register
+from decon_core.config.policy import Policy
+from decon_core.config.rounding import reaches
+from decon_core.corpus.batches import Batch
+from decon_core.detectors.detector import Detector, Floats, Indexes, Judged, Search
+from decon_core.detectors.finding import Finding, sort_findings
+from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.kernels import word_windows
+from decon_core.text.canonical import canonical
+from decon_core.text.characters import Form
+from decon_core.text.content_words import SCALE, is_content, stems, terms_of
+from decon_core.text.markup import stripped
+from decon_core.text.numbers import numbers_in, numeral_of
+from decon_core.text.tokenizers import Words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from decon_core.index.own_index import Rows
+    from decon_core.storage.store import Array
+    from decon_core.text.word_cache import Places, Ragged
+
+Integers = npt.NDArray[np.int64]
+
+SAME_ITEM, OTHER_NUMBERS = "same item", "other numbers"
+
+_FEWEST_TERMS = 4
+_N_ANCHORS = 4
+_LEAST_PAIR = round(7.5 * SCALE)  # weight of two anchors together
+# A number weighs as much as a rare word; one that many texts hold, as half of them do, less.
+_NUMBER_WEIGHT = round(6.2 * SCALE)
+_SMALL_NUMBER_WEIGHT = 3 * SCALE
+_LARGEST_SMALL_NUMBER = 12
+_LEAST_WORDS = 0.3  # of the weight of a question's words
+_LITTLE = 24 * SCALE  # evidence of this weight halves the score
+_LONGEST_GAP = 8  # words up to a repeated term that still belongs to a window
+_ANY_SCORE = 1e-6
+_MARGIN = 6  # words around a window in which its numbers may stand
+# Numbers of the same item: at least half agree, and few are replaced by others; none if nearly all
+# words agree, for then the numbers are what differs.
+_LEAST_AGREEING = 0.5
+_MOST_REPLACED = 0.25
+_NEARLY_ALL_WORDS = 0.85
+
+
+@dataclass(frozen=True, eq=False)
+class _Item:
+    """What is compared of a question."""
+
+    terms: dict[str, int]  # with their weights
+    numbers: list[float]
+    numerals: Counter[str]
+    n_words: int
+
+    @classmethod
+    def of(cls, question: str, form: Form) -> _Item:
+        words = canonical(question, form).split()
+        numerals = Counter(filter(None, map(numeral_of, words)))
+        return cls(terms_of(words), _numbers_of(question, form), numerals, len(words))
+
+    @property
+    def anchors(self) -> list[str]:
+        return sorted(self.terms, key=lambda term: (-self.terms[term], term))[:_N_ANCHORS]
+
+    @property
+    def window(self) -> int:
+        """The number of words in which a rewording must fit."""
+        return min(max(5 * self.n_words // 4 + 8, 24), word_windows.LONGEST_WINDOW - 1)
+
+    @property
+    def word_weight(self) -> int:
+        return sum(self.terms.values())
+
+    @property
+    def weight(self) -> int:
+        """The weight of its words and numerals."""
+        numerals = (_number_weight(float(one)) * n for one, n in self.numerals.items())
+        return self.word_weight + sum(numerals)
+
+
+def _number_weight(value: float) -> int:
+    is_small = value <= _LARGEST_SMALL_NUMBER and (value == int(value) or value == 0.5)
+    return _SMALL_NUMBER_WEIGHT if is_small else _NUMBER_WEIGHT
+
+
+def _numbers_of(text: str, form: Form) -> list[float]:
+    found = numbers_in(stripped(text) if form.strip_markup else text)
+    return [number.value for number in found]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """How a window agrees with an item."""
+
+    words: int  # weight of the words in both
+    n_words: int  # how many
+    all_words: int  # weight of the item's words
+    numbers: int  # weight of the agreeing numbers
+    all_numbers: int  # weight of the item's numbers
+    n_numbers: int  # of the item
+    n_agreeing: int
+    n_replaced: int  # numbers of the item that are absent while others stand there
+
+    @property
+    def score(self) -> float:
+        found = self.words + self.numbers
+        every = self.all_words + self.all_numbers
+        return found / every * (found / (found + _LITTLE))
+
+    @property
+    def kind(self) -> str:
+        is_verbatim = self.words >= _NEARLY_ALL_WORDS * self.all_words
+        most_replaced = 0 if is_verbatim else _MOST_REPLACED * self.n_numbers
+        is_same = (
+            self.n_agreeing >= _LEAST_AGREEING * self.n_numbers and self.n_replaced <= most_replaced
+        )
+        return SAME_ITEM if is_same else OTHER_NUMBERS
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        return self.kind == SAME_ITEM, self.score
+
+
+def _agreement(
+    item_numbers: Sequence[float],
+    within: Sequence[float],
+    around: Sequence[float],
+    words: tuple[int, int, int],
+) -> Agreement:
+    """Compare the numbers of an item with those within a window and around it."""
+    needed = Counter(item_numbers)
+    agreeing = needed & Counter(around)
+    n_other = len(within) - (needed & Counter(within)).total()
+    weight, n_words, all_words = words
+    return Agreement(
+        words=weight,
+        n_words=n_words,
+        all_words=all_words,
+        numbers=sum(map(_number_weight, agreeing.elements())),
+        all_numbers=sum(map(_number_weight, item_numbers)),
+        n_numbers=len(item_numbers),
+        n_agreeing=agreeing.total(),
+        n_replaced=min(len(item_numbers) - agreeing.total(), n_other),
+    )
+
+
+@register
+class Reworded(Detector):
+    name = "reworded"
+    summary = "content words and numbers of the question, in any order"
+    reads = Reads.OWN
+    threshold = Threshold(setting="reworded_threshold", floor="reworded_floor")
+    scan_settings = ("reworded_floor",)
+    versions = (("reworded", 1),)
+    acts_on_score = False
+    advice = (
+        "**To find items in other words, `reworded`.** It finds questions that a language model or "
+        "a person reworded, which no other detector sees, as long as the numbers and some of the "
+        "rarer words are kept. It tells copies with other numbers apart. Its matches are "
+        "candidates for review: a score alone removes nothing."
+    )
+
+    def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
+        return _index_of(records, policy.form)
+
+    def search(self, indexes: Indexes) -> Search:
+        policy = indexes.policy
+        return _RewordedSearch(indexes.own[self.name], policy, policy.reworded_floor)
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        rows = texts.records.select(["question"]).to_pylist()
+        scores = _scores_of_copies([row["question"] for row in rows], policy)
+        n_terms, score = np.array([scores[row["question"]] for row in rows]).reshape(-1, 2).T
+        unmet = first_unmet(
+            {
+                "too few content words": n_terms >= _FEWEST_TERMS,
+                "only frequent words": score > 0,
+                "too little evidence": self.reaches_threshold(score, policy.reworded_threshold),
+            }
+        )
+        for at in np.flatnonzero(n_terms < _FEWEST_TERMS).tolist():
+            unmet.details[at] = f"{n_terms[at]:.0f} of {_FEWEST_TERMS} different content words"
+        return unmet
+
+    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
+        judged = super().judge(matches, policy)
+        return judged._replace(is_leak=judged.is_leak & _is_same_item(matches))
+
+    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
+        highest = super().highest_thresholds(matches, policy)
+        return np.where(_is_same_item(matches), highest, np.nan)
+
+    def missing(
+        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
+    ) -> Iterator[str]:
+        if entry["looked_for"] == OTHER_NUMBERS:
+            yield "the same template with other numbers, not the same item"
+        if not reaches(entry["score"], policy.reworded_threshold):
+            yield from super().missing(entry, policy, record)
+
+
+def _scores_of_copies(questions: Sequence[str], policy: Policy) -> dict[str, tuple[int, float]]:
+    """Return for each question its number of terms, and the score of an exact copy; 0: none."""
+    distinct = [*dict.fromkeys(questions)]
+    index = _index_of([[{"question": question} for question in distinct]], policy.form)
+    found = _RewordedSearch(index, policy, _ANY_SCORE).find_in(Batch.of_texts(distinct))
+    scores = {one.record: one.score for one in found if one.record == one.document}
+    return {
+        question: (len(_Item.of(question, policy.form).terms), scores.get(number, 0.0))
+        for number, question in enumerate(distinct)
+    }
+
+
+def _is_same_item(matches: pa.Table) -> npt.NDArray[np.bool_]:
+    return np.array([kind == SAME_ITEM for kind in matches["looked_for"].to_pylist()], np.bool_)
+
+
+# Index --------------------------------------------------------------------------------------------
+
+
+def _index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
+    """Return the visible questions of all benchmarks as arrays, each distinct one once."""
+    uses: dict[str, list[tuple[int, int]]] = {}
+    for part, rows in enumerate(records):
+        for record, row in enumerate(rows):
+            uses.setdefault(row["question"], []).append((part, record))
+    known = {question: _Item.of(question, form) for question in uses}
+    items = {one: item for one, item in known.items() if len(item.terms) >= _FEWEST_TERMS}
+    # Stems begin with a letter and numerals with a digit.
+    vocabulary = sorted({term for one in items.values() for term in (*one.terms, *one.numerals)})
+    number_of = {term: number for number, term in enumerate(vocabulary, 1)}
+    anchors = [
+        (number_of[term], at, item.window, item.terms[term], rank)
+        for at, item in enumerate(items.values())
+        for rank, term in enumerate(item.anchors, 1)
+    ]
+    of_anchors = np.array(sorted(anchors), np.int64).reshape(-1, 5).T
+    per_term = np.bincount(of_anchors[0], minlength=len(vocabulary) + 1)
+    terms = [number_of[term] for item in items.values() for term in item.terms]
+    weights = [weight for item in items.values() for weight in item.terms.values()]
+    numerals = [pair for item in items.values() for pair in sorted(item.numerals.items())]
+    used = [use for question in items for use in uses[question]]
+    return {
+        "vocabulary": np.frombuffer("\n".join(vocabulary).encode(), np.uint8),
+        "anchor_offsets": _edges(per_term),
+        "anchors": word_windows.pack_anchors(*of_anchors[1:]),
+        "term_offsets": _edges([len(item.terms) for item in items.values()]),
+        "terms": word_windows.pack_terms(np.array(terms), np.array(weights)),
+        "lengths": np.array([item.window for item in items.values()], np.int64),
+        "numeral_offsets": _edges([len(item.numerals) for item in items.values()]),
+        "numerals": np.array([number_of[numeral] for numeral, _ in numerals], np.uint32),
+        "numeral_counts": np.array([n for _, n in numerals], np.int64),
+        "numeral_weights": np.array([_number_weight(float(one)) for one, _ in numerals], np.int64),
+        "word_totals": np.array([item.word_weight for item in items.values()], np.int64),
+        "totals": np.array([item.weight for item in items.values()], np.int64),
+        "number_offsets": _edges([len(item.numbers) for item in items.values()]),
+        "numbers": np.array([n for item in items.values() for n in item.numbers], np.float64),
+        "use_offsets": _edges([len(uses[question]) for question in items]),
+        "use_parts": np.array([part for part, _ in used], np.int64),
+        "use_records": np.array([record for _, record in used], np.int64),
+    }
+
+
+def _edges(lengths: Sequence[int] | Integers) -> Integers:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
+
+
+def _least_evidence(totals: Integers, floor: float) -> Integers:
+    """Return the least weight of evidence whose score reaches the floor, rounded down."""
+    needed = floor * totals
+    return np.floor((needed + np.sqrt(needed**2 + 4 * needed * _LITTLE)) / 2).astype(np.int64) - 1
+
+
+# Search -------------------------------------------------------------------------------------------
+
+
+class _Stems(Words):
+    """Number each word by its stem or numeral; 0 if no question has it."""
+
+    def __init__(self, vocabulary: Sequence[str]) -> None:
+        self._number_of = {term: number for number, term in enumerate(vocabulary, 1)}
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [self._numbers([word for word in text.split(" ") if word]) for text in texts]
+
+    def _numbers(self, words: Sequence[str]) -> list[int]:
+        found = self._number_of.get
+        return [
+            found(stem if is_content(word) else numeral_of(word) or "", 0)
+            for stem, word in zip(stems(words), words, strict=True)
+        ]
+
+    def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
+        numbers = self._numbers(text.decode()[1:].split(" "))
+        return np.array(numbers, np.int64), np.ones(edges.size - 1, np.int64)
+
+
+class _RewordedSearch(Search):
+    def __init__(self, arrays: Mapping[str, Any], policy: Policy, floor: float) -> None:
+        # Imported late: detectors are declared before anything is read.
+        from decon_core.text.word_cache import Encoder, FixedVocabulary
+
+        self._arrays, self._form, self._floor = arrays, policy.form, floor
+        vocabulary = arrays["vocabulary"].tobytes().decode().split()
+        self._encoder = Encoder(
+            _Stems(vocabulary),
+            FixedVocabulary(np.arange(1, len(vocabulary) + 1)),
+            form=policy.form,
+            table_mb=policy.word_table_mb,
+        )
+        totals, words = arrays["totals"], arrays["word_totals"]
+        least = np.maximum(
+            _least_evidence(totals, self._floor) - (totals - words),
+            np.ceil(_LEAST_WORDS * words).astype(np.int64),
+        )
+        edges = arrays["term_offsets"]
+        rows = np.stack([edges[:-1], np.diff(edges), arrays["lengths"], least], axis=1)
+        known = {name: arrays[name] for name in word_windows.Items._fields if name != "rows"}
+        self._items = word_windows.Items(rows=rows, **known)
+        self._limits = word_windows.Limits(_LEAST_PAIR, self._floor, _LITTLE, _LONGEST_GAP, _MARGIN)
+        self._found = np.empty((1 << 12, word_windows.N_COLUMNS), np.int64)
+
+    def find(self, texts: BatchTexts) -> list[Finding]:
+        """Return for each document and question the best window, if its score reaches the floor."""
+        return self.find_in(texts.batch)
+
+    def find_in(self, batch: Batch) -> list[Finding]:
+        words = self._encoder.encode(batch.text, batch.starts, batch.stops)
+        rows = self._windows(words).tolist()
+        return [
+            finding
+            for number, windows in groupby(rows, key=lambda row: row[word_windows.DOCUMENT])
+            for finding in self._in_document(
+                number,
+                batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode(),
+                [*windows],
+            )
+        ]
+
+    def compile(self, documents: Ragged) -> None:
+        self._windows(documents.only(np.zeros(len(documents), np.bool_)))
+
+    def _windows(self, words: Ragged) -> Integers:
+        while True:
+            n = word_windows.find_windows(
+                words.values, words.offsets, self._items, self._limits, self._found
+            )
+            if n <= self._found.shape[0]:
+                return self._found[:n]
+            self._found = np.empty((2 * n, word_windows.N_COLUMNS), np.int64)
+
+    def _in_document(self, number: int, text: str, windows: list[list[int]]) -> list[Finding]:
+        document = _Document(text, self._form, self._encoder.places(number, text))
+        best: dict[int, tuple[Agreement, int, int]] = {}
+        for _, item, start, stop, weight, n_terms in windows:
+            agreement = self._agreement_of(item, document, (start, stop), (weight, n_terms))
+            if item not in best or agreement.rank > best[item][0].rank:
+                best[item] = agreement, start, stop
+        return sort_findings(
+            finding
+            for item, (agreement, start, stop) in best.items()
+            if reaches(agreement.score, self._floor)
+            for finding in self._findings(
+                number, item, agreement, document.places.characters(start, stop)
+            )
+        )
+
+    def _agreement_of(
+        self, item: int, document: _Document, window: tuple[int, int], words: tuple[int, int]
+    ) -> Agreement:
+        edges, arrays = self._arrays["number_offsets"], self._arrays
+        numbers = arrays["numbers"][edges[item] : edges[item + 1]].tolist()
+        all_words = int(arrays["word_totals"][item])
+        within = document.numbers(*window)
+        around = document.numbers(window[0] - _MARGIN, window[1] + _MARGIN)
+        return _agreement(numbers, within, around, (*words, all_words))
+
+    def _findings(
+        self, number: int, item: int, agreement: Agreement, characters: tuple[int, int]
+    ) -> Iterator[Finding]:
+        arrays = self._arrays
+        for at in range(int(arrays["use_offsets"][item]), int(arrays["use_offsets"][item + 1])):
+            n_terms = int(arrays["term_offsets"][item + 1] - arrays["term_offsets"][item])
+            yield Finding(
+                document=number,
+                part=int(arrays["use_parts"][at]),
+                record=int(arrays["use_records"][at]),
+                score=agreement.score,
+                question_overlap=agreement.words / agreement.all_words,
+                n_matched=agreement.n_words + agreement.n_agreeing,
+                question_tokens=n_terms + agreement.n_numbers,
+                total_tokens=n_terms + agreement.n_numbers,
+                question_characters=characters,
+                looked_for=agreement.kind,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Document:
+    text: str
+    form: Form
+    places: Places
+
+    def numbers(self, start: int, stop: int) -> list[float]:
+        """Return the numbers in a range of words."""
+        n_words = self.places.first_word.size
+        begin, end = self.places.characters(max(start, 0), min(stop, n_words))
+        return _numbers_of(self.text[begin:end], self.form)

@@ -1,0 +1,45 @@
+"""An index that one detector makes for itself, stored as arrays beside the joined index.
+
+Built once for a set of benchmark versions and a scan fingerprint, and memory-mapped by every
+worker.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.errors import DamagedError
+from decon_core.index.joined_index import search_name
+from decon_core.storage.store import Array, Store, map_arrays, write_arrays
+
+Rows = list[dict[str, Any]]
+# Makes the arrays from the records of each benchmark.
+Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
+
+_COLUMNS = ("question", "answer", "is_correct")
+
+
+def open_own_index(
+    store: Store, versions: Sequence[Version], detector: str, build: Build, *, scan: str
+) -> dict[str, Any]:
+    """Memory-map the index of a detector; build it first if it does not exist or is damaged."""
+    path = store.search(scan, f"{search_name(versions)}-{detector}")
+    for _ in range(2):  # another process may delete the file meanwhile
+        try:
+            arrays, _ = map_arrays(path)
+            with suppress(FileNotFoundError):
+                os.utime(path)  # recently used: the oldest are deleted first
+            return arrays
+        except (FileNotFoundError, DamagedError):
+            path.unlink(missing_ok=True)
+        write_arrays(path, build([_rows(store, version) for version in versions]))
+    return map_arrays(path)[0]
+
+
+def _rows(store: Store, version: Version) -> Rows:
+    rows: Rows = load_records(store, version, columns=[*_COLUMNS]).to_pylist()
+    return rows

@@ -1,0 +1,163 @@
+"""Find the numbers in an English text, as values: "three", "3", "3.0", "$1,200", "15 %", "1/2".
+
+A value has no sign and no unit: a hyphen before digits is a range or a list more often than a
+minus. Ordinals ("3rd", "the third month") are no numbers; "two thirds" and "twice" are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class Number(NamedTuple):
+    """A number in a text, with its range of characters."""
+
+    value: float
+    start: int
+    stop: int
+
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ADDED = {word: float(n) for n, word in enumerate(_SMALL.split())} | {
+    word: 10.0 * n for n, word in enumerate(_TENS.split(), 2)
+}
+_SCALES = {"dozen": 12.0, "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9}
+_FACTORS = {
+    **dict.fromkeys(("twice", "double", "doubles", "doubled", "doubling"), 2.0),
+    **dict.fromkeys(("thrice", "triple", "triples", "tripled", "tripling"), 3.0),
+    **dict.fromkeys(("quadruple", "quadruples", "quadrupled", "quadrupling"), 4.0),
+}
+# A part stands alone only if it cannot be an ordinal: "half" does, "third" does not.
+_PARTS = {"half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
+_ALONE = ("half", "quarter")
+_SIGNS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
+NUMBER_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_PARTS, "halves"))
+
+
+def _any(words: object) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))  # type: ignore[call-overload]
+
+
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|(?<!\d)\.\d+"
+_COUNTED = rf"(?:{_any([*_ADDED, *_SCALES])})\b"
+_PART = rf"(?:{_any(_PARTS)})s?\b|halves\b"
+_NUMBER = re.compile(
+    rf"""
+    (?P<whole>\d+)\s+(?P<mixed_over>\d+)/(?P<mixed_under>[1-9]\d*)(?![\d/])
+    | (?<![\d/.])(?P<over>\d+)\s?/\s?(?P<under>[1-9]\d*)(?![\d/.])
+    | (?P<digits>{_DIGITS})(?!\d*(?:st|nd|rd|th)\b)(?:[\s-]?(?P<scale>{_any(_SCALES)})s?\b)?
+    | \b(?P<words>{_COUNTED}(?:(?:[\s-]+|\s+and\s+){_COUNTED})*)
+    | \b(?P<factor>{_any(_FACTORS)})\b
+    | \b(?P<part>{_any(_ALONE)})\b
+    | (?P<sign>[{_any(_SIGNS).replace("|", "")}])
+    """,
+    re.VERBOSE,
+)
+_WORD = re.compile(_COUNTED)
+# What may follow a number and belongs to it.
+_AND_PART = re.compile(rf"\s+and\s+(?:a|one)[\s-]+(half|quarter|third)\b|\s?([{''.join(_SIGNS)}])")
+_OF_PARTS = re.compile(rf"[\s-]+({_PART})")
+_PERCENT = re.compile(r"\s?%|[\s-]+per\s?cent\b")
+
+
+_LEADING_DIGITS = re.compile(r"(\d{1,15})(?!\d|(?:st|nd|rd|th)$)")
+
+
+def numeral_of(word: str) -> str | None:
+    """Return what a word of canonical text contributes to a number: "200" to "1,200", "3" as three.
+
+    Two texts whose numbers are equal mostly have equal numerals. None if it is no numeral, or zero.
+    """
+    if word in NUMBER_WORDS:
+        value = (_ADDED | _SCALES | _FACTORS | _PARTS | {"halves": 0.5})[word]
+    elif word[0].isdigit() and (digits := _LEADING_DIGITS.match(word)):
+        value = float(digits[1])
+    else:
+        return None
+    return f"{value:.15g}" if value else None
+
+
+def numbers_in(text: str) -> list[Number]:
+    """Return the numbers of a text, in order."""
+    return [*_numbers_of(text.lower() if text.isascii() else _lower(text))]
+
+
+def _lower(text: str) -> str:
+    """Lower-case a text, keeping the number of its characters."""
+    return "".join(low if len(low := character.lower()) == 1 else character for character in text)
+
+
+def _numbers_of(text: str) -> Iterator[Number]:
+    at = 0
+    while found := _NUMBER.search(text, at):
+        *before, last = _values_of(found)
+        yield from before
+        last = _with_suffix(text, last, is_word=found["words"] is not None)
+        yield last._replace(value=float(f"{last.value:.9g}"))
+        at = max(last.stop, found.end())
+
+
+def _values_of(found: re.Match[str]) -> Iterator[Number]:
+    place = found.span()
+    if found["whole"]:
+        part = int(found["mixed_over"]) / int(found["mixed_under"])
+        yield Number(int(found["whole"]) + part, *place)
+    elif found["over"]:
+        yield Number(int(found["over"]) / int(found["under"]), *place)
+    elif found["digits"]:
+        factor = _SCALES[found["scale"]] if found["scale"] else 1.0
+        yield Number(float(found["digits"].replace(",", "")) * factor, *place)
+    elif found["words"]:
+        yield from _counted(found["words"], found.start())
+    else:
+        word = found["factor"] or found["part"] or found["sign"]
+        yield Number((_FACTORS | _PARTS | _SIGNS)[word], *place)
+
+
+def _counted(words: str, start: int) -> Iterator[Number]:
+    """Yield the numbers that a run of number words spells: "two hundred and five", "five and six".
+
+    A word continues a number if it is a scale, or smaller than the last word's place allows.
+    """
+    number: Number | None = None
+    room = 0.0  # a following word is added if it is below this
+    for word in _WORD.finditer(words):
+        place = start + word.start(), start + word.end()
+        value = _ADDED.get(word[0])
+        if number is None:
+            number = Number(_SCALES[word[0]] if value is None else value, *place)
+        elif value is None:
+            number = number._replace(value=_scaled(number.value, _SCALES[word[0]]), stop=place[1])
+        elif value < room:
+            number = number._replace(value=number.value + value, stop=place[1])
+        else:
+            yield number
+            number = Number(value, *place)
+        room = _SCALES.get(word[0], 10.0 if value is not None and value >= 20 else 0.0)
+    if number is not None:
+        yield number
+
+
+def _scaled(value: float, scale: float) -> float:
+    """Multiply what a scale word refers to: in "one thousand two hundred" only the two."""
+    below = value % (scale * 10) if value >= scale * 10 else value
+    return value - below + below * scale
+
+
+def _with_suffix(text: str, number: Number, *, is_word: bool) -> Number:
+    """Include "and a half", "thirds" after a number word, and a percent sign."""
+    if more := _AND_PART.match(text, number.stop):
+        part = _PARTS[more[1]] if more[1] else _SIGNS[more[2]]
+        number = number._replace(value=number.value + part, stop=more.end())
+    elif is_word and (parts := _OF_PARTS.match(text, number.stop)):
+        part = _PARTS["half" if parts[1] == "halves" else parts[1].removesuffix("s")]
+        number = number._replace(value=number.value * part, stop=parts.end())
+    if percent := _PERCENT.match(text, number.stop):
+        number = number._replace(value=number.value / 100, stop=percent.end())
+    return number

@@ -1,0 +1,177 @@
+"""`reworded` finds what its oracle finds."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import Batch
+from decon_core.detectors.detector import Indexes, detector
+from decon_core.detectors.reworded import SAME_ITEM
+from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.text.word_cache import Ragged
+from tests.oracle.reworded import best_window
+from tests.uncompiled import fewer
+
+FORM = Policy().form
+_NO_TOKENS = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
+
+
+def search(questions, policy):
+    reworded = detector("reworded")
+    parts = [[{"question": question} for question in part] for part in questions]
+    own = {"reworded": reworded.own_index(parts, policy)}
+    return reworded.search(Indexes(None, None, policy, own))
+
+
+def find(questions, documents, policy, at_work=None):
+    at_work = at_work or search(questions, policy)
+    return at_work.find(BatchTexts(Batch.of_texts(documents), _NO_TOKENS, None))
+
+
+_WORDS = """
+    muffins puppet theatre drake baker marble people time house market year day sells buys selling
+    houses the of and he Toulouse Janet's 3 three 12 1,200 15% 1/2 half 30mph 7
+"""
+_OTHERS = "zeppelin quorum the a nothing 5 19 two hundred river stone"
+WORDS, OTHERS = st.sampled_from(_WORDS.split()), st.sampled_from(_OTHERS.split())
+QUESTIONS = st.lists(WORDS, min_size=4, max_size=24).map(" ".join)
+
+
+@st.composite
+def documents(draw, question):
+    """Draw a document with pieces of a question in any order, some of them twice."""
+    words = question.split()
+    pieces = st.one_of(
+        st.permutations(words),
+        st.lists(st.sampled_from(words), max_size=12),
+        st.lists(OTHERS, max_size=30),
+        st.lists(WORDS, max_size=10),
+    )
+    return " ".join(word for piece in draw(st.lists(pieces, max_size=5)) for word in piece)
+
+
+def places_of(text):
+    """Return the characters of each canonical word: here words are apart by one space."""
+    places = []
+    for start, word in ((m.start(), m[0]) for m in re.finditer(r"\S+", text)):
+        at = start
+        for piece in re.findall(r"[^,%/']+|[,%/']", word):
+            if piece not in ",%/'":
+                places.append((at, at + len(piece)))
+            at += len(piece)
+    return places
+
+
+@settings(derandomize=True, max_examples=fewer(300))
+@given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=4, unique=True))
+def test_the_engine_finds_what_the_oracle_finds(data, questions):
+    policy = Policy(detectors=("reworded",), reworded_floor=data.draw(st.sampled_from([0.02, 0.2])))
+    texts = [
+        data.draw(documents(data.draw(st.sampled_from(questions))))
+        for _ in range(data.draw(st.integers(1, 3)))
+    ]
+    found = {
+        (one.document, one.record): (
+            one.question_characters,
+            one.score,
+            one.looked_for == SAME_ITEM,
+        )
+        for one in find([questions], texts, policy)
+    }
+    expected = {}
+    for number, text in enumerate(texts):
+        places = places_of(text)
+        for record, question in enumerate(questions):
+            best = best_window(text, places, question, FORM, policy.reworded_floor)
+            if best:
+                characters = places[best.start][0], places[best.stop - 1][1]
+                expected[number, record] = characters, best.score, best.is_same_item
+    assert found == expected
+
+
+@settings(derandomize=True, max_examples=fewer(40))
+@given(st.data(), st.lists(QUESTIONS, min_size=2, max_size=4, unique=True))
+def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
+    policy = Policy(detectors=("reworded",), reworded_floor=0.05)
+    texts = [data.draw(documents(question)) for question in questions]
+    together = find([[question] for question in questions], texts, policy)
+    alone = [
+        (number, part, one.question_characters, one.score, one.looked_for)
+        for number, text in enumerate(texts)
+        for part, question in enumerate(questions)
+        for one in find([[question]], [text], policy)
+    ]
+    assert alone == [
+        (one.document, one.part, one.question_characters, one.score, one.looked_for)
+        for one in together
+    ]
+
+
+ITEM = (
+    "Janet's ducks lay 16 eggs per day. She eats three for breakfast every morning and bakes "
+    "muffins for her friends every day with four. She sells the remainder at the farmers' market "
+    "daily for $2 per fresh duck egg. How much in dollars does she make every day?"
+)
+REWORDED = (
+    "Each day the ducks that Janet keeps produce 16 eggs. Three of them are her breakfast, and "
+    "four go into muffins that she bakes for friends. Whatever remains is sold at the farmers' "
+    "market, at $2 an egg. What does she earn there daily?"
+)
+NOISE = "The committee met on the first Monday of the month and heard a report on drains. " * 20
+
+
+@pytest.mark.parametrize("before", ["", NOISE])
+def test_a_reworded_question_is_the_same_item_wherever_it_stands(before):
+    (found,) = find([[ITEM]], [before + REWORDED + NOISE], Policy(detectors=("reworded",)))
+    assert found.looked_for == SAME_ITEM
+    assert found.score > Policy().reworded_threshold
+    start, stop = found.question_characters
+    assert (before + REWORDED + NOISE)[start:stop] == REWORDED[5:-1]
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [
+        (ITEM, "same item"),
+        (ITEM.replace("16", "20").replace("three", "five"), "other numbers"),
+        (ITEM.replace("three", "3").replace("four", "4.0"), "same item"),
+        (REWORDED.replace("16", "90").replace("four", "12").replace("$2", "$7"), "other numbers"),
+    ],
+)
+def test_other_numbers_make_it_another_item(changed, kind):
+    (found,) = find([[ITEM]], [changed], Policy(detectors=("reworded",)))
+    assert found.looked_for == kind
+
+
+def test_a_question_without_numbers_is_found_by_its_words():
+    question = (
+        "Which sociologist described the routinization of charisma in religious movements, and "
+        "what does the concept say about the succession of prophets?"
+    )
+    other = (
+        "The concept that charisma undergoes routinization when a prophet dies and the succession "
+        "in a religious movement has to be settled was described by this sociologist."
+    )
+    (found,) = find([[question]], [other], Policy(detectors=("reworded",)))
+    assert found.looked_for == SAME_ITEM
+
+
+def test_a_text_on_the_same_topic_is_not_found():
+    topic = (
+        "Janet keeps ducks and sells eggs at the market. Her friends come for breakfast, and on "
+        "Sundays there is cake. She has been a farmer for thirty years and likes her work."
+    )
+    found = find([[ITEM]], [topic], Policy(detectors=("reworded",)))
+    assert not [one for one in found if one.score >= Policy().reworded_threshold]
+
+
+def test_many_windows_are_found_although_the_first_room_is_small():
+    at_work = search([[ITEM]], Policy(detectors=("reworded",)))
+    at_work._found = at_work._found[:1]
+    document = (REWORDED + NOISE) * 30
+    (found,) = find([[ITEM]], [document], Policy(detectors=("reworded",)), at_work)
+    assert document[slice(*found.question_characters)].startswith("day the ducks")

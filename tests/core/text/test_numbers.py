@@ -1,0 +1,59 @@
+"""Numbers in a text, as values."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.text.numbers import numbers_in
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("three 3 3.0 three", [3, 3, 3, 3]),
+        ("$1,200 and 1200", [1200, 1200]),
+        ("15 % of 15 percent, 15%", [0.15, 0.15, 0.15]),
+        ("1/2 or half or 0.5 or ½", [0.5, 0.5, 0.5, 0.5]),
+        ("2 1/2 cups, 2½ cups, two and a half cups", [2.5, 2.5, 2.5]),
+        ("one hundred and five", [105]),
+        ("one thousand two hundred thirty-four", [1234]),
+        ("two hundred five thousand", [205_000]),
+        ("a dozen, two dozen, 3 dozen", [12, 24, 36]),
+        ("3 million and 1.5 million", [3e6, 1.5e6]),
+        ("two thirds, three-quarters, two halves", [0.666666667, 0.75, 1]),
+        ("twice as many, doubled; tripled", [2, 2, 3]),
+        # not one number
+        ("five and six", [5, 6]),
+        ("twenty five six", [25, 6]),
+        ("1,2,3", [1, 2, 3]),
+        ("10-15 at 3:30", [10, 15, 3, 30]),
+        ("5/10/2020", [5, 10, 2020]),
+        # no numbers
+        ("the third month, 3rd, 21st, hundreds of freight trains", []),
+        ("someone, bone, tent", []),
+    ],
+)
+def test_values(text, values):
+    assert [number.value for number in numbers_in(text)] == values
+
+
+def test_the_range_of_a_number_is_its_characters():
+    text = "İt has Two Hundred and five rooms, 15 % of 1,200."
+    ranges = [text[number.start : number.stop] for number in numbers_in(text)]
+    assert ranges == ["Two Hundred and five", "15 %", "1,200"]
+
+
+@given(st.lists(st.integers(0, 999_999), max_size=8))
+def test_written_numbers_are_read_back(values):
+    plain = [number.value for number in numbers_in(", ".join(map(str, values)))]
+    assert plain == values
+    grouped = [number.value for number in numbers_in("; ".join(f"{n:,}" for n in values))]
+    assert grouped == values
+
+
+@given(st.text(alphabet="0123456789.,/% twohundredandhalf½-", max_size=60))
+def test_ranges_are_in_order_and_do_not_overlap(text):
+    found = numbers_in(text)
+    edges = [edge for number in found for edge in (number.start, number.stop)]
+    assert edges == sorted(edges)
+    assert all(number.start < number.stop for number in found)
