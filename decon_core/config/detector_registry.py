@@ -64,8 +64,6 @@ class Declaration:
     finds_question_only: ClassVar[bool] = False
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
     compares_fields: ClassVar[bool] = False  # question and answer each have a score
-    # Whether a score alone may remove something; else only a verdict or a calibrated probability.
-    acts_on_score: ClassVar[bool] = True
 
     def setting(self, policy: Any, name: str) -> Any:
         """Return a setting of the policy, or its default if the policy has no such field."""
