@@ -109,6 +109,7 @@ class Thresholds(TypedDict, total=False):
     longest_match_threshold: ShareBelowOne
     exact_threshold: PositiveShare
     ngram_any_size: Positive
+    code_threshold: PositiveShare
 
 
 Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
@@ -197,6 +198,12 @@ class Policy:
     """`longest_match`: matches are kept down to this score."""
     ngram_any_floor: AtLeastTwo = 8
     """`ngram_any`: matches are kept down to this length."""
+    code_ngram_size: AtLeastTwo = 5
+    """`code`: tokens of a fingerprint."""
+    code_min_tokens: Positive = 20
+    """`code`: shorter programs are not searched."""
+    code_floor: Number = 0.3
+    """`code`: matches are kept down to this score."""
     word_table_mb: Positive = 256
     """Memory of the word cache, per thread; no verdict depends on it."""
 
@@ -211,6 +218,8 @@ class Policy:
     """`exact`: least informativeness of a text, by the idf of its n-grams."""
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares this many consecutive tokens."""
+    code_threshold: PositiveShare = 0.5
+    """`code`: a leak has at least this score."""
     common_share: PositiveShare = 0.001
     """N-grams in more than this share of a source's documents are common: boilerplate."""
     common_least_documents: Positive = 20
@@ -331,7 +340,7 @@ class Policy:
     @property
     def needs_texts(self) -> bool:
         """Whether a chosen detector compares the original texts."""
-        return any(one.reads is not Reads.INDEX for one in self._chosen)
+        return any(one.reads not in (Reads.INDEX, Reads.ORIGINAL) for one in self._chosen)
 
     @property
     def compares_tokens(self) -> bool:

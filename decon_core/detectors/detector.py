@@ -25,6 +25,7 @@ from decon_core.detectors.visibility import RecordTexts, Unmet
 if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
 
+    from decon_core.benchmarks.records import StoredRecords
     from decon_core.detectors.decon import Matches
     from decon_core.detectors.shared_runs import BatchTexts
     from decon_core.index.joined_index import Search as GramIndex
@@ -44,6 +45,7 @@ class Indexes:
     grams: GramIndex
     verbatim: Verbatim | None  # None if no chosen detector reads texts
     policy: Policy
+    records: tuple[StoredRecords, ...] = ()  # by number of the benchmark
 
     @property
     def texts(self) -> Verbatim:

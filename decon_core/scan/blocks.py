@@ -16,7 +16,7 @@ from threading import Timer
 import numpy as np
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, load_records
+from decon_core.benchmarks.records import StoredRecords, Version, load_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
@@ -100,7 +100,8 @@ class Scanner:
         verbatim = None
         if policy.needs_texts:
             verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
-        self.detectors = DetectorSet(self.search, verbatim, policy, tokenizer)
+        records = tuple(StoredRecords(store, version) for version in self.search.versions)
+        self.detectors = DetectorSet(self.search, verbatim, records, policy, tokenizer)
         self.encoder = Encoder(
             tokenizer,
             FixedVocabulary(self.search.ids),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.benchmarks.records import StoredRecords
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
@@ -21,21 +22,26 @@ from decon_core.scan.matches import Columns, Locate, finding_columns, match_colu
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, Ragged
 
-_ORIGINAL = (Reads.TEXTS, Reads.TOKENS)
+_FORMED = (Reads.TEXTS, Reads.TOKENS)
 
 
 class DetectorSet:
     """The chosen detectors, for use in one thread: it holds scratch arrays."""
 
     def __init__(
-        self, search: Search, verbatim: Verbatim | None, policy: Policy, tokenizer: Tokenizer
+        self,
+        search: Search,
+        verbatim: Verbatim | None,
+        records: tuple[StoredRecords, ...],
+        policy: Policy,
+        tokenizer: Tokenizer,
     ) -> None:
         self._grams, self._policy = search, policy
-        indexes = Indexes(search, verbatim, policy)
+        indexes = Indexes(search, verbatim, policy, records)
         chosen = [detector(name) for name in in_order(policy.detectors)]
         self._searches = [(one, one.search(indexes)) for one in chosen]
         self._sharing = None
-        if verbatim is not None and any(one.reads in _ORIGINAL for one in chosen):
+        if verbatim is not None and any(one.reads in _FORMED for one in chosen):
             self._sharing = Sharing(verbatim, policy, tokenizer)
 
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
@@ -49,8 +55,10 @@ class DetectorSet:
                 columns = match_columns(batch, found, one.name, self._grams, encoder, self._policy)
             else:
                 locate: Locate = partial(_places_of_tokens, encoder)
-                if one.reads in _ORIGINAL:
-                    locate = partial(_places_of_bytes, texts)
+                if one.reads in _FORMED:
+                    locate = partial(_places_of_bytes, texts.characters)
+                elif one.reads is Reads.ORIGINAL:
+                    locate = partial(_places_of_bytes, _characters)
                 columns = finding_columns(batch, found, one.name, locate, self._policy.form)
             tables.append(columns)
         return tables
@@ -92,9 +100,23 @@ def _places_of_tokens(encoder: Encoder, number: int, text: str, rows: Sequence[F
     return [(places.characters(*row.question) if row.question else None, None) for row in rows]
 
 
-def _places_of_bytes(texts: BatchTexts, number: int, text: str, rows: Sequence[Finding]) -> Places:
+def _places_of_bytes(
+    characters: Callable[[int, str, list[Span]], list[Span]],
+    number: int,
+    text: str,
+    rows: Sequence[Finding],
+) -> Places:
     """Map bytes of the form in which a document was compared to its characters."""
     spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]
-    known = iter(texts.characters(number, text, [span for span in spans if span is not None]))
+    known = iter(characters(number, text, [span for span in spans if span is not None]))
     places = [next(known) if span else None for span in spans]
     return [*zip(places[::2], places[1::2], strict=True)]
+
+
+def _characters(number: int, text: str, places: list[Span]) -> list[Span]:
+    """Map bytes of an unchanged document to characters."""
+    del number
+    content = np.frombuffer(text.encode(), np.uint8)
+    edges = np.flatnonzero((content & 0xC0) != 0x80)  # every byte that is no continuation byte
+    found = np.searchsorted(edges, np.array(places, np.int64).reshape(-1, 2))
+    return [(start, stop) for start, stop in found.tolist()]
