@@ -218,7 +218,7 @@ class Policy:
     """`exact`: least informativeness of a text, by the idf of its n-grams."""
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares this many consecutive tokens."""
-    code_threshold: PositiveShare = 0.5
+    code_threshold: PositiveShare = 0.45
     """`code`: a leak has at least this score."""
     common_share: PositiveShare = 0.001
     """N-grams in more than this share of a source's documents are common: boilerplate."""

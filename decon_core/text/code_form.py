@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+import tomllib
 import warnings
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.kernels.code.lexer import CALLED as MARK
-from decon_core.kernels.code.lexer import digest_of_bytes, enter_names
+from decon_core.kernels.code.lexer import CALLED, digest_of_bytes, enter_names
 from decon_core.kernels.code.windows import grams_of
-from decon_core.text.code_names import CALLED, KEYWORDS
 
 Digests = npt.NDArray[np.uint64]
 
@@ -36,7 +36,7 @@ _MOST_LINES_UP = 200
 _LONGEST_UNIT = 1 << 15  # bytes; a longer function is not the program of an item
 
 
-class Program(NamedTuple):
+class ProgramText(NamedTuple):
     """The program of a record, and the fields that it is made of."""
 
     text: str
@@ -44,7 +44,7 @@ class Program(NamedTuple):
     has_answer: bool
 
 
-def program_of(question: str, answer: str | None) -> Program | None:
+def program_of(question: str, answer: str | None) -> ProgramText | None:
     """Return the program of a record; None if it has none.
 
     The answer if it is one, after a question that it completes; else the code in the question.
@@ -53,11 +53,11 @@ def program_of(question: str, answer: str | None) -> Program | None:
         whole = question + answer
         # As in HumanEval: the question ends inside the function that the answer completes.
         if _CALL.search(question) and "def " in question and _is_python(whole):
-            return Program(whole, has_question=True, has_answer=True)
+            return ProgramText(whole, has_question=True, has_answer=True)
         if text := _code_in(answer):
-            return Program(text, has_question=False, has_answer=True)
+            return ProgramText(text, has_question=False, has_answer=True)
     text = _code_in(question)
-    return Program(text, has_question=True, has_answer=False) if text else None
+    return ProgramText(text, has_question=True, has_answer=False) if text else None
 
 
 def _code_in(text: str) -> str | None:
@@ -95,11 +95,26 @@ def parsed(text: str) -> ast.Module | None:
 # Fingerprints -------------------------------------------------------------------------------------
 
 
+class StandardNames(NamedTuple):
+    """Names that count as themselves."""
+
+    keywords: frozenset[str]
+    called: frozenset[str]  # only after a dot or before a bracket
+
+
+@cache
+def standard_names() -> StandardNames:
+    content = files("decon_core.text").joinpath("code_names.toml").read_text("utf-8")
+    names = {group: frozenset(listed.split()) for group, listed in tomllib.loads(content).items()}
+    return StandardNames(**names)
+
+
 @cache
 def names_table() -> Digests:
     """Return the table of the names that count as themselves, for kernels."""
-    digests = [_digest(name) for name in sorted(KEYWORDS)]
-    digests += [_digest(name) ^ MARK for name in sorted(CALLED)]
+    names = standard_names()
+    digests = [_digest(name) for name in sorted(names.keywords)]
+    digests += [_digest(name) ^ CALLED for name in sorted(names.called)]
     table = np.zeros(4 * len(digests), np.uint64)
     enter_names(np.array(digests, np.uint64), table)
     return table
@@ -122,18 +137,22 @@ def fingerprints(text: str, size: int) -> tuple[Digests, int]:
 
 
 def function_around(document: bytes, start: int, stop: int) -> tuple[int, int] | None:
-    """Return the lines of the Python functions around a range of bytes; None if there are none.
+    """Return the lines of the Python functions around a range of bytes; None if they are too long.
 
-    From the header above that is indented no more than any line of the range, to the end of the
-    last function. A fence of Markdown ends the code.
+    From the header above that is indented no more than any line of the range, else from the first
+    header in it, to the end of the last function. A fence of Markdown ends the code. Without any
+    header: the lines of the range.
     """
-    indentation = min((_indentation(line) for _, line in _lines(document, start, stop)), default=0)
-    header = _header_above(document, start, indentation)
+    within = [*_lines(document, start, stop)]
+    indentation = min((_indentation(line) for _, line in within), default=0)
+    header = _header_above(document, start, indentation) or next(
+        ((at, _indentation(line)) for at, line in within if _HEADER.match(line)), None
+    )
     if header is None:
-        return None
+        return document.rfind(b"\n", 0, start) + 1, _line_end(document, stop)
     first, indentation = header
     last = stop
-    for at, line in _lines(document, stop, min(first + _LONGEST_UNIT, len(document))):
+    for at, line in _lines(document, stop, min(first + _LONGEST_UNIT + 2, len(document))):
         if at >= stop and (_indentation(line) <= indentation or _is_fence(line)):
             break
         last = at + len(line)

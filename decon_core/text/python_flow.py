@@ -10,13 +10,10 @@ and docstrings.
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from decon_core.text.code_form import parsed
-
-_BUILT_IN = frozenset(dir(builtins))
+from decon_core.text.code_form import parsed, standard_names
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -55,9 +52,11 @@ _UNARY: dict[type[ast.unaryop], str] = {
 }
 
 # Methods after which a variable holds something else.
-_CHANGING = frozenset(
-    "append extend add update insert pop sort remove reverse setdefault discard clear".split()
-)
+_GROWING = ("append", "extend", "add", "update", "insert", "setdefault")
+_CHANGING = frozenset((*_GROWING, "pop", "sort", "remove", "reverse", "discard", "clear"))
+
+# Imports may be far from the function that needs them.
+_WITHOUT_EFFECT = (ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)
 
 _MOST_WRITES = 6  # of a variable that are followed
 _LONGEST_CONSTANT = 40
@@ -91,16 +90,11 @@ class _Reader(ast.NodeVisitor):
     """Reads statements and expressions; an expression returns its operand."""
 
     def __init__(self, tree: ast.Module) -> None:
+        self._names = standard_names()
         self._operations: list[_Operation] = []
         self._writes: dict[_Variable, list[_Operand]] = {}
         self._parents = [-1]  # the enclosing scope of each scope
         self._scope = 0
-        self._imported = {
-            (alias.asname or alias.name).split(".")[0]
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-        }
         self._read_all(tree.body)
 
     def features(self) -> Iterator[str]:
@@ -147,25 +141,27 @@ class _Reader(ast.NodeVisitor):
         if isinstance(target, ast.Name):
             self._write(target, operation)
 
-    def _written(self, operand: _Operand, depth: int = 0) -> Iterator[int | str]:
-        """Yield the operations that an operand may stand for, or the name of a built-in."""
+    def _written(self, operand: _Operand, depth: int = 0) -> Iterator[int]:
+        """Yield the operations that an operand may stand for."""
         if isinstance(operand, int):
             yield operand
             return
-        scope = operand.scope
-        while scope >= 0 and _Variable(scope, operand.name) not in self._writes:
-            scope = self._parents[scope]
-        if scope < 0:
-            yield operand.name
-        elif depth < _MOST_WRITES:
+        scope = self._scope_of(operand)
+        if scope >= 0 and depth < _MOST_WRITES:
             for one in self._writes[_Variable(scope, operand.name)][:_MOST_WRITES]:
                 yield from self._written(one, depth + 1)
+
+    def _scope_of(self, variable: _Variable) -> int:
+        """Return the innermost scope that writes a variable; -1 if there is none."""
+        scope = variable.scope
+        while scope >= 0 and _Variable(scope, variable.name) not in self._writes:
+            scope = self._parents[scope]
+        return scope
 
     def _taken(self, operation: _Operation) -> Iterator[tuple[str, int]]:
         for role, operand in operation.inputs:
             for one in self._written(operand):
-                if isinstance(one, int):
-                    yield role, one
+                yield role, one
 
     def _with_elements(self) -> list[_Operation]:
         """Return all operations; an index that counts through a sequence is an element of it."""
@@ -180,8 +176,7 @@ class _Reader(ast.NodeVisitor):
         path = ("each", "range", "len")
         reached: list[_Operand] = [operation.inputs[1][1]]
         for label in path:
-            numbers = [one for operand in reached for one in self._written(operand)]
-            found = [self._operations[one] for one in numbers if isinstance(one, int)]
+            found = [self._operations[one] for other in reached for one in self._written(other)]
             reached = [
                 one.inputs[0][1] for one in found if one.label == label and len(one.inputs) == 1
             ]
@@ -191,7 +186,8 @@ class _Reader(ast.NodeVisitor):
 
     def _read_all(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
-            self.visit(statement)
+            if not isinstance(statement, _WITHOUT_EFFECT):
+                self.visit(statement)
 
     def generic_visit(self, node: ast.AST) -> int:
         """Read a node without a method of its own: an operation on its expressions."""
@@ -220,17 +216,13 @@ class _Reader(ast.NodeVisitor):
         self._read_all(node.body)
         self._scope = before
 
-    visit_AsyncFunctionDef = visit_FunctionDef
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.visit_FunctionDef(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         before = self._enter()
         self._read_all(node.body)
         self._scope = before
-
-    def _skip(self, node: ast.AST) -> None:
-        pass
-
-    visit_Import = visit_ImportFrom = visit_Pass = visit_Global = visit_Nonlocal = _skip
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
@@ -271,7 +263,8 @@ class _Reader(ast.NodeVisitor):
         self._read_all(node.body)
         self._read_all(node.orelse)
 
-    visit_AsyncFor = visit_For
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> None:
+        self.visit_For(node)
 
     def _loop_over(self, target: ast.expr, iterable: ast.expr) -> None:
         counted = _counted(target, iterable)
@@ -319,7 +312,8 @@ class _Reader(ast.NodeVisitor):
                 self._write(item.optional_vars, value)
         self._read_all(node.body)
 
-    visit_AsyncWith = visit_With
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> None:
+        self.visit_With(node)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
         caught = [("", self._of(node.type))] if node.type else []
@@ -331,8 +325,8 @@ class _Reader(ast.NodeVisitor):
     # Expressions ---------------------------------------------------------------------------------
 
     def visit_Name(self, node: ast.Name) -> _Operand:
-        is_known = node.id in _BUILT_IN or node.id in self._imported
-        return self._add(node.id) if is_known else _Variable(self._scope, node.id)
+        is_standard = node.id in self._names.keywords and not self._is_variable(node)
+        return self._add(node.id) if is_standard else _Variable(self._scope, node.id)
 
     def visit_Constant(self, node: ast.Constant) -> int:
         return self._add(f"constant {node.value!r}"[:_LONGEST_CONSTANT])
@@ -374,11 +368,12 @@ class _Reader(ast.NodeVisitor):
         inputs += [(one.arg or "**", self._of(one.value)) for one in node.keywords]
         called = node.func
         if isinstance(called, ast.Name):
-            is_known = called.id in _BUILT_IN or called.id in self._imported
-            return self._add(called.id if is_known else "call", *inputs)
+            is_standard = any(called.id in names for names in self._names)
+            is_standard = is_standard and not self._is_variable(called)
+            return self._add(called.id if is_standard else "call", *inputs)
         if not isinstance(called, ast.Attribute):
             return self._add("call", ("of", self._of(called)), *inputs)
-        if self._is_imported(called.value):
+        if self._is_module(called.value):
             return self._add(called.attr, *inputs)
         return self._method(called, inputs)
 
@@ -392,11 +387,15 @@ class _Reader(ast.NodeVisitor):
             self._change(called.value, operation)
         return operation
 
-    def _is_imported(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and node.id in self._imported
+    def _is_module(self, node: ast.expr) -> bool:
+        """Return whether a name was not written before: `import` may be far from a function."""
+        return isinstance(node, ast.Name) and not self._is_variable(node)
+
+    def _is_variable(self, node: ast.Name) -> bool:
+        return self._scope_of(_Variable(self._scope, node.id)) >= 0
 
     def visit_Attribute(self, node: ast.Attribute) -> int:
-        if self._is_imported(node.value):
+        if self._is_module(node.value):
             return self._add(node.attr)
         return self._add(f".{node.attr}", ("of", self._of(node.value)))
 
@@ -449,16 +448,14 @@ class _Reader(ast.NodeVisitor):
         return self._comprehend("[]=", node.generators, ("at", node.key), ("", node.value))
 
 
-def _counted(
-    target: ast.expr, iterable: ast.expr
-) -> tuple[ast.expr, ast.expr, ast.expr] | None:
+def _counted(target: ast.expr, iterable: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
     """Return number, element and sequence of `for NUMBER, ELEMENT in enumerate(SEQUENCE)`."""
     if not (isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name)):
         return None
     is_pair = isinstance(target, ast.Tuple) and len(target.elts) == 2
     if iterable.func.id != "enumerate" or not is_pair or len(iterable.args) != 1:
         return None
-    return (*target.elts, iterable.args[0])  # type: ignore[attr-defined,return-value] # a pair
+    return (*target.elts, iterable.args[0])  # type: ignore[attr-defined] # a pair
 
 
 class _Step(NamedTuple):

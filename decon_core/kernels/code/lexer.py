@@ -163,10 +163,10 @@ def _digest_of_word(
 @kernel
 def _is_prefix(data: Bytes, first: int, at: int) -> bool:
     """Return whether letters are a prefix of strings, such as f or Rb."""
+    n = 0
     for place in range(first, at):
-        if data[place] | 32 not in (114, 98, 102, 117):  # r b f u
-            return False
-    return True
+        n += data[place] | 32 in (114, 98, 102, 117)  # r b f u
+    return n == at - first
 
 
 @inlined
@@ -218,7 +218,9 @@ def _after_string(data: Bytes, at: int, stop: int) -> int:
 @kernel
 def _is_statement(data: Bytes, first: int, at: int, start: int) -> bool:
     """Return whether a string has its lines for itself and three quotes: a docstring."""
-    is_triple = at - first >= 6 and data[first + 1] == data[first] and data[first + 2] == data[first]
+    is_triple = (
+        at - first >= 6 and data[first + 1] == data[first] and data[first + 2] == data[first]
+    )
     if not is_triple:
         return False
     place = first - 1
@@ -260,9 +262,7 @@ def _after_operators(data: Bytes, at: int, stop: int, has_slashes: bool) -> int:
 
 
 @kernel
-def write_tokens(
-    data: Bytes, start: int, stop: int, names: Words64, digests: Words64
-) -> int:
+def write_tokens(data: Bytes, start: int, stop: int, names: Words64, digests: Words64) -> int:
     """Write the digests of all tokens, of which there may be one per byte; return their number."""
     has_slashes = has_slash_comments(data, start, stop)
     n, at = 0, start

@@ -20,7 +20,6 @@ from decon_core.kernels.code.lexer import (
 from decon_core.kernels.hash_tables import next_slot
 from decon_core.kernels.hashing import BASE, ONE, ZERO, enter_digest, may_hold, mixed, scaled
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.ranges import filled
 
 # Columns of events: a fingerprint found in a document.
 GRAM, TOKEN, START, STOP = range(4)
