@@ -8,6 +8,7 @@ programs of the benchmark, that a document has in one place, in any order.
 from __future__ import annotations
 
 import math
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,7 +69,8 @@ class Code(Detector):
     reads = Reads.ORIGINAL
     threshold = Threshold(setting="code_threshold", floor="code_floor")
     scan_settings = ("code_ngram_size", "code_min_tokens", "code_floor")
-    versions = (("code_form", 1),)
+    # Which programs parse depends on the version of Python.
+    versions = (("code_form", 1), ("code_python", sys.version_info.minor))
     advice = (
         "**For benchmarks of programs, `code`.** It compares programs without their names, "
         "comments and layout, in any order of statements, and nothing else: items that are no "
@@ -278,7 +280,7 @@ class _CodeSearch(Search):
 
     def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
         found = self._search.windows_in(content)
-        document = _Document(content.tobytes() if len(found) else b"")
+        document = DocumentScores(content.tobytes() if len(found) else b"")
         for program, weight, n_matched, first, last in found.tolist():
             one, part = self._programs.programs[program], self._programs.parts[program]
             score, place = document.compare(one, weight, (first, last))
@@ -292,8 +294,8 @@ class _CodeSearch(Search):
         self._search.windows_in(nothing)
 
 
-class _Document:
-    """A document with windows; each of its functions is parsed once."""
+class DocumentScores:
+    """Scores of programs in a document; each of its functions is parsed once."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
