@@ -23,6 +23,8 @@ Digests = npt.NDArray[np.uint64]
 _FENCED = re.compile(r"^[ \t]*(```+|~~~+)[^\n`]*\n(.*?)(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 _CALL = re.compile(r"\w\(")
 _ENDS_IN_BRACE = re.compile(r"[;{}][ \t]*$", re.MULTILINE)
+_OPENS_BRACE = re.compile(r"\{[ \t]*$", re.MULTILINE)
+_LATEX = re.compile(r"\\[A-Za-z]{2,}\{|\[asy\]|\\\{")
 _LINE = re.compile(r"\S[^\n]*")
 _LEAST_BRACE_LINES = 3
 _BRACE_SHARE = 0.4
@@ -78,6 +80,9 @@ def _is_python(text: str) -> bool:
 
 
 def _has_braces(text: str) -> bool:
+    """Return whether a text is made of blocks in braces, and no LaTeX or figure of a question."""
+    if not _OPENS_BRACE.search(text) or _LATEX.search(text):
+        return False
     n_ends, n_lines = (sum(1 for _ in one.finditer(text)) for one in (_ENDS_IN_BRACE, _LINE))
     return n_ends >= _LEAST_BRACE_LINES and n_ends >= _BRACE_SHARE * n_lines
 

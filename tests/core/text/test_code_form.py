@@ -41,6 +41,7 @@ func F(xs []int) int {
         ),
         (f"Complete it.\n\n    {PROMPT}", None, None),
         ("Is f(x) = x (for x > 0) continuous? Let x = 1; then f(x) = 1.", "Yes", None),
+        ("[asy]\npair A;\nA = (3,1);\ndraw(A--(0,0));\ndot(A);\n[/asy]\nIs A (here)?", "Yes", None),
         ("Compute 3 + 4.", "x = 3 + 4", None),
         ("Who wrote it (in 1820)?", "Nobody(s)", None),
         ("", "", None),
