@@ -333,5 +333,4 @@ def _findings(
             total_tokens=one.n_tokens,
             question_bytes=place if has_question else None,
             answer_bytes=place if has_answer else None,
-            looked_for="program",
         )

@@ -6,6 +6,7 @@ from itertools import permutations
 import duckdb
 import pytest
 
+from bench import code_pairs
 from decon_core.folder_scan.run import Request, load_policy, scan_folder
 
 RUNS = '''def longest_run(values):
@@ -185,7 +186,6 @@ def test_it_finds_copies_and_no_other_programs(tmp_path):
         ("broken", 0),
     }
     assert all(row["base_score"] > 0.6 for row in found)
-    assert {row["looked_for"] for row in found} == {"program"}
 
 
 def test_places_are_the_characters_of_the_function(tmp_path):
@@ -228,3 +228,20 @@ def test_the_order_of_independent_statements_does_not_count(tmp_path, order):
     found = scanned(tmp_path, {"renamed": documents(body)["renamed"]})
     assert [row["instance_index"] for row in found] == [0]
     assert found[0]["base_score"] > 0.6
+
+
+def test_the_measurement_reads_labelled_pairs_and_refuses_other_files(tmp_path, capsys):
+    programs = [RUNS, ROMAN, BALANCE_PROMPT + BALANCE, OTHER_TASKS]
+    pairs = [
+        {"item": 2 * n, "original": one, "reworded": one.replace("text", "s")}
+        for n, one in enumerate(programs)
+    ]
+    write(tmp_path / "pairs.jsonl", [*pairs, {"item": 8, "original": RUNS, "reworded": ""}])
+    (tmp_path / "other.py").write_text(OTHER_TASKS)
+    assert code_pairs.main([str(tmp_path / "pairs.jsonl"), "--unrelated", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "4 rows, 1 without a program left out" in said
+    assert "| 0.45 | 1.000 | 0.000% |" in said
+    write(tmp_path / "others.jsonl", [{"question": "Why?"}])
+    assert code_pairs.main([str(tmp_path / "others.jsonl")]) == 2
+    assert "rows with original and reworded" in capsys.readouterr().err
