@@ -82,3 +82,14 @@ def load_records(
 ) -> pa.Table:
     path = store.records(version.benchmark, version.fingerprint)
     return read_parquet(path, schema=RECORDS, columns=columns)
+
+
+@dataclass(frozen=True)
+class StoredRecords:
+    """The records of one version, loaded when they are asked for."""
+
+    store: Store
+    version: Version
+
+    def table(self, columns: Sequence[str]) -> pa.Table:
+        return load_records(self.store, self.version, columns=columns)

@@ -20,7 +20,7 @@ Setting = bool | int | float | str
 _BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
 
 # In the order of tiles, tables and pages.
-BUILT_IN = ("decon", "ratcliff", "longest_match", "exact", "ngram_any", "reworded")
+BUILT_IN = ("decon", "ratcliff", "longest_match", "exact", "ngram_any", "reworded", "code")
 
 
 class Reads(Enum):
@@ -31,6 +31,7 @@ class Reads(Enum):
     TEXTS = "bytes of the text in the form `normalize`, with the index of texts"
     TOKENS = "tokens of that text, with the index of texts"
     OWN = "documents as they are, with an index of its own"
+    ORIGINAL = "bytes of the unchanged text; it indexes the records itself"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,6 +110,7 @@ class Thresholds(TypedDict, total=False):
     exact_threshold: PositiveShare
     ngram_any_size: Positive
     reworded_threshold: PositiveShare
+    code_threshold: PositiveShare
 
 
 Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
@@ -200,6 +201,12 @@ class Policy:
     """`ngram_any`: matches are kept down to this length."""
     reworded_floor: Number = 0.2
     """`reworded`: matches are kept down to this score."""
+    code_ngram_size: AtLeastTwo = 5
+    """`code`: tokens of a fingerprint."""
+    code_min_tokens: Positive = 20
+    """`code`: shorter programs are not searched."""
+    code_floor: Number = 0.3
+    """`code`: matches are kept down to this score."""
     word_table_mb: Positive = 256
     """Memory of the word cache, per thread; no verdict depends on it."""
 
@@ -216,6 +223,8 @@ class Policy:
     """`ngram_any`: a leak shares this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27
     """`reworded`: a candidate has at least this score."""
+    code_threshold: PositiveShare = 0.45
+    """`code`: a leak has at least this score."""
     common_share: PositiveShare = 0.001
     """N-grams in more than this share of a source's documents are common: boilerplate."""
     common_least_documents: Positive = 20
@@ -336,7 +345,8 @@ class Policy:
     @property
     def needs_texts(self) -> bool:
         """Whether a chosen detector compares the original texts."""
-        return any(one.reads not in (Reads.INDEX, Reads.OWN) for one in self._chosen)
+        without = (Reads.INDEX, Reads.OWN, Reads.ORIGINAL)
+        return any(one.reads not in without for one in self._chosen)
 
     @property
     def compares_tokens(self) -> bool:

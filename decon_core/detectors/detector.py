@@ -27,6 +27,7 @@ from decon_core.text.shared_words import Agreement
 if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
 
+    from decon_core.benchmarks.records import StoredRecords
     from decon_core.detectors.decon import Matches
     from decon_core.detectors.shared_runs import BatchTexts
     from decon_core.index.joined_index import Search as GramIndex
@@ -49,6 +50,7 @@ class Indexes:
     verbatim: Verbatim | None  # None if no chosen detector reads texts
     policy: Policy
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by detector: its arrays
+    records: tuple[StoredRecords, ...] = ()  # by number of the benchmark
 
     @property
     def texts(self) -> Verbatim:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from decon_core.benchmarks.records import StoredRecords
     from decon_core.index.parts import Part
 
 Integers = npt.NDArray[np.int64]
@@ -39,6 +40,7 @@ class RecordTexts:
     records: pa.Table  # split, instance_index, config, fingerprint, question
     part: Part
     uses: Mapping[int, TextUse]  # by kind of text; empty if no chosen detector reads texts
+    stored: StoredRecords  # for detectors that index the records themselves
 
 
 @dataclass(frozen=True, eq=False)

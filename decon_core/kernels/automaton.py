@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.kernels.arrays import NONE, Integers, Numbers, zeros
-from decon_core.kernels.hash_tables import next_slot
-from decon_core.kernels.hashing import BASE, MIX, mixed, scaled
+from decon_core.kernels.hashing import BASE, MIX, mixed, next_slot, scaled
 from decon_core.kernels.jit import inlined, kernel
 
 # Columns of states and edges.

@@ -13,8 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, filled
-from decon_core.kernels.hash_tables import enter_number, table_for, value_of
-from decon_core.kernels.hashing import digest_of, has_bit, pair_digest, shift_for
+from decon_core.kernels.hashing import (
+    digest_of,
+    enter_number,
+    has_bit,
+    pair_digest,
+    shift_for,
+    table_for,
+    value_of,
+)
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.near_texts import find_answer, find_passage
 from decon_core.kernels.question_index import (

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.kernels.arrays import Flags, Integers, Numbers, Words64, n_same
-from decon_core.kernels.hash_tables import next_slot, slot_of_known
 from decon_core.kernels.hashing import (
     BASE,
     ZERO,
@@ -19,10 +18,12 @@ from decon_core.kernels.hashing import (
     has_bit,
     may_hold,
     mixed,
+    next_slot,
     pair_digest,
     scaled,
     set_bit,
     shift_for,
+    slot_of_known,
 )
 from decon_core.kernels.jit import kernel
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers, n_same
-from decon_core.kernels.hash_tables import next_slot
+from decon_core.kernels.hashing import next_slot
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.utf8 import hex_value, is_digit, is_letter, is_space
 

@@ -172,7 +172,7 @@ def _digest_of_sources() -> str:
     Numba checks only the file of the kernel that is called. After an edit of another file that the
     kernel uses, it would load outdated machine code, or fail to load it.
     """
-    content = b"".join(path.read_bytes() for path in sorted(_HERE.glob("*.py")))
+    content = b"".join(path.read_bytes() for path in sorted(_HERE.rglob("*.py")))
     return sha256(content).hexdigest()[:16]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from decon_core.kernels.arrays import NONE, Flags, Integers, Numbers, n_same, zeros
-from decon_core.kernels.hash_tables import slot_of_gram
+from decon_core.kernels.hashing import slot_of_gram
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.question_index import Index
 from decon_core.kernels.scores import NearMatch, Thresholds, share

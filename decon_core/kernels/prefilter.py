@@ -22,7 +22,6 @@ from decon_core.kernels.arrays import (
     first_at_least,
     n_same,
 )
-from decon_core.kernels.hash_tables import free_slot, next_slot, slot_of_known
 from decon_core.kernels.hashing import (
     BASE,
     HALF,
@@ -33,11 +32,14 @@ from decon_core.kernels.hashing import (
     SIX_BITS,
     ZERO,
     enter_digest,
+    free_slot,
     may_hold,
     mixed,
+    next_slot,
     scaled,
     scaled_low,
     shift_for,
+    slot_of_known,
 )
 from decon_core.kernels.jit import inlined, kernel
 from decon_core.kernels.packed_bytes import eight, sixteen

@@ -18,14 +18,19 @@ from decon_core.kernels.arrays import (
     Words64,
     n_same,
 )
-from decon_core.kernels.hash_tables import (
+from decon_core.kernels.hashing import (
     NumberTable,
+    digest_of,
     enter_number,
     free_slot,
+    pair_digest,
+    scaled,
+    set_bit,
+    shift_for,
     slot_of_known,
     table_for,
+    two_bits,
 )
-from decon_core.kernels.hashing import digest_of, pair_digest, scaled, set_bit, shift_for, two_bits
 from decon_core.kernels.jit import inlined, kernel
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from decon_core.kernels.arrays import NONE, Flags, Floats, Integers, Numbers, filled, first_at_least
 from decon_core.kernels.clusters import Cluster, judge
-from decon_core.kernels.hash_tables import value_of
+from decon_core.kernels.hashing import value_of
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.question_index import (
     Index,

@@ -22,8 +22,16 @@ from decon_core.kernels.arrays import (
     zeros,
 )
 from decon_core.kernels.automaton import END, ZERO, automaton_of, step
-from decon_core.kernels.hash_tables import next_slot, slot_of_gram
-from decon_core.kernels.hashing import LOW, digest_of, has_bit, pair_digest, scaled, set_bit
+from decon_core.kernels.hashing import (
+    LOW,
+    digest_of,
+    has_bit,
+    next_slot,
+    pair_digest,
+    scaled,
+    set_bit,
+    slot_of_gram,
+)
 from decon_core.kernels.jit import inlined, kernel
 
 # Columns of `place` and of `blocks`.

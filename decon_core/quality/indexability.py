@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, current_version, load_records
+from decon_core.benchmarks.records import StoredRecords, Version, current_version, load_records
 from decon_core.config.load import Config
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
@@ -160,7 +160,8 @@ def _benchmarks(store: Store, versions: Sequence[Version], policy: Policy) -> It
         numbers: dict[tuple[str, int], int] = {}
         names = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
         item_of = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
-        yield _Benchmark(version.benchmark, item_of, RecordTexts(records, part, uses))
+        texts = RecordTexts(records, part, uses, StoredRecords(store, version))
+        yield _Benchmark(version.benchmark, item_of, texts)
 
 
 def _visibility(benchmark: _Benchmark, name: str, unmet: Unmet) -> Visibility:

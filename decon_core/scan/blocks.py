@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, load_records
+from decon_core.benchmarks.records import StoredRecords, Version, load_records
 from decon_core.config.detector_registry import Reads
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
@@ -26,7 +26,7 @@ from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.formats.json_lines import compile_reader
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import read_blocks
-from decon_core.detectors.detector import detector
+from decon_core.detectors.detector import Indexes, detector
 from decon_core.index.joined_index import open_search
 from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
@@ -96,8 +96,14 @@ class Scanner:
         verbatim = None
         if policy.needs_texts:
             verbatim = open_verbatim(store, versions, self.search.ids, policy, scan=scan)
-        own = open_own_indexes(store, versions, policy, scan=scan)
-        self.detectors = DetectorSet(self.search, verbatim, own, policy, tokenizer)
+        indexes = Indexes(
+            self.search,
+            verbatim,
+            policy,
+            own=open_own_indexes(store, versions, policy, scan=scan),
+            records=tuple(StoredRecords(store, version) for version in self.search.versions),
+        )
+        self.detectors = DetectorSet(indexes, tokenizer)
         self.encoder = Encoder(
             tokenizer,
             FixedVocabulary(self.search.ids),

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.detector_registry import Reads, in_order
-from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.detectors.finding import Finding, Span
 from decon_core.detectors.shared_runs import BatchTexts, Sharing
-from decon_core.index.joined_index import Search
-from decon_core.index.text_index import Verbatim
 from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, Ragged
 
-_ORIGINAL = (Reads.TEXTS, Reads.TOKENS)
+_FORMED = (Reads.TEXTS, Reads.TOKENS)
 
 
 class DetectorSet:
     """The chosen detectors, for use in one thread: it holds scratch arrays."""
 
-    def __init__(
-        self,
-        search: Search,
-        verbatim: Verbatim | None,
-        own: Mapping[str, Mapping[str, Any]],
-        policy: Policy,
-        tokenizer: Tokenizer,
-    ) -> None:
-        self._grams, self._policy = search, policy
-        indexes = Indexes(search, verbatim, policy, own)
-        chosen = [detector(name) for name in in_order(policy.detectors)]
+    def __init__(self, indexes: Indexes, tokenizer: Tokenizer) -> None:
+        self._grams, self._policy = indexes.grams, indexes.policy
+        chosen = [detector(name) for name in in_order(self._policy.detectors)]
         self._searches = [(one, one.search(indexes)) for one in chosen]
         self._sharing = None
-        if verbatim is not None and any(one.reads in _ORIGINAL for one in chosen):
-            self._sharing = Sharing(verbatim, policy, tokenizer)
+        if indexes.verbatim is not None and any(one.reads in _FORMED for one in chosen):
+            self._sharing = Sharing(indexes.verbatim, indexes.policy, tokenizer)
 
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
         """Return the matches of each detector in document order; `tokens` are canonical tokens."""
@@ -55,8 +43,10 @@ class DetectorSet:
                 columns = match_columns(batch, found, one.name, self._grams, encoder, self._policy)
             else:
                 locate: Locate = partial(_places_of_tokens, encoder)
-                if one.reads in _ORIGINAL:
-                    locate = partial(_places_of_bytes, texts)
+                if one.reads in _FORMED:
+                    locate = partial(_places_of_bytes, texts.characters)
+                elif one.reads is Reads.ORIGINAL:
+                    locate = partial(_places_of_bytes, _characters)
                 elif one.reads is Reads.OWN:
                     locate = _places_as_found
                 columns = finding_columns(batch, found, one.name, locate, self._policy.form)
@@ -104,9 +94,23 @@ def _places_as_found(_number: int, _text: str, rows: Sequence[Finding]) -> Place
     return [(row.question_characters, None) for row in rows]
 
 
-def _places_of_bytes(texts: BatchTexts, number: int, text: str, rows: Sequence[Finding]) -> Places:
+def _places_of_bytes(
+    characters: Callable[[int, str, list[Span]], list[Span]],
+    number: int,
+    text: str,
+    rows: Sequence[Finding],
+) -> Places:
     """Map bytes of the form in which a document was compared to its characters."""
     spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]
-    known = iter(texts.characters(number, text, [span for span in spans if span is not None]))
+    known = iter(characters(number, text, [span for span in spans if span is not None]))
     places = [next(known) if span else None for span in spans]
     return [*zip(places[::2], places[1::2], strict=True)]
+
+
+def _characters(number: int, text: str, places: list[Span]) -> list[Span]:
+    """Map bytes of an unchanged document to characters."""
+    del number
+    content = np.frombuffer(text.encode(), np.uint8)
+    edges = np.flatnonzero((content & 0xC0) != 0x80)  # every byte that is no continuation byte
+    found = np.searchsorted(edges, np.array(places, np.int64).reshape(-1, 2))
+    return [(start, stop) for start, stop in found.tolist()]

@@ -40,7 +40,8 @@ def recall(card, detector, transformation, grade=None):
 
 @pytest.mark.parametrize("detector", BUILT_IN)
 def test_every_rule_finds_what_is_planted_as_it_is(card, detector):
-    assert recall(card, detector, "verbatim") == 1.0
+    # No planted item is a program.
+    assert recall(card, detector, "verbatim") == (0.0 if detector == "code" else 1.0)
 
 
 @pytest.mark.parametrize("detector", ["decon", "ratcliff", "ngram_any", "exact"])

@@ -70,9 +70,15 @@ def as_document(item, number):
     return " ".join(text for text in texts if text)
 
 
+def programs():
+    """Two programs, one of them too short."""
+    long = "def f(values):\n    return [value % 3 for value in values if value > len(values)]\n"
+    return [(words(("task", n), 30), text, None) for n, text in enumerate((long, "def f(x): pass"))]
+
+
 @pytest.mark.parametrize("normalize", ["none", "whitespace", "decon"])
 def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
-    items = mixed_items()
+    items = [*mixed_items(), *programs()]
     bench.policy = Policy(
         tokenizer_str="words", detectors=BUILT_IN, hot_ngram_records=10, normalize=normalize
     )
@@ -91,6 +97,8 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
         "no field long enough",
         "only hot n-grams",
         "empty question",
+        "no program",
+        "program too short",
     }
     for detector in BUILT_IN:
         found = {

@@ -1,0 +1,336 @@
+"""The `code` detector: programs whose names, comments, layout or order of statements differ.
+
+The fingerprints of a program are the runs of its tokens, in a form without names, and, of Python,
+what its operations take from each other. The score is the share of them, weighted by idf over the
+programs of the benchmark, that a document has in one place, in any order.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.benchmarks.records import StoredRecords
+from decon_core.config.detector_registry import Reads, Threshold, register
+from decon_core.config.policy import Policy
+from decon_core.config.rounding import reaches
+from decon_core.detectors.detector import Detector, Indexes, Search
+from decon_core.detectors.finding import Finding, Span, sort_findings
+from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.index.query_texts import edges_of
+from decon_core.kernels.code import windows
+from decon_core.kernels.code.lexer import mark_code
+from decon_core.text.code_form import (
+    ProgramText,
+    fingerprints,
+    function_around,
+    names_table,
+    program_of,
+)
+from decon_core.text.python_flow import features
+
+Integers = npt.NDArray[np.int64]
+
+# A fingerprint in more than this share of a benchmark's programs, and in more than so many, is
+# boilerplate. Measured: without them recall is as high, and the scan twice as fast.
+_COMMON_SHARE = 0.1
+_COMMON_PROGRAMS = 3
+
+# Weights are whole numbers of this unit, so that sums do not depend on the order.
+_UNIT = 1 << 20
+
+# The tokens of a window: a rewritten program is longer, but not arbitrarily.
+_STRETCH, _SLACK = 2.5, 40
+
+# Runs of tokens alone must reach this share of the floor before a function is parsed.
+_SCREENED_SHARE = 0.6
+
+# How much less a function counts that does more than the program: without it, half as many MBPP
+# duplicates are found at the same number of false alarms; 0.2 to 0.4 make no difference.
+_SIZE_EXPONENT = 0.25
+
+_INITIAL_EVENTS = 1 << 14
+
+
+@register
+class Code(Detector):
+    name = "code"
+    summary = "programs in other names, comments, layout and order"
+    reads = Reads.ORIGINAL
+    threshold = Threshold(setting="code_threshold", floor="code_floor")
+    scan_settings = ("code_ngram_size", "code_min_tokens", "code_floor")
+    # Which programs parse depends on the version of Python.
+    versions = (("code_form", 1), ("code_python", sys.version_info.minor))
+    advice = (
+        "**For benchmarks of programs, `code`.** It compares programs without their names, "
+        "comments and layout, in any order of statements, and nothing else: items that are no "
+        "programs are not visible to it."
+    )
+
+    def search(self, indexes: Indexes) -> Search:
+        return _CodeSearch(indexes.records, indexes.policy)
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        programs = _programs_of(texts.stored, policy.code_ngram_size)
+        n_tokens = np.zeros(texts.records.num_rows, np.int64)
+        has_program, is_informative = np.zeros((2, n_tokens.size), np.bool_)
+        for one in programs:
+            rows = [*one.records]
+            has_program[rows], n_tokens[rows] = True, one.n_tokens
+            is_informative[rows] = one.tokens.total > 0
+        short = "program too short"
+        requirements = {
+            "no program": has_program,
+            short: n_tokens >= policy.code_min_tokens,
+            "only what most programs have": is_informative,
+        }
+        return first_unmet(requirements).note_tokens(n_tokens, {short: policy.code_min_tokens})
+
+
+# Programs of benchmarks ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Weighted:
+    """The informative fingerprints of a program, of one kind, by weight."""
+
+    weights: Mapping[Any, int]
+    total: int
+
+    def weight_of(self, found: Iterable[Any]) -> int:
+        """Return the weight of those that were found."""
+        return sum(self.weights.get(one, 0) for one in found)
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program of a benchmark."""
+
+    text: ProgramText
+    records: tuple[int, ...]  # that have it
+    n_tokens: int
+    tokens: _Weighted
+    flow: _Weighted | None  # of Python only
+    n_flow: int  # all of its features, also those that are boilerplate
+
+
+@lru_cache(maxsize=64)
+def _programs_of(stored: StoredRecords, size: int) -> tuple[Program, ...]:
+    """Return the programs of a benchmark, each once, in order of their first records."""
+    columns = stored.table(["question", "answer", "is_correct"]).to_pydict()
+    records: dict[ProgramText, list[int]] = {}
+    for row, (question, answer, is_correct) in enumerate(zip(*columns.values(), strict=True)):
+        # A wrong choice is not an answer.
+        found = program_of(question, None if is_correct is False else answer)
+        if found:
+            records.setdefault(found, []).append(row)
+    return weighted_programs([*records.items()], size)
+
+
+def weighted_programs(
+    texts: Sequence[tuple[ProgramText, Sequence[int]]], size: int
+) -> tuple[Program, ...]:
+    """Return the programs of a benchmark from their texts, each with its records."""
+    tokens = [fingerprints(one.text, size) for one, _ in texts]
+    flows = [features(one.text) for one, _ in texts]
+    by_tokens = _weighted([one.tolist() for one, _ in tokens])
+    by_flow = iter(_weighted([one for one in flows if one is not None]))
+    return tuple(
+        Program(
+            text,
+            tuple(rows),
+            n,
+            weighted,
+            None if flow is None else next(by_flow),
+            len(flow or ()),
+        )
+        for (text, rows), (_, n), weighted, flow in zip(
+            texts, tokens, by_tokens, flows, strict=True
+        )
+    )
+
+
+def _weighted(programs: Sequence[Iterable[Any]]) -> list[_Weighted]:
+    """Weight the fingerprints of programs by idf, without those of many programs."""
+    n_programs = Counter(one for program in programs for one in program)
+    most = max(_COMMON_PROGRAMS, _COMMON_SHARE * len(programs))
+    weights = {
+        one: round(math.log((len(programs) + 1) / n) * _UNIT)
+        for one, n in n_programs.items()
+        if n <= most
+    }
+    kept = [{one: weights[one] for one in program if one in weights} for program in programs]
+    return [_Weighted(one, sum(one.values())) for one in kept]
+
+
+@dataclass(frozen=True, eq=False)
+class _Programs:
+    """The programs of all benchmarks of a scan, numbered."""
+
+    parts: tuple[int, ...]  # benchmark of each program
+    programs: tuple[Program, ...]
+    index: windows.Index
+
+
+@lru_cache(maxsize=2)
+def _index_of(records: tuple[StoredRecords, ...], size: int, min_tokens: int) -> _Programs:
+    """Build the index of all programs that are searched."""
+    numbered = [
+        (part, one)
+        for part, stored in enumerate(records)
+        for one in _programs_of(stored, size)
+        if one.n_tokens >= min_tokens and one.tokens.total > 0
+    ]
+    programs = tuple(one for _, one in numbered)
+    return _Programs(tuple(part for part, _ in numbered), programs, arrays_of(programs))
+
+
+def arrays_of(programs: Sequence[Program]) -> windows.Index:
+    """Build the arrays that kernels search in."""
+    rows = [
+        (digest, number, weight)
+        for number, one in enumerate(programs)
+        for digest, weight in one.tokens.weights.items()
+    ]
+    every = np.array([digest for digest, _, _ in rows], np.uint64)
+    digests, numbers = np.unique(every, return_inverse=True)
+    order = np.argsort(numbers, kind="stable")
+    slots = np.zeros(2 * digests.size + 2, np.uint32)
+    in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
+    windows.enter_fingerprints(digests, slots, in_filter)
+    return windows.Index(
+        names=names_table(),
+        filter=in_filter,
+        slots=slots,
+        digests=digests,
+        posting_offsets=edges_of(np.bincount(numbers, minlength=digests.size)),
+        posting_programs=np.array([number for _, number, _ in rows], np.int32)[order],
+        posting_weights=np.array([weight for _, _, weight in rows], np.int64)[order],
+        totals=np.array([one.tokens.total for one in programs], np.int64),
+        spans=np.array([int(_STRETCH * one.n_tokens) + _SLACK for one in programs], np.int64),
+    )
+
+
+# Documents ----------------------------------------------------------------------------------------
+
+
+class WindowSearch:
+    """Search for programs by the runs of their tokens, in one thread."""
+
+    def __init__(self, index: windows.Index, size: int, floor: float) -> None:
+        self._index, self._size, self._floor = index, size, floor
+        n = index.totals.size
+        self._scratch = windows.Scratch(
+            weights=np.zeros(n, np.int64),
+            n_events=np.zeros(n, np.int64),
+            touched=np.zeros(n, np.int64),
+            offsets=np.zeros(n, np.int64),
+            is_seen=np.zeros(index.digests.size, np.uint8),
+            n_inside=np.zeros(index.posting_weights.size, np.int32),
+        )
+        self._windows = np.zeros((n + 1, 5), np.int64)
+        self._events = np.empty((_INITIAL_EVENTS, 4), np.int64)
+
+    def windows_in(self, content: npt.NDArray[np.uint8]) -> Integers:
+        """Return the best window of each program down to the floor; columns as in `windows`."""
+        n = self._events_in(content)
+        if n > len(self._events):
+            self._events = np.empty((2 * n, 4), np.int64)
+            n = self._events_in(content)
+        n_found = windows.find_windows(
+            self._events, n, self._floor, self._index, self._scratch, self._windows
+        )
+        return self._windows[:n_found]
+
+    def _events_in(self, content: npt.NDArray[np.uint8]) -> int:
+        return windows.find_events(content, 0, content.size, self._size, self._index, self._events)
+
+
+class _CodeSearch(Search):
+    def __init__(self, records: tuple[StoredRecords, ...], policy: Policy) -> None:
+        self._programs = _index_of(records, policy.code_ngram_size, policy.code_min_tokens)
+        self._floor = policy.code_floor
+        self._search = WindowSearch(
+            self._programs.index, policy.code_ngram_size, self._floor * _SCREENED_SHARE
+        )
+
+    def find(self, texts: BatchTexts) -> list[Finding]:
+        """Return the programs that a document has, each at its best place."""
+        batch = texts.batch
+        has_code = np.zeros(batch.starts.size, np.uint8)
+        if self._programs.programs:
+            mark_code(batch.text, batch.starts, batch.stops, has_code)
+        return sort_findings(
+            finding
+            for number in np.flatnonzero(has_code).tolist()
+            for finding in self._in_document(
+                number, batch.text[batch.starts[number] : batch.stops[number]]
+            )
+        )
+
+    def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
+        found = self._search.windows_in(content)
+        document = DocumentScores(content.tobytes() if len(found) else b"")
+        for program, weight, n_matched, first, last in found.tolist():
+            one, part = self._programs.programs[program], self._programs.parts[program]
+            score, place = document.compare(one, weight, (first, last))
+            if reaches(score, self._floor):
+                yield from _findings(number, part, one, score, n_matched, place)
+
+    def compile(self, documents: object) -> None:
+        del documents
+        nothing, places = np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        mark_code(nothing, places, places, nothing)
+        self._search.windows_in(nothing)
+
+
+class DocumentScores:
+    """Scores of programs in a document; each of its functions is parsed once."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._flows: dict[Span, frozenset[str] | None] = {}
+
+    def compare(self, one: Program, weight: int, window: Span) -> tuple[float, Span]:
+        """Return score and place of a program whose tokens have this weight in a window."""
+        if one.flow is None or (around := function_around(self._content, *window)) is None:
+            return weight / one.tokens.total, window
+        if around not in self._flows:
+            function = self._content[slice(*around)].decode(errors="replace")
+            self._flows[around] = features(textwrap.dedent(function))
+        flow = self._flows[around]
+        if flow is None:
+            return weight / one.tokens.total, window
+        share = (weight + one.flow.weight_of(flow)) / (one.tokens.total + one.flow.total)
+        of_size: float = min(1.0, one.n_flow / max(len(flow), 1)) ** _SIZE_EXPONENT
+        return share * of_size, around
+
+
+def _findings(
+    number: int, part: int, one: Program, score: float, n_matched: int, place: tuple[int, int]
+) -> Iterator[Finding]:
+    has_question, has_answer = one.text.has_question, one.text.has_answer
+    for record in one.records:
+        yield Finding(
+            document=number,
+            part=part,
+            record=record,
+            score=score,
+            question_overlap=score if has_question else None,
+            answer_overlap=score if has_answer else None,
+            n_matched=n_matched,
+            question_tokens=one.n_tokens,
+            total_tokens=one.n_tokens,
+            question_bytes=place if has_question else None,
+            answer_bytes=place if has_answer else None,
+        )

@@ -1,0 +1,495 @@
+"""What a Python program computes from what: features that names, order and layout do not change.
+
+A program becomes operations (calls, operators, constants, loops) and the operations whose results
+they take, through any number of variables. A temporary variable, another order of independent
+statements, or another name changes nothing; neither do a counting `while` instead of `for`, an
+index instead of an element, a comprehension instead of a loop that appends, annotations, comments
+and docstrings.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from decon_core.text.code_form import parsed, standard_names
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.MatMult: "@",
+}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.Gt: "<",
+    ast.LtE: "<=",
+    ast.GtE: "<=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "==",
+    ast.IsNot: "!=",
+}
+_SWAPPED = (ast.Gt, ast.GtE)  # a > b is b < a
+_UNORDERED = frozenset("+*&|^") | {"==", "!="}
+_UNARY: dict[type[ast.unaryop], str] = {
+    ast.USub: "negative",
+    ast.UAdd: "positive",
+    ast.Not: "not",
+    ast.Invert: "~",
+}
+
+# Methods after which a variable holds something else.
+_GROWING = ("append", "extend", "add", "update", "insert", "setdefault")
+_CHANGING = frozenset((*_GROWING, "pop", "sort", "remove", "reverse", "discard", "clear"))
+
+# Imports may be far from the function that needs them.
+_WITHOUT_EFFECT = (ast.Import, ast.ImportFrom, ast.Pass, ast.Global, ast.Nonlocal)
+
+_MOST_WRITES = 6  # of a variable that are followed
+_LONGEST_CONSTANT = 40
+
+
+class _Variable(NamedTuple):
+    scope: int
+    name: str
+
+
+_Operand = int | _Variable  # the number of an operation, or what a variable holds
+_Input = tuple[str, _Operand]  # its role
+
+
+class _Operation(NamedTuple):
+    label: str
+    inputs: tuple[_Input, ...]
+
+
+def features(program: str) -> frozenset[str] | None:
+    """Return the features of a program; None if it is not Python."""
+    if (tree := parsed(program)) is None:
+        return None
+    try:
+        return frozenset(_Reader(tree).features())
+    except RecursionError:
+        return None
+
+
+class _Reader(ast.NodeVisitor):
+    """Reads statements and expressions; an expression returns its operand."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._names = standard_names()
+        self._operations: list[_Operation] = []
+        self._writes: dict[_Variable, list[_Operand]] = {}
+        self._parents = [-1]  # the enclosing scope of each scope
+        self._scope = 0
+        self._read_all(tree.body)
+
+    def features(self) -> Iterator[str]:
+        """Yield operations, what they take, what that takes, and pairs of what they take."""
+        operations = self._with_elements()
+        taken = [[*self._taken(one)] for one in operations]
+        for operation, inputs in zip(operations, taken, strict=True):
+            yield operation.label
+            named = [f"{role}:{operations[other].label}" for role, other in inputs]
+            for (_, other), name in zip(inputs, named, strict=True):
+                yield f"{operation.label} <- {name}"
+                for role, third in taken[other]:
+                    yield f"{operation.label} <- {name} <- {role}:{operations[third].label}"
+            for at, name in enumerate(named):
+                for other_name in named[at + 1 :]:
+                    yield " & ".join([operation.label, *sorted((name, other_name))])
+
+    # Operations and variables --------------------------------------------------------------------
+
+    def _add(self, label: str, *inputs: _Input) -> int:
+        self._operations.append(_Operation(label, inputs))
+        return len(self._operations) - 1
+
+    def _of(self, node: ast.expr | None) -> _Operand:
+        operand: _Operand = self._add("None") if node is None else self.visit(node)
+        return operand
+
+    def _write(self, target: ast.expr, value: _Operand) -> None:
+        if isinstance(target, ast.Name):
+            self._writes.setdefault(_Variable(self._scope, target.id), []).append(value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            for element in target.elts:
+                self._write(element, self._add("unpack", ("", value)))
+        elif isinstance(target, ast.Starred):
+            self._write(target.value, value)
+        elif isinstance(target, ast.Subscript):
+            of, at = self._of(target.value), self._of(target.slice)
+            self._change(target.value, self._add("[]=", ("of", of), ("at", at), ("", value)))
+        elif isinstance(target, ast.Attribute):
+            self._add(".=", ("", value))
+
+    def _change(self, target: ast.expr, operation: int) -> None:
+        """Note that an operation changes what a variable holds."""
+        if isinstance(target, ast.Name):
+            self._write(target, operation)
+
+    def _written(self, operand: _Operand, depth: int = 0) -> Iterator[int]:
+        """Yield the operations that an operand may stand for."""
+        if isinstance(operand, int):
+            yield operand
+            return
+        scope = self._scope_of(operand)
+        if scope >= 0 and depth < _MOST_WRITES:
+            for one in self._writes[_Variable(scope, operand.name)][:_MOST_WRITES]:
+                yield from self._written(one, depth + 1)
+
+    def _scope_of(self, variable: _Variable) -> int:
+        """Return the innermost scope that writes a variable; -1 if there is none."""
+        scope = variable.scope
+        while scope >= 0 and _Variable(scope, variable.name) not in self._writes:
+            scope = self._parents[scope]
+        return scope
+
+    def _taken(self, operation: _Operation) -> Iterator[tuple[str, int]]:
+        for role, operand in operation.inputs:
+            for one in self._written(operand):
+                yield role, one
+
+    def _with_elements(self) -> list[_Operation]:
+        """Return all operations; an index that counts through a sequence is an element of it."""
+        return [
+            _Operation("each", (("", one.inputs[0][1]),)) if self._is_element(one) else one
+            for one in self._operations
+        ]
+
+    def _is_element(self, operation: _Operation) -> bool:
+        if operation.label != "[]":
+            return False
+        path = ("each", "range", "len")
+        reached: list[_Operand] = [operation.inputs[1][1]]
+        for label in path:
+            found = [self._operations[one] for other in reached for one in self._written(other)]
+            reached = [
+                one.inputs[0][1] for one in found if one.label == label and len(one.inputs) == 1
+            ]
+        return bool(reached)
+
+    # Statements ----------------------------------------------------------------------------------
+
+    def _read_all(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            if not isinstance(statement, _WITHOUT_EFFECT):
+                self.visit(statement)
+
+    def generic_visit(self, node: ast.AST) -> int:
+        """Read a node without a method of its own: an operation on its expressions."""
+        inputs = []
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                inputs.append(("", self._of(child)))
+            elif not isinstance(child, ast.expr_context | ast.operator):
+                self.visit(child)
+        return self._add(type(node).__name__, *inputs)
+
+    def _enter(self, arguments: ast.arguments | None = None) -> int:
+        """Enter a scope with its parameters; return the enclosing one."""
+        before = self._scope
+        self._parents.append(before)
+        self._scope = len(self._parents) - 1
+        if arguments:
+            every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            for one in (*every, arguments.vararg, arguments.kwarg):
+                if one:
+                    self._writes[_Variable(self._scope, one.arg)] = [self._add("parameter")]
+        return before
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        before = self._enter(node.args)
+        self._read_all(node.body)
+        self._scope = before
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        self.visit_FunctionDef(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        before = self._enter()
+        self._read_all(node.body)
+        self._scope = before
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self._of(node.value)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        self._add("return", ("", self._of(node.value)))
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            self._assign(target, node.value)
+
+    def _assign(self, target: ast.expr, value: ast.expr) -> None:
+        pair = target, value
+        if all(isinstance(one, ast.Tuple) for one in pair) and len(target.elts) == len(value.elts):  # type: ignore[attr-defined] # both are tuples
+            operands = [self._of(one) for one in value.elts]  # type: ignore[attr-defined]
+            for one, operand in zip(target.elts, operands, strict=True):  # type: ignore[attr-defined]
+                self._write(one, operand)
+        else:
+            self._write(target, self._of(value))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value:
+            self._assign(node.target, node.value)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        before = self._of(node.target)
+        is_one = isinstance(node.value, ast.List) and len(node.value.elts) == 1
+        if isinstance(node.op, ast.Add) and isinstance(node.value, ast.List) and is_one:
+            value = self._of(node.value.elts[0])
+            operation = self._add("append", ("of", before), ("", value))
+        else:
+            operation = self._binary(node.op, before, self._of(node.value))
+        self._write(node.target, operation)
+
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
+        self._loop_over(node.target, node.iter)
+        self._read_all(node.body)
+        self._read_all(node.orelse)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> None:
+        self.visit_For(node)
+
+    def _loop_over(self, target: ast.expr, iterable: ast.expr) -> None:
+        counted = _counted(target, iterable)
+        if counted:
+            number, element, sequence = counted
+            of = self._of(sequence)
+            counter = self._add("range", ("0", self._add("len", ("0", of))))
+            self._write(number, self._add("each", ("", counter)))
+            self._write(element, self._add("each", ("", of)))
+        else:
+            self._write(target, self._add("each", ("", self._of(iterable))))
+
+    def visit_While(self, node: ast.While) -> None:
+        step = _step_of(node)
+        if step is None:
+            self._add("while", ("", self._of(node.test)))
+            self._read_all(node.body)
+        else:
+            self._count(node.test, step)
+            self._read_all([one for one in node.body if one is not step.statement])
+        self._read_all(node.orelse)
+
+    def _count(self, test: ast.expr, step: _Step) -> None:
+        """Read a counting loop as `for NAME in range(START, LIMIT)`."""
+        if not isinstance(test, ast.Compare):
+            raise TypeError(f"no counting loop: {type(test).__qualname__}")
+        limit = self._of(test.comparators[0])
+        if isinstance(test.ops[0], ast.LtE):
+            limit = self._add("+", ("", limit), ("", self._add("constant 1")))
+        variable = _Variable(self._scope, step.name)
+        start = self._writes.get(variable, [0])[-1]
+        is_zero = isinstance(start, int) and self._operations[start].label == "constant 0"
+        inputs = [("0", limit)] if is_zero else [("0", start), ("1", limit)]
+        self._writes[variable] = [self._add("each", ("", self._add("range", *inputs)))]
+
+    def visit_If(self, node: ast.If) -> None:
+        self._add("if", ("", self._of(node.test)))
+        self._read_all(node.body)
+        self._read_all(node.orelse)
+
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            value = self._add("with", ("", self._of(item.context_expr)))
+            if item.optional_vars:
+                self._write(item.optional_vars, value)
+        self._read_all(node.body)
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> None:
+        self.visit_With(node)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
+        caught = [("", self._of(node.type))] if node.type else []
+        operation = self._add("except", *caught)
+        if node.name:
+            self._writes.setdefault(_Variable(self._scope, node.name), []).append(operation)
+        self._read_all(node.body)
+
+    # Expressions ---------------------------------------------------------------------------------
+
+    def visit_Name(self, node: ast.Name) -> _Operand:
+        is_standard = node.id in self._names.keywords and not self._is_variable(node)
+        return self._add(node.id) if is_standard else _Variable(self._scope, node.id)
+
+    def visit_Constant(self, node: ast.Constant) -> int:
+        return self._add(f"constant {node.value!r}"[:_LONGEST_CONSTANT])
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> int:
+        values = [one.value for one in node.values if isinstance(one, ast.FormattedValue)]
+        return self._add("format", *[("", self._of(one)) for one in values])
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> int:
+        value = node.operand.value if isinstance(node.operand, ast.Constant) else None
+        if isinstance(node.op, ast.USub) and isinstance(value, int | float):
+            return self._add(f"constant {-value!r}"[:_LONGEST_CONSTANT])
+        return self._add(_UNARY[type(node.op)], ("", self._of(node.operand)))
+
+    def visit_BinOp(self, node: ast.BinOp) -> int:
+        left, right = self._of(node.left), self._of(node.right)
+        return self._binary(node.op, left, right)
+
+    def _binary(self, operator: ast.operator, left: _Operand, right: _Operand) -> int:
+        return self._of_two(_OPERATORS[type(operator)], left, right)
+
+    def _of_two(self, label: str, left: _Operand, right: _Operand) -> int:
+        roles = ("", "") if label in _UNORDERED else ("left", "right")
+        return self._add(label, (roles[0], left), (roles[1], right))
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> int:
+        return self._add("logic", *[("", self._of(one)) for one in node.values])
+
+    def visit_Compare(self, node: ast.Compare) -> int:
+        operands = [self._of(one) for one in (node.left, *node.comparators)]
+        found = []
+        for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
+            both = (right, left) if isinstance(operator, _SWAPPED) else (left, right)
+            found.append(self._of_two(_COMPARISONS[type(operator)], *both))
+        return found[0] if len(found) == 1 else self._add("logic", *[("", one) for one in found])
+
+    def visit_Call(self, node: ast.Call) -> int:
+        inputs = [(str(min(at, 2)), self._of(one)) for at, one in enumerate(node.args)]
+        inputs += [(one.arg or "**", self._of(one.value)) for one in node.keywords]
+        called = node.func
+        if isinstance(called, ast.Name):
+            is_standard = any(called.id in names for names in self._names)
+            is_standard = is_standard and not self._is_variable(called)
+            return self._add(called.id if is_standard else "call", *inputs)
+        if not isinstance(called, ast.Attribute):
+            return self._add("call", ("of", self._of(called)), *inputs)
+        if self._is_module(called.value):
+            return self._add(called.attr, *inputs)
+        return self._method(called, inputs)
+
+    def _method(self, called: ast.Attribute, inputs: list[_Input]) -> int:
+        of = ("of", self._of(called.value))
+        if called.attr in ("append", "add") and inputs:
+            operation = self._add(called.attr, of, ("", inputs[0][1]))
+        else:
+            operation = self._add(f".{called.attr}", of, *inputs)
+        if called.attr in _CHANGING:
+            self._change(called.value, operation)
+        return operation
+
+    def _is_module(self, node: ast.expr) -> bool:
+        """Return whether a name was not written before: `import` may be far from a function."""
+        return isinstance(node, ast.Name) and not self._is_variable(node)
+
+    def _is_variable(self, node: ast.Name) -> bool:
+        return self._scope_of(_Variable(self._scope, node.id)) >= 0
+
+    def visit_Attribute(self, node: ast.Attribute) -> int:
+        if self._is_module(node.value):
+            return self._add(node.attr)
+        return self._add(f".{node.attr}", ("of", self._of(node.value)))
+
+    def visit_Subscript(self, node: ast.Subscript) -> int:
+        of = ("of", self._of(node.value))
+        if not isinstance(node.slice, ast.Slice):
+            return self._add("[]", of, ("at", self._of(node.slice)))
+        edges = {"from": node.slice.lower, "to": node.slice.upper, "by": node.slice.step}
+        given = [(role, self._of(one)) for role, one in edges.items() if one]
+        return self._add("[:]", of, *given)
+
+    def visit_IfExp(self, node: ast.IfExp) -> int:
+        self._add("if", ("", self._of(node.test)))
+        return self._add("either", ("", self._of(node.body)), ("", self._of(node.orelse)))
+
+    def visit_Lambda(self, node: ast.Lambda) -> _Operand:
+        before = self._enter(node.args)
+        value = self._of(node.body)
+        self._scope = before
+        return value
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> _Operand:
+        value = self._of(node.value)
+        self._write(node.target, value)
+        return value
+
+    def _comprehend(
+        self, label: str, loops: list[ast.comprehension], *values: tuple[str, ast.expr]
+    ) -> int:
+        """Read a comprehension as the loop that does the same."""
+        before = self._enter()
+        for loop in loops:
+            self._loop_over(loop.target, loop.iter)
+            for test in loop.ifs:
+                self._add("if", ("", self._of(test)))
+        operation = self._add(label, *[(role, self._of(value)) for role, value in values])
+        self._scope = before
+        return operation
+
+    def visit_ListComp(self, node: ast.ListComp) -> int:
+        return self._comprehend("append", node.generators, ("", node.elt))
+
+    def visit_SetComp(self, node: ast.SetComp) -> int:
+        return self._comprehend("add", node.generators, ("", node.elt))
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> int:
+        return self._comprehend("generate", node.generators, ("", node.elt))
+
+    def visit_DictComp(self, node: ast.DictComp) -> int:
+        return self._comprehend("[]=", node.generators, ("at", node.key), ("", node.value))
+
+
+def _counted(target: ast.expr, iterable: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
+    """Return number, element and sequence of `for NUMBER, ELEMENT in enumerate(SEQUENCE)`."""
+    if not (isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name)):
+        return None
+    is_pair = isinstance(target, ast.Tuple) and len(target.elts) == 2
+    if iterable.func.id != "enumerate" or not is_pair or len(iterable.args) != 1:
+        return None
+    return (*target.elts, iterable.args[0])  # type: ignore[attr-defined] # a pair
+
+
+class _Step(NamedTuple):
+    """The statement that counts a variable up."""
+
+    name: str
+    statement: ast.stmt
+
+
+def _step_of(loop: ast.While) -> _Step | None:
+    """Return how `while NAME < LIMIT` counts; None if it is no such loop."""
+    test = loop.test
+    if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name)):
+        return None
+    if len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt | ast.LtE):
+        return None
+    name = test.left.id
+    steps = [one for one in loop.body if _counts(one, name)]
+    return _Step(name, steps[0]) if steps else None
+
+
+def _counts(statement: ast.stmt, name: str) -> bool:
+    """Return whether a statement is `NAME += CONSTANT` or `NAME = NAME + CONSTANT`."""
+    if isinstance(statement, ast.AugAssign):
+        target, operator, added = statement.target, statement.op, statement.value
+    elif (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.BinOp)
+        and isinstance(statement.value.left, ast.Name)
+        and statement.value.left.id == name
+    ):
+        value = statement.value
+        target, operator, added = statement.targets[0], value.op, value.right  # type: ignore[assignment] # any target
+    else:
+        return False
+    is_target = isinstance(target, ast.Name) and target.id == name
+    return is_target and isinstance(operator, ast.Add) and isinstance(added, ast.Constant)
