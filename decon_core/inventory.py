@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -37,6 +37,8 @@ from decon_core.errors import (
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
+from decon_core.similarity.annotations import read_annotations
+from decon_core.similarity.candidates import Candidate, Evidence, read_candidates
 from decon_core.similarity.neighbours.build import neighbours_key
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
@@ -185,13 +187,32 @@ def builder_of(config: Config, store: Store, versions: Iterable[Version] | None 
     """Return the builder of mixtures for the current packs; by default of the current versions."""
     packs = tuple(list_packs(store))
     versions = tuple(current_versions(config, store) if versions is None else versions)
-    verdicts = verdicts_of(config)
-    return Builder(store, packs, versions, config.policy, config.mixtures, verdicts=verdicts)
+    return Builder(
+        *(store, packs, versions, config.policy, config.mixtures),
+        verdicts=verdicts_of(config),
+        evidence=evidence_of(config),
+    )
 
 
 def verdicts_of(config: Config) -> Verdicts:
     """Read the verdicts file of a configuration; it may be missing."""
     return read_verdicts(config.verdicts, clears=config.clears)
+
+
+def evidence_of(config: Config) -> Evidence:
+    """Read the annotations and candidates of a configuration; the files may be missing.
+
+    Candidates are without their texts, which only the judge reads.
+    """
+    files = (config.folder / name for name in config.judge.candidates)
+    stamps = {path: stamp for path in files if (stamp := _stamp_or_none(path))}
+    candidates = tuple(one for item in stamps.items() for one in _candidates_at(*item))
+    return Evidence(read_annotations(config.annotations), candidates)
+
+
+@lru_cache(maxsize=100)
+def _candidates_at(path: Path, stamp: Stamp) -> tuple[Candidate, ...]:  # noqa: ARG001 - as above
+    return tuple(replace(one, item_text="", text=None) for one in read_candidates(path))
 
 
 def blender_of(config: Config, store: Store) -> Blender:
@@ -208,13 +229,15 @@ class InputFile(NamedTuple):
 
 
 def input_files(config: Config) -> list[InputFile]:
-    """List all files that a configuration reads: itself, verdicts, recipes, benchmarks, shards.
+    """List all files that a configuration reads, from itself to its shards.
 
     Fast enough to be called several times a minute: only recipes are opened, once per change.
     Missing files, and the files of a recipe that cannot be read, are left out; reading them later
     raises the error.
     """
-    paths = {config.path, config.verdicts, *config.recipes, *_benchmark_files(config)}
+    candidates = (config.folder / name for name in config.judge.candidates)
+    read = (config.path, config.verdicts, config.annotations, *candidates)
+    paths = {*read, *config.recipes, *_benchmark_files(config)}
     stamps = {str(path): stamp for path in paths if (stamp := _stamp_or_none(path))}
     for source in config.sources:
         stamps.update(stamps_of(source, folder=config.folder))

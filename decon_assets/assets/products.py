@@ -266,7 +266,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     versions, packs = inventory.current_versions(config, store), inventory.list_packs(store)
     summary = build_report(
         *(store, packs, versions, config.policy, config.mixtures, config.blends),
-        *(config.showing, inventory.verdicts_of(config)),
+        *(config.showing, inventory.verdicts_of(config), inventory.evidence_of(config)),
         neighbours=inventory.wanted_neighbours(config, packs, versions),
     )
     context.log.info(

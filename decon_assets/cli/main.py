@@ -30,6 +30,7 @@ Examples:
   decon-assets blend plan garlic            how many passes over each source a blend needs
   decon-assets gap --results samples/       model scores on leaked and on clean items
   decon-assets review                       judge matches one by one
+  decon-assets judge --dry-run              what a language model would be asked about them
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
   decon-assets compare old.duckdb decon.toml    leaks that only one of two reports has
   decon-assets card --out card              a section for a dataset card
@@ -61,6 +62,7 @@ _COMMANDS = {
         "report": ("report:report", "print the report's main tables, run a query, write its page"),
         "why": ("why:why", "explain what happened to one document, and in which runs"),
         "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
+        "judge": ("judge:judge_group", "have a model judge matches, or import annotations"),
         "compare": ("compare:compare", "compare two reports, or one scan under two policies"),
         "check": ("publish:check", "fail (exit 1) when the report exceeds a limit, for CI"),
         "card": ("publish:card", "write the report as a section for a dataset card"),
@@ -91,7 +93,7 @@ _LOCATIONS = {name: where for group in _COMMANDS.values() for name, (where, _) i
 
 # Commands that read what a run builds, and take --config.
 _READING = frozenset(
-    {"blend", "card", "check", "gap", "mixture", "report", "review", "status", "why"}
+    {"blend", "card", "check", "gap", "judge", "mixture", "report", "review", "status", "why"}
 )
 
 _STOPPED = "stopped; finished work is kept: run the command again to continue"

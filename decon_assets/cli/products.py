@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from decon_assets.cli.options import ConfigPath, Workers, action, argument, command_group
 from decon_assets.cli.terminal.output import say, say_table, warn
@@ -25,6 +25,7 @@ from decon_core.config.open_store import open_store
 from decon_core.errors import ConfigError, DeconError, Problem, format_problems
 from decon_core.inventory import blender_of
 from decon_core.mixtures.build import Builder
+from decon_core.mixtures.choice import UNPROVEN
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import MixtureVerification, Verification
 from decon_core.mixtures.verify import verify as verify_mixture
@@ -75,6 +76,10 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     """
     builder, chosen = _open_mixtures(config, names)
     say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
+    for one in chosen:
+        if n := sum(totals["found"].get(UNPROVEN, 0) for totals in _totals(builder, one)):
+            found = f"{counted(n, 'document')} with a leak by a score that alone may not act"
+            say(f"{one.name}: {found}: not removed (docs/judge.md)")
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")
     _say_undeclared(builder.store.mixtures("any").parent, builder.mixtures)
@@ -119,11 +124,7 @@ _TOTALS = ("n_documents_in", "n_documents_out", "n_cut", "n_tokens_in", "n_token
 
 
 def _mixture_row(builder: Builder, one: Mixture) -> Sequence[object]:
-    built = [
-        read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)["totals"]
-        for pack in builder.packs
-        if builder.is_current(one, pack)
-    ]
+    built = _totals(builder, one)
     return (
         one.name,
         one.take if one.cut == "documents" else f"{one.take}, {one.cut} cut",
@@ -131,6 +132,15 @@ def _mixture_row(builder: Builder, one: Mixture) -> Sequence[object]:
         f"{len(built)} of {len(builder.packs)}",
         *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
     )
+
+
+def _totals(builder: Builder, one: Mixture) -> list[dict[str, Any]]:
+    """Return the totals of the packs for which a mixture is up to date."""
+    return [
+        read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)["totals"]
+        for pack in builder.packs
+        if builder.is_current(one, pack)
+    ]
 
 
 def _leaks_of(builder: Builder, one: Mixture) -> str:

@@ -140,7 +140,7 @@ def _leaks(
 ) -> list[tuple[int, list[Any]]]:
     """Return the leaks in the rows of a part, by row, with the settings of each row's source."""
     looked_for = Mixture(name=mixture.name, leaks=mixture.leaks)
-    sources, reader = listed["source"].to_pylist(), blender.builder.reader
+    sources, reader = listed["source"].to_pylist(), blender.builder.reader_for(mixture)
     return sorted(
         (row, entries)
         for source in sorted(set(sources))

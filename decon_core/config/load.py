@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
+from decon_core.config.judge import NEIGHBOURS, Judge
 from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
@@ -172,6 +173,7 @@ SECTIONS: Mapping[str, Any] = {
     "blend": tuple[Blend, ...],
     "neighbours": Neighbours,
     "review": Review,
+    "judge": Judge,
     "report": Report,
     "store": StoreTable,
     "storage": dict[str, dict[str, Any]],
@@ -237,6 +239,8 @@ class Config:
     neighbours: Neighbours | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
+    judge: Judge
+    annotations: Path
     showing: Showing
     drift: float  # accepted change of a benchmark's leak rate between reports
     store: Path  # the local folder
@@ -285,15 +289,19 @@ class _Reader(SettingsReader):
         section = self.table(StoreTable, "store", values.get("store", {}))
         store, kept = self._store(section or StoreTable())
         review = self.table(Review, "review", values.get("review", {})) or Review()
-        verdicts = self._verdicts(review.verdicts)
+        verdicts = self._local_file("review.verdicts", review.verdicts)
         sources, packing = self._corpus(values.get("corpus", {}))
         report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
+        known = policy.detectors if policy else names()
+        judged = (*known, NEIGHBOURS)
+        judge = self.table(Judge, "judge", values.get("judge", {}), detectors=judged) or Judge()
+        annotations = self._local_file("judge.annotations", judge.annotations)
         mixtures, problems = read_mixtures(
             values.get("mixture"),
             where=str(self._path),
             sources=[source.name for source in sources],
-            detectors=policy.detectors if policy else names(),
+            detectors=known,
         )
         self.problems += problems
         blends, problems = read_blends(
@@ -327,6 +335,8 @@ class _Reader(SettingsReader):
             neighbours=neighbours,
             verdicts=verdicts,
             clears=review.clears,
+            judge=judge,
+            annotations=annotations,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             drift=report.drift,
             store=store,
@@ -358,13 +368,13 @@ class _Reader(SettingsReader):
             self.wrong(where, f"the file {folder}", "a folder, which need not exist")
         return folder, kept if isinstance(kept, RemotePath) else None
 
-    def _verdicts(self, value: str) -> Path:
+    def _local_file(self, where: str, value: str) -> Path:
         expected = "a local file, which need not exist"
         path = self._folder / value
         if is_url(value):
-            self.wrong("review.verdicts", repr(value), expected)
+            self.wrong(where, repr(value), expected)
         elif path.is_dir():
-            self.wrong("review.verdicts", f"the folder {path}", expected)
+            self.wrong(where, f"the folder {path}", expected)
         return path
 
     def _recipes(self, patterns: tuple[str, ...]) -> tuple[Path, ...]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.detector_registry import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN, get
+from decon_core.config.rounding import reaches
 from decon_core.config.validation import (
     TABLE,
     Name,
     Names,
+    Positive,
+    PositiveShare,
     SettingsReader,
     Share,
     Whole,
@@ -58,14 +61,36 @@ class Leaks:
     # Only "leak": a match with any other verdict never counts as a leak.
     verdicts: Names[Literal["leak"]] = ()
     """Only leaks with this verdict of a person."""
+    min_probability: PositiveShare | None = None
+    """Of detectors whose score alone may not remove anything: leaks with at least this probability,
+    by the judged pairs; without it only those with a verdict."""
+    min_judged: Positive = 50
+    """Judged pairs that must be behind such a probability."""
     question_only: QuestionOnly = "remove"
     """What to do with questions found without their answer."""
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
 
-    def counts(self, entry: Mapping[str, Any]) -> bool:
+    def counts(self, entry: Mapping[str, Any], calibration: Calibrated | None = None) -> bool:
         """Return whether an entry counts as a leak, or is question-only and treated like one."""
+        return self.takes(entry) and (acts_alone(entry) or self.is_probable(entry, calibration))
+
+    def is_probable(self, entry: Mapping[str, Any], calibration: Calibrated | None) -> bool:
+        """Return whether judged pairs of such a score are leaks often enough."""
+        if self.min_probability is None or calibration is None:
+            return False
+        found = self.probability(entry, calibration)
+        return found is not None and reaches(found, self.min_probability)
+
+    def probability(self, entry: Mapping[str, Any], calibration: Calibrated) -> float | None:
+        """Return the probability of an entry's score; None if too little is known."""
+        return calibration.probability(
+            entry["detector"], entry["benchmark"], entry["score"], least=self.min_judged
+        )
+
+    def takes(self, entry: Mapping[str, Any]) -> bool:
+        """Return whether an entry counts if its score or verdict may act."""
         is_candidate = entry["is_contaminated"] or (
             self.question_only == "remove" and entry["is_question_only"]
         )
@@ -92,8 +117,25 @@ class Leaks:
             f"by {', '.join(self.detectors)}" if self.detectors else "",
             "" if self.least_score is None else f"score at least {self.least_score:g}",
             f"with the verdict {' or '.join(self.verdicts)}" if self.verdicts else "",
+            ""
+            if self.min_probability is None
+            else f"probability at least {self.min_probability:g}, by {self.min_judged:,} or more "
+            "judged pairs",
         ]
         return f"{listed} ({'; '.join(filter(None, limits))})"
+
+
+class Calibrated(Protocol):
+    """Probabilities of a leak by score (similarity/calibration.py)."""
+
+    def probability(
+        self, detector: str, benchmark: str, score: float, *, least: int
+    ) -> float | None: ...
+
+
+def acts_alone(entry: Mapping[str, Any]) -> bool:
+    """Return whether the verdict on an entry, or the score of its detector alone, may act."""
+    return entry["verdict"] == LEAK or get(entry["detector"]).acts_on_score
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -168,7 +210,11 @@ class Mixture:
 
     def to_json(self) -> dict[str, Any]:
         """Return all settings but the name, for fingerprints and manifests."""
-        return {name: value for name, value in asdict(self).items() if name != "name"}
+        settings = {name: value for name, value in asdict(self).items() if name != "name"}
+        if self.leaks.min_probability is None:  # as before these settings existed
+            leaks = settings["leaks"]
+            settings["leaks"] = {key: leaks[key] for key in leaks if key not in _OF_PROBABILITY}
+        return settings
 
     def has_source(self, name: str) -> bool:
         return not self.sources or name in self.sources
@@ -179,7 +225,14 @@ class Mixture:
         return self.take != "everything"
 
 
+_OF_PROBABILITY = ("min_probability", "min_judged")
+
 DEFAULT = Mixture(name="decontaminated")
+
+_JUDGE_FIRST = (
+    "`decon-assets judge` and `decon-assets review` judge its matches; docs/judge.md explains the "
+    "probability"
+)
 
 # Keys that only have an effect with these values of another key. Elsewhere they are refused, as
 # they would be ignored silently. (Keys that a control takes from its treatment: `_check_control`.)
@@ -215,6 +268,7 @@ class _Reader(SettingsReader):
             mixture = self.table(Mixture, where, entry, sources=sources, detectors=detectors)
             if mixture is not None:
                 self._check_effects(where, mixture)
+                self._check_probability(f"{where}.leaks", mixture.leaks, detectors)
                 if mixture.licenses is not None:
                     self._check_licenses(f"{where}.licenses", mixture.licenses)
                 if len(self.problems) == before:
@@ -236,6 +290,23 @@ class _Reader(SettingsReader):
                 remedy = f"leave it out, or set {other} = {needed}"
                 found = "a table" if key == "leaks" else repr(value)
                 self.wrong(f"{where}.{key}", found, f"{other} = {needed}", remedy)
+
+    def _check_probability(self, where: str, leaks: Leaks, detectors: Sequence[str]) -> None:
+        """Report detectors whose score alone may not act, and that nothing else lets act."""
+        unproven = [name for name in leaks.detectors or detectors if not get(name).acts_on_score]
+        if leaks.min_probability is None:
+            named = [name for name in leaks.detectors if name in unproven]
+            if named and not leaks.verdicts:
+                found = f"{named[0]!r}, whose score alone may not remove anything"
+                expected = 'min_probability, or verdicts = ["leak"], beside it'
+                self.wrong(f"{where}.detectors", found, expected, _JUDGE_FIRST)
+            if leaks.min_judged != Leaks.min_judged:
+                self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability beside it")
+        elif not unproven:
+            found = f"{leaks.min_probability:g}, but every detector acts on its score"
+            expected = "a detector whose score alone may not remove anything"
+            remedy = "leave it out; least_score selects by score"
+            self.wrong(f"{where}.min_probability", found, expected, remedy)
 
     def _check_licenses(self, where: str, licenses: Licenses) -> None:
         if not licenses.allow and not licenses.deny:

@@ -22,6 +22,7 @@ from decon_core.decisions.sweep import highest_thresholds
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.schemas import ENTRIES, MATCHES
+from decon_core.similarity.calibration import NO_CALIBRATION, Calibration
 from decon_core.storage.store import (
     Store,
     has_no_rows,
@@ -43,6 +44,7 @@ class MatchReader:
     policy: Policy
     scan: str
     verdicts: Verdicts = NO_VERDICTS
+    calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """Return the benchmark versions that a shard must be scanned against for a mixture."""

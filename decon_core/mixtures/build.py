@@ -26,6 +26,7 @@ from decon_core.config.mixtures import Mixture, treatment_of
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, hash_file
 from decon_core.decisions.common_ngrams import current_common
+from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import DeconError, MissingError, Problem
@@ -41,10 +42,15 @@ from decon_core.mixtures.manifest import (
     manifest_faults,
     read_share,
 )
-from decon_core.mixtures.preconditions import require_readable, require_scanned
+from decon_core.mixtures.preconditions import (
+    require_calibrated,
+    require_readable,
+    require_scanned,
+)
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.workers import run_jobs, useful_workers
+from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, atomic_path, write_json
 
@@ -63,6 +69,8 @@ class Builder:
     mixtures: tuple[Mixture, ...]
     n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
     verdicts: Verdicts = NO_VERDICTS
+    evidence: Evidence = NO_EVIDENCE
+    calibrated: Calibrated | None = None  # made before, from all packs
     # Caches: pairs with a verdict by shard and benchmark version, draws, and scanned sources.
     _found: dict[tuple[str, str], set[str]] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -79,6 +87,17 @@ class Builder:
         scan = scan_fingerprint(self.store, self.policy)
         return MatchReader(self.store, self.versions, self.policy, scan, self.verdicts)
 
+    @cached_property
+    def _calibrated(self) -> Calibrated:
+        """The calibration by the pairs that are judged today, from all scanned shards."""
+        return self.calibrated or calibrated(self.reader, self.packs, self.evidence.annotations)
+
+    def reader_for(self, mixture: Mixture) -> MatchReader:
+        """Return the reader with the calibration, if the mixture selects by probability."""
+        if self.effective(mixture).leaks.min_probability is None:
+            return self.reader
+        return replace(self.reader, calibration=self._calibrated.load())
+
     def build(self, mixture: Mixture, pack: Pack) -> Built:
         """Write a mixture of a pack, unless an intact one from the same inputs exists."""
         mixture = self.effective(mixture)
@@ -94,7 +113,7 @@ class Builder:
         rows = drawn.rows if drawn else {}
         with atomic_path(folder, drafts=self.store.drafts) as draft:
             draft.mkdir(parents=True)
-            writer = Writer(self.reader, mixture, pack, draft)
+            writer = Writer(self.reader_for(mixture), mixture, pack, draft)
             accounts = [writer.write(shard, rows.get(shard.name, ())) for shard in shards]
             manifest = {
                 **self._manifest_settings(mixture),
@@ -123,7 +142,7 @@ class Builder:
         shards = _shards_of(mixture, pack)
         is_drawn = shards and mixture.take == "control"
         names = [(shard.name, shard.fingerprint) for shard in shards]
-        settings = self.settings(self.reader.needed_by(mixture), shards)
+        settings = self._leak_settings(mixture, shards)
         drawn = self._draw_fingerprint(mixture, pack) if is_drawn else None
         return fingerprint_of([_FORMAT, names, mixture.to_json(), settings, drawn])
 
@@ -148,6 +167,13 @@ class Builder:
             current_common(self.store, scan, policy)[0] if common else None,
             self.verdicts.digest_of(self._pairs(shards, versions)),
         ]
+
+    def _leak_settings(self, mixture: Mixture, shards: Iterable[Shard]) -> list[object]:
+        """Return all settings that decide what a mixture counts as leaks in these shards."""
+        settings = self.settings(self.reader.needed_by(mixture), shards)
+        if mixture.leaks.min_probability is None:
+            return settings
+        return [*settings, self._calibrated.fingerprint]
 
     def _pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
         """Yield the pairs with a verdict that were found in shards. Reads tiles only if needed."""
@@ -175,6 +201,7 @@ class Builder:
             where = f"mixture {mixture.name!r} of pack {pack.name!r}"
             raise MissingError(Problem(where, "no benchmark", "at least one"))
         if mixture.has_source(pack.source.name):
+            require_calibrated(self.reader_for(mixture), mixture, needed)
             require_scanned(self.reader, pack, needed)
             require_readable(self.reader, pack)
 
@@ -185,7 +212,7 @@ class Builder:
             treatment = treatment_of(mixture, self.mixtures)
             packs = self._packs_of_source(pack)
             shards = [shard for one in packs for shard in one.shards]
-            settings = self.settings(self.reader.needed_by(treatment), shards)
+            settings = self._leak_settings(treatment, shards)
             self._draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
         return self._draws[key]
 
@@ -209,7 +236,14 @@ class Builder:
             self._scanned.add(source)
         fingerprint = self._draw_fingerprint(mixture, pack)
         drawn = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
-        return drawn or draw(self.reader, packs, mixture, treatment, fingerprint)
+        reader = self.reader_for(treatment)
+        return drawn or draw(reader, packs, mixture, treatment, fingerprint)
+
+    def with_calibration(self) -> Builder:
+        """Return a builder that has the calibration, if a mixture selects by probability."""
+        if all(one.leaks.min_probability is None for one in self.mixtures):
+            return replace(self, evidence=NO_EVIDENCE)
+        return replace(self, evidence=NO_EVIDENCE, calibrated=self._calibrated.stored())
 
     @property
     def n_packs(self) -> int:
@@ -219,7 +253,9 @@ class Builder:
     def _manifest_settings(self, mixture: Mixture) -> dict[str, Any]:
         """Return the manifest fields that are the same for all packs of a mixture."""
         needed = self.reader.needed_by(mixture)
+        is_probable = mixture.leaks.min_probability is not None
         return {
+            **({"calibration": self._calibrated.fingerprint} if is_probable else {}),
             "mixture": mixture.name,
             "declared": mixture.to_json(),
             "scan": self.reader.scan,
@@ -281,6 +317,8 @@ def build_shares(
 
     A failure is kept in the future of its job; the other jobs go on.
     """
+    # Workers get the calibration, which is made from all packs, and not what it is made from.
+    builder = builder.with_calibration()
     for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
         with suppress(DeconError):  # raised again by the job of the pack
             builder.draw_for(mixture, pack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +12,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.mixtures import Licenses, Mixture, names_license
+from decon_core.config.detector_registry import names_where
+from decon_core.config.mixtures import Licenses, Mixture, acts_alone, names_license
 from decon_core.config.verdicts import LEAK
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DOCUMENTS
+from decon_core.similarity.calibration import Calibration
 from decon_core.storage.store import Store, read_parquet
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
@@ -28,6 +30,8 @@ _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 LEAKED, QUESTION_ONLY = "leak", "question only"  # values of `REMOVED.why` that come from a scan
 FOUND = (LEAKED, QUESTION_ONLY)
+# Documents that stay: a leak by a score that alone may not act, without verdict or probability.
+UNPROVEN = "unproven"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,7 @@ class RowActions:
     gone: dict[int, list[Reason]] = field(default_factory=dict)
     cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries to cut out
     leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries, by row
-    # Documents with a leak, and documents with questions only.
+    # Documents with a leak, with questions only, and with what is unproven only.
     n_found: Counter[str] = field(default_factory=Counter)
     # Rows in which replacement characters take the place of bytes that are not UTF-8.
     replaced: set[int] = field(default_factory=set)
@@ -80,19 +84,39 @@ def leaks_of(
     reader: MatchReader, shard: Shard, mixture: Mixture, *, source: str
 ) -> dict[int, list[dict[str, Any]]]:
     """Return the entries that the mixture counts as leaks, by row; in each row leaks come first."""
-    versions = reader.needed_by(mixture)
-    entries = counted_leaks(reader.entries(shard, versions, source=source), mixture)
+    entries = reader.entries(shard, reader.needed_by(mixture), source=source)
+    return _by_row(counted_leaks(entries, mixture, reader.calibration))
+
+
+def _by_row(entries: Iterable[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
     by_row: dict[int, list[dict[str, Any]]] = {}
     for entry in sorted(entries, key=lambda entry: entry["is_question_only"]):
         by_row.setdefault(entry["row"], []).append(entry)
     return dict(sorted(by_row.items()))
 
 
-def counted_leaks(entries: pa.Table, mixture: Mixture) -> list[dict[str, Any]]:
+def counted_leaks(
+    entries: pa.Table, mixture: Mixture, calibration: Calibration
+) -> list[dict[str, Any]]:
     """Return the entries that the mixture counts as leaks or question-only, in their order."""
     is_candidate = pc.field("is_contaminated") | pc.field("is_question_only")
     candidates = entries.filter(is_candidate).to_pylist()
-    return [entry for entry in candidates if mixture.leaks.counts(entry)]
+    counted = [entry for entry in candidates if mixture.leaks.counts(entry, calibration)]
+    for entry in counted:
+        if not acts_alone(entry):
+            entry["probability"] = mixture.leaks.probability(entry, calibration)
+    return counted
+
+
+def _n_unproven(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
+    """Count the documents beside these rows with what the mixture would count if proven."""
+    names = names_where(lambda one: not one.acts_on_score)
+    if not names:
+        return 0
+    is_candidate = pc.field("is_contaminated") | pc.field("is_question_only")
+    unproven = entries.filter(is_candidate & pc.field("detector").isin(names))
+    taken = {one["row"] for one in unproven.to_pylist() if mixture.leaks.takes(one)}
+    return len(taken.difference(rows))
 
 
 def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
@@ -127,10 +151,13 @@ def choose_rows(
     for row in drawn:
         choice.drop(row, {"why": "control"})
     if mixture.take in ("clean", "leaks"):
-        leaks = leaks_of(reader, shard, mixture, source=source)
+        found = reader.entries(shard, reader.needed_by(mixture), source=source)
+        leaks = _by_row(counted_leaks(found, mixture, reader.calibration))
         choice.n_found = Counter(
             QUESTION_ONLY if is_only_questions(entries) else LEAKED for entries in leaks.values()
         )
+        if n_unproven := _n_unproven(found, mixture, leaks):
+            choice.n_found[UNPROVEN] = n_unproven
         _choose_by_leaks(choice, leaks, sizes, mixture)
     return choice
 
@@ -179,6 +206,11 @@ def _choose_by_leaks(
 
 def reason_of(entry: dict[str, Any]) -> Reason:
     named = {name: entry[name] for name in _OF_LEAK}
-    details = [entry["looked_for"], _CONFIRMED if entry["verdict"] == LEAK else None]
+    probability = entry.get("probability")
+    details = [
+        entry["looked_for"],
+        _CONFIRMED if entry["verdict"] == LEAK else None,
+        None if probability is None else f"probability {probability:.3f} by judged pairs",
+    ]
     why = QUESTION_ONLY if entry["is_question_only"] else LEAKED
     return {"why": why, **named, "detail": "; ".join(filter(None, details)) or None}

@@ -7,7 +7,8 @@
 
 The training data stays unchanged. Scores on the remaining items are scores on unseen items, as far
 as the detectors can see. Items of which only the question was found, without its answer, stay; the
-manifest lists them (`question_only`), so that they can be left out as well.
+manifest lists them (`question_only`), so that they can be left out as well. So do items that only a
+detector found whose score alone may not remove anything, without a verdict (`unproven`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.detector_registry import get
+from decon_core.config.mixtures import acts_alone
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
@@ -37,11 +39,11 @@ _ITEM = ("split", "instance_index")
 
 _COLUMNS = [
     *("benchmark", "detector", "split", "instance_index", "row", "score", "is_contaminated"),
-    *("question_overlap", "answer_overlap", "is_question_only"),
+    *("question_overlap", "answer_overlap", "is_question_only", "verdict"),
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.
-_FORMAT = 3
+_FORMAT = 4
 
 Item = tuple[str, str, int]
 Best = dict[str, Any]  # the document in which most of an item was found, and the number of them
@@ -54,13 +56,17 @@ class LeakedItems:
         self._policy = policy
         self.items: dict[Item, dict[str, Best]] = {}
         self._question_only: dict[Item, Best] = {}
+        self._unproven: dict[Item, Best] = {}
 
     def add(self, file: str, entries: pa.Table) -> None:
         """Add the entries of a shard. `file` is the name of the shard in the manifest."""
         for entry in entries.select(_COLUMNS).to_pylist():
             item = entry["benchmark"], entry["split"], entry["instance_index"]
             document = {"file": file, "row": entry["row"]}
-            if entry["is_contaminated"]:
+            if entry["is_contaminated"] and not acts_alone(entry):
+                best = self._unproven.setdefault(item, {})
+                _note(best, "score", entry["score"], document)
+            elif entry["is_contaminated"]:
                 best = self.items.setdefault(item, {}).setdefault(entry["detector"], {})
                 _note(best, "score", entry["score"], document)
                 if get(entry["detector"]).compares_fields:
@@ -90,9 +96,16 @@ class LeakedItems:
 
     def question_only(self, benchmark: str) -> list[dict[str, Any]]:
         """Return the items of a benchmark with questions found but no leak, in order."""
+        return self._kept(self._question_only, benchmark)
+
+    def unproven(self, benchmark: str) -> list[dict[str, Any]]:
+        """Return the items that are leaks only by a score that alone may not act, in order."""
+        return self._kept(self._unproven, benchmark)
+
+    def _kept(self, found: Mapping[Item, Best], benchmark: str) -> list[dict[str, Any]]:
         return [
             {"split": split, "instance_index": instance, **_without_last(best)}
-            for (name, split, instance), best in sorted(self._question_only.items())
+            for (name, split, instance), best in sorted(found.items())
             if name == benchmark and (name, split, instance) not in self.items
         ]
 
@@ -159,6 +172,7 @@ def _write_records(
         "n_items_left": version.n_items - len(removed),
         "removed": removed,
         "question_only": leaked.question_only(version.benchmark),
+        "unproven": leaked.unproven(version.benchmark),
     }
 
 

@@ -27,6 +27,7 @@ from decon_core.mixtures.rows import RowReader, Value
 from decon_core.scan.blocks import Scanner
 from decon_core.scan.scanner import build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
+from decon_core.similarity.calibration import Calibration
 from decon_core.storage.paths import parse_path
 
 _MOST_ROUNDS = 5
@@ -84,7 +85,7 @@ def cut_out(
         found, new_sizes = rescan.scan([documents[row][1] for row in pending if row in documents])
         sizes |= new_sizes
         pending = {}
-        for entry in counted_leaks(found, mixture):
+        for entry in counted_leaks(found, mixture, rescan.calibration):
             pending.setdefault(entry["row"], []).append(entry)
             reasons[entry["row"]].append(reason_of(entry))
         if not pending:
@@ -207,6 +208,10 @@ class Rescan:
         index = index_fingerprint(store, policy)
         build_search_files(store, self._versions, policy, index=index, scan=scan)
         self._scanner = Scanner(store, self._versions, policy, index, scan)
+
+    @property
+    def calibration(self) -> Calibration:
+        return self._reader.calibration
 
     def scan(self, documents: Sequence[Document]) -> tuple[pa.Table, dict[int, tuple[int, int]]]:
         """Scan documents, in ascending order of rows.

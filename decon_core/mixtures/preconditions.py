@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from decon_core.benchmarks.records import Version
+from decon_core.config.detector_registry import get
+from decon_core.config.mixtures import Mixture
 from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
@@ -62,6 +64,37 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
     if problems:
         raise IncompleteError(problems)
 
+
+def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence[Version]) -> None:
+    """Raise `MissingError` if too few judged pairs are behind a probability that a mixture uses."""
+    leaks = mixture.leaks
+    if leaks.min_probability is None:
+        return
+    names = [name for name in leaks.detectors or reader.policy.detectors if not _acts_alone(name)]
+    problems = []
+    for name in names:
+        lacking = [
+            one.benchmark
+            for one in versions
+            if not reader.calibration.curve_for(name, one.benchmark, leaks.min_judged)
+        ]
+        if lacking:
+            found = f"{reader.calibration.n_judged(name):,} judged pairs of {name}"
+            expected = f"at least {leaks.min_judged:,} (min_judged)"
+            where = f"mixture {mixture.name!r}: leaks.min_probability"
+            problems.append(Problem(where, found, expected, _JUDGE_MORE))
+    if problems:
+        raise MissingError(problems)
+
+
+def _acts_alone(detector: str) -> bool:
+    return get(detector).acts_on_score
+
+
+_JUDGE_MORE = (
+    "`decon-assets judge` or `decon-assets review` judges more; without min_probability the "
+    "mixture acts on verdicts only"
+)
 
 # What is expected of a row, and the remedy.
 _A_DOCUMENT = (

@@ -167,7 +167,7 @@ def _check_scan(
     builder: Builder, mixture: Mixture, pack: Pack, result: MixtureVerification
 ) -> None:
     """Compare counts and leaks of the scanned output with the manifest; add them to `result`."""
-    reader = builder.reader
+    reader = builder.reader_for(mixture)
     # Count leaks and questions of any kind of mixture; questions may stay, depending on settings.
     counting = replace(mixture.leaks, question_only="remove")
     with_questions = replace(mixture, take="clean", leaks=counting)
@@ -177,7 +177,10 @@ def _check_scan(
         n_before = result.n_documents
         result.add_counts(reader, shard, account["n_documents_out"], account["n_tokens_out"])
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
-        counted = {row: [*filter(mixture.leaks.counts, all_)] for row, all_ in by_row.items()}
+        counted = {
+            row: [one for one in entries if mixture.leaks.counts(one, reader.calibration)]
+            for row, entries in by_row.items()
+        }
         leaks = {row: entries for row, entries in counted.items() if entries}
         n_question_only = sum(map(is_only_questions, by_row.values()))
         result.n_question_only += n_question_only

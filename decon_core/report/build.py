@@ -30,7 +30,9 @@ from decon_core.report.gather import (
     write_matches,
 )
 from decon_core.report.pairs import gather_pairs
+from decon_core.report.review.judged import judged_tables
 from decon_core.scan.coverage import Gap, gaps_of
+from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.similarity.neighbours.build import has_neighbours, neighbour_tables
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
@@ -73,6 +75,7 @@ def build_report(
     blends: Sequence[Blend] = (),
     showing: Showing = _SHOWING,
     verdicts: Verdicts = NO_VERDICTS,
+    evidence: Evidence = NO_EVIDENCE,
     *,
     neighbours: str = "",
 ) -> ReportSummary:
@@ -83,7 +86,7 @@ def build_report(
     Raise MissingError if no pack is registered or nothing was scanned.
     """
     inputs = (tuple(packs), tuple(versions), policy, tuple(mixtures))
-    builder = Builder(store, *inputs, verdicts=verdicts)
+    builder = Builder(store, *inputs, verdicts=verdicts, evidence=evidence)
     blender = Blender(builder, tuple(blends))
     if not packs:
         remedy = "`decon-assets register`"
@@ -105,6 +108,9 @@ def build_report(
         matches = write_matches(reader, builder.packs, folder / "matches", gaps)
         tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
+        tables |= judged_tables(
+            matches, verdicts, evidence, has_snippets=showing.snippets, tables=tables
+        )
         # The page of the previous report may show texts that this report must not contain.
         for path in store.report_files:
             remove(path)
@@ -150,6 +156,7 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap], neighbours: 
         schema_digest(),
         builder.reader.scan,
         builder.verdicts.digest,
+        builder.evidence.digest,
         thresholds,
         repr(showing),
         *sorted(versions),

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
+from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.report.tables import TABLES
 from decon_core.storage.checksums import seal_database
@@ -17,7 +18,10 @@ from decon_core.storage.store import atomic_path
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
-_MACRO = f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}"
+_MACRO = (
+    f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}; "
+    f"CREATE MACRO least_judged() AS {Leaks.min_judged}"
+)
 
 # Rows come from Parquet files or Arrow memory; DuckDB spills to disk above this limit.
 _MEMORY = "1GB"

@@ -456,3 +456,24 @@ GROUP BY benchmark, split
 ORDER BY benchmark, split;
 COMMENT ON VIEW longest_match_by_benchmark IS
     'longest_match, per benchmark and split: number of items by the field that leaked';
+
+CREATE VIEW pair_probabilities AS
+SELECT found.pair, found.detector, found.benchmark, found.score,
+       steps.probability, steps.low, steps.high, steps.n_judged,
+       found.curve = '' AS is_of_all_benchmarks
+FROM (
+    SELECT pair, detector, benchmark, max(score) AS score, coalesce(any_value(own.benchmark), '') AS curve
+    FROM matches
+    LEFT JOIN (
+        SELECT detector, benchmark FROM calibration_fit
+        WHERE benchmark IS NOT NULL AND n_judged >= least_judged()
+    ) own USING (detector, benchmark)
+    GROUP BY pair, detector, benchmark
+) found
+-- Scores of steps are rounded, as further digits are rounding errors.
+ASOF JOIN (SELECT * REPLACE (coalesce(benchmark, '') AS benchmark) FROM calibration) steps
+    ON steps.detector = found.detector AND steps.benchmark = found.curve
+       AND round(found.score, 9) >= steps.score_from
+ORDER BY found.pair, found.detector, found.benchmark;
+COMMENT ON VIEW pair_probabilities IS
+    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; pairs with scores below all judged ones are left out';

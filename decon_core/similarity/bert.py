@@ -197,7 +197,7 @@ class Tensors:
 
         self._path = path
         try:
-            tensors = safetensors.deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
+            tensors = safetensors.deserialize(path.read_bytes())
         except safetensors.SafetensorError as error:
             raise InputError(Problem(str(path), str(error), "a safetensors file")) from None
         self._tensors = {name.removeprefix("bert."): one for name, one in tensors}

@@ -19,6 +19,8 @@ from hashlib import sha256
 from pathlib import Path
 from uuid import uuid4
 
+from decon_core.errors import InputError, Problem
+
 _DAY_SECONDS = 86_400
 _DRAFT = ".tmp"
 _OWNED = re.compile(r"\.([0-9a-f]{12})-([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]{8}(\.tmp|\.old)(\.|$)")
@@ -117,6 +119,19 @@ def locked(path: Path) -> Iterator[None]:
             finally:
                 path.unlink(missing_ok=True)
             return
+
+
+@contextmanager
+def locked_or_refused(path: Path, holder: str) -> Iterator[None]:
+    """Hold an exclusive lock on a file; raise InputError if another process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            found, expected = f"{holder} at work", "one at a time"
+            raise InputError(Problem(str(path), found, expected, "wait for it")) from None
+        yield
 
 
 def _is_same_file(path: Path, file: int) -> bool:

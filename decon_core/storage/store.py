@@ -114,6 +114,9 @@ class Store:
     def draw(self, fingerprint: str) -> Path:
         return self.root / f"draws/{fingerprint}.parquet"
 
+    def calibration(self, fingerprint: str) -> Path:
+        return self.root / f"calibration/{fingerprint}.json"
+
     @property
     def neighbours(self) -> Path:
         return self.root / "neighbours"

@@ -9,7 +9,9 @@ import pytest
 SHARED = {"decon_core.config.rounding", "decon_core.config.policy", "decon_core.text.characters"}
 
 
-@pytest.mark.parametrize("name", ["bert", "decon", "other_detectors", "similarity", "text"])
+@pytest.mark.parametrize(
+    "name", ["bert", "calibration", "decon", "other_detectors", "similarity", "text"]
+)
 def test_the_oracle_imports_settings_and_tables_and_no_code_of_the_stages(name):
     tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

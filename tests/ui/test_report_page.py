@@ -89,6 +89,34 @@ def ask(report: Path, query: str) -> list[tuple[Any, ...]]:
 # Overview -----------------------------------------------------------------------------------------
 
 
+def test_the_probability_by_score_is_drawn_and_a_judgement_is_unfolded(show, tmp_path):
+    named = {"pair": "p", "detector": "decon", "benchmark": "quiz"}
+    judged = {**named, "score": 0.9, "is_sd": False, "kind": "model", "judged_by": HOSTILE}
+    steps = [
+        {**named, "benchmark": benchmark, "step": n, "score_from": n / 2, "score_to": 0.4 + n / 2}
+        | {"n_judged": 9, "n_sd": n, "probability": n / 9, "low": 0.0, "high": 0.5}
+        for benchmark in (None, "quiz")
+        for n in range(2)
+    ]
+    report = write_report(
+        tmp_path / "r.duckdb",
+        runs=[RUN],
+        pairs=[{"pair": "p", "detectors": "decon", "score": 0.9}],
+        judged_pairs=[{**judged, "match_type": "related", "reasoning": LINK}],
+        calibration=[{key: one[key] for key in one if key != "pair"} for one in steps],
+    )
+    page = show(report)
+    page.locator("#calibration").scroll_into_view_if_needed()
+    expect(page.locator("#calibration svg.main-svg").first).to_be_visible(timeout=60_000)
+    pairs = show(report, "#pairs")
+    pairs.keyboard.press("j")
+    expect(pairs.get_by_text("no duplicate · related")).to_be_hidden()
+    pairs.get_by_text("by a model or a file").click()
+    expect(pairs.get_by_text("no duplicate · related")).to_be_visible()
+    assert pairs.evaluate("window.hacked") is None
+    assert page.evaluate("window.hacked") is None
+
+
 def test_the_overview_says_what_was_found_and_draws_every_figure(show, report):
     page = show(report)
     expect(page.locator(".headline").first).to_contain_text("items leaked")
@@ -113,7 +141,7 @@ def test_the_title_names_the_corpus_and_says_that_a_report_is_incomplete(show, t
 def test_every_section_is_reached_from_the_contents(show, report):
     page = show(report)
     links = page.get_by_role("navigation", name="Sections").get_by_role("link")
-    assert links.count() == page.locator("#sections > section").count() == 12
+    assert links.count() == page.locator("#sections > section").count() == 13
     links.filter(has_text="What was scanned").click()
     expect(page.get_by_role("heading", name="What was scanned")).to_be_in_viewport()
 

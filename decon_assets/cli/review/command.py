@@ -199,6 +199,9 @@ def set_verdict(
     ),
     *,
     note: str = option("a remark, stored with the verdict", "TEXT", default=""),
+    match_type: Literal["exact", "equivalent", "subset", "superset", "related", "unrelated"]
+    | None = optional("kind of match, as the judge gives it (docs/judge.md)"),
+    confidence: float | None = optional("how sure, from 0 to 1", "SHARE", min=0, max=1),
     by: Reviewer = None,
     report: ReportFile = None,
     verdicts: VerdictsFile = None,
@@ -209,10 +212,11 @@ def set_verdict(
     Examples:
       decon-assets review set 4f0c93a1 template --note "a form letter"
       decon-assets review set 4f0c93a1 none         withdraw a verdict
+      decon-assets review set 4f0c93a1 leak --match-type equivalent --confidence 0.9
     """
     with open_session(config, report, verdicts, by) as session:
         found = session.find_pair(pair)
-        session.append(found, verdict, note)
+        session.append(found, verdict, note, match_type=match_type or "", confidence=confidence)
         say(f"{found.pair} ({found.item}): {verdict}. {session.next_step}")
     return 0
 

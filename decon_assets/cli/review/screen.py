@@ -8,6 +8,7 @@ import select
 import signal
 import sys
 import termios
+import textwrap
 import tty
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,11 @@ from typing import Any
 from decon_assets.cli.review.session import Session
 from decon_assets.cli.terminal.output import say
 from decon_core.config.policy import Policy
-from decon_core.decisions.verdicts import Verdict
+from decon_core.decisions.verdicts import Verdict, fits
 from decon_core.errors import InputError, Problem
 from decon_core.report.review.found import PairSummary
-from decon_core.report.review.show import Paint, clipped, page
+from decon_core.report.review.show import Paint, clipped, inert, judgement_line, page
+from decon_core.similarity.annotations import MATCH_TYPES
 from decon_core.wording import counted
 
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}
@@ -33,6 +35,8 @@ c  common source   both quote the same public text, but the text does not contai
 u  unsure          cannot be decided from these texts; the score decides
 
 n  note            a remark, stored with the verdict
+m  match type      exact, equivalent, subset, superset, related, unrelated: stored, too
+j  judge           show or hide what a model or a file says of the pair; decide for yourself first
 s  skip            the next pair, without a verdict         b  back
 space, arrows      scroll a long text
 q  quit            every verdict is saved already
@@ -41,6 +45,7 @@ If in doubt: would a model trained on this text answer the item better because o
 Press any key to continue."""
 
 _FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
+_JUDGED = "j judge  "
 _UNSAVED_NOTE = (
     "the note has no verdict yet: give one (l t c u), or press {key} again to discard it"
 )
@@ -186,6 +191,8 @@ class Review:
     _top: int = 0
     _message: str = ""
     _notes: dict[str, str] = field(default_factory=dict)  # without a verdict yet
+    _match_types: dict[str, str] = field(default_factory=dict)  # as `_notes`
+    _shows_judge: bool = False
     _warned_key: str = ""  # the key pressed last that would discard such a note
 
     def run(self) -> None:
@@ -209,10 +216,15 @@ class Review:
             self._top = max(0, self._top + (-half if key == "up" else half))
         elif pair := self._pair:
             if key in KEYS:
-                self._save(pair, KEYS[key], self._notes.pop(pair.pair, None))
-                self._go(self._at + 1)
+                if self._save(pair, KEYS[key], self._notes.get(pair.pair)):
+                    self._notes.pop(pair.pair, None)
+                    self._go(self._at + 1)
             elif key == "n":
                 self._note(pair)
+            elif key == "m":
+                self._match_type(pair)
+            elif key == "j":
+                self._shows_judge = not self._shows_judge
 
     def _go(self, at: int) -> None:
         self._at, self._top, self._message, self._warned_key = at, 0, "", ""
@@ -232,15 +244,41 @@ class Review:
     def _pair(self) -> PairSummary | None:
         return self.queue[self._at] if self._at < len(self.queue) else None
 
-    def _save(self, pair: PairSummary, verdict: str, note: str | None) -> None:
-        """Save a verdict; without a note, keep that of the earlier verdict."""
+    def _save(self, pair: PairSummary, verdict: str, note: str | None) -> bool:
+        """Save a verdict; without a note, keep that of the earlier verdict.
+
+        A match type that contradicts it is not saved: one just entered asks for another verdict.
+        """
         before = self.verdicts.get(pair.pair)
         kept = before.note if before and note is None else note or ""
-        self.session.append(pair, verdict, kept)
+        entered = self._match_types.get(pair.pair, "")
+        if not fits(entered, verdict):
+            self._message = (
+                f"the match type {entered!r} contradicts {verdict}: press m to change it"
+            )
+            return False
+        earlier = before.match_type if before else ""
+        match_type = entered or (earlier if fits(earlier, verdict) else "")
+        self.session.append(pair, verdict, kept, match_type=match_type)
+        self._match_types.pop(pair.pair, None)
         self.verdicts[pair.pair] = Verdict(
-            pair=pair.pair, fingerprint=pair.fingerprint, verdict=verdict, note=kept
+            pair=pair.pair,
+            fingerprint=pair.fingerprint,
+            verdict=verdict,
+            note=kept,
+            match_type=match_type,
         )
         self.n_written += 1
+        return True
+
+    def _match_type(self, pair: PairSummary) -> None:
+        typed = self.screen.ask(f"match type ({', '.join(MATCH_TYPES)}): ")
+        chosen = [one for one in MATCH_TYPES if typed and one.startswith(typed.lower())]
+        self._message = "" if len(chosen) == 1 or not typed else f"no match type {typed!r}"
+        if len(chosen) == 1:
+            self._match_types[pair.pair] = chosen[0]
+            if before := self.verdicts.get(pair.pair):
+                self._save(pair, before.verdict, None)
 
     def _note(self, pair: PairSummary) -> None:
         note = self.screen.ask("note (empty: none): ")
@@ -269,7 +307,9 @@ class Review:
         n_below = len(body) - self._top - room
         more = f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
         foot = self.paint.of(clipped(more, width), "faint")
-        self.screen.draw([*head, *shown, foot, clipped(self._message or _FOOT, width)])
+        has_judge = self._pair and self._pair.pair in self.session.labels
+        keys = f"{_JUDGED if has_judge else ''}{_FOOT}"
+        self.screen.draw([*head, *shown, foot, clipped(self._message or keys, width)])
 
     def _page(self, width: int) -> tuple[list[str], list[str]]:
         """Return the head and the text of the page."""
@@ -279,13 +319,27 @@ class Review:
             return head, ["", f"{self.n_written} verdicts saved. b back, q quit"]
         lines = [f"{self._at + 1} of {n}  {_headline(pair, self.policy)}", self._entered(pair)]
         head = [self.paint.of(clipped(line, width), "head") for line in lines if line]
-        return head, ["", *page(self.texts(pair.pair), width=width, paint=self.paint)]
+        texts = page(self.texts(pair.pair), width=width, paint=self.paint)
+        return head, [*self._judged(pair, width), "", *texts]
 
     def _entered(self, pair: PairSummary) -> str:
-        """Return the note or verdict of a pair as a line; "" if it has none."""
-        if pair.pair in self._notes:
-            return f"note, to be saved with your verdict: {self._notes[pair.pair]}"
+        """Return the verdict, note and match type of a pair as a line; "" if it has none."""
+        waiting = {
+            "note": self._notes.get(pair.pair),
+            "match type": self._match_types.get(pair.pair),
+        }
+        if any(waiting.values()):
+            named = {name: text for name, text in waiting.items() if text}
+            return (
+                f"{' and '.join(named)}, to be saved with your verdict: {'; '.join(named.values())}"
+            )
         if verdict := self.verdicts.get(pair.pair):
-            note = f" ({verdict.note})" if verdict.note else ""
-            return f"verdict: {verdict.verdict}{note}"
+            about = "; ".join(filter(None, (verdict.match_type, verdict.note)))
+            return f"verdict: {verdict.verdict}{f' ({about})' if about else ''}"
         return ""
+
+    def _judged(self, pair: PairSummary, width: int) -> list[str]:
+        """Return what a file or a model says of a pair, if the reviewer wants to see it."""
+        label = self.session.labels.get(pair.pair)
+        shown = inert(judgement_line(label)) if label and self._shows_judge else ""
+        return textwrap.wrap(shown, width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_core.config.judge import DEFAULT_FILE as ANNOTATIONS_FILE
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.config.validation import did_you_mean
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
+from decon_core.similarity.annotations import Label, labels_of, read_annotations
 
 if TYPE_CHECKING:
     from decon_core.report.review.found import PairFilter, PairSummary, Report
@@ -47,12 +49,21 @@ class Session:
     file: Path
     verdicts: Verdicts
     by: str | None
+    labels: Mapping[str, Label]  # of files and models, by pair
 
     @property
     def next_step(self) -> str:
         return f"Saved in {self.file}; `decon-assets run` applies it"
 
-    def append(self, pair: PairSummary, verdict: str, note: str) -> None:
+    def append(
+        self,
+        pair: PairSummary,
+        verdict: str,
+        note: str,
+        *,
+        match_type: str = "",
+        confidence: float | None = None,
+    ) -> None:
         """Save a verdict."""
         from decon_core.report.review.merge import verdict_line
 
@@ -60,7 +71,8 @@ class Session:
         if self.by is None:
             with suppress(OSError, KeyError):  # the user has no name, as in many containers
                 by = getpass.getuser()
-        append_verdicts(self.file, [verdict_line(pair, verdict, note=note, by=by, at=at)])
+        said = {"note": note, "match_type": match_type, "confidence": confidence}
+        append_verdicts(self.file, [verdict_line(pair, verdict, by=by, at=at, **said)])
 
     def find_pair(self, start: str) -> PairSummary:
         """Return the pair whose key begins with `start`; raise InputError if there are several."""
@@ -129,15 +141,18 @@ def open_session(
 
     if report and (verdicts or not config.is_file()):
         file = verdicts or Path(DEFAULT_FILE)
+        annotations = file.with_name(ANNOTATIONS_FILE)
     else:
         loaded = load_config(config)
         report = report or open_store(loaded).report
         file = verdicts or loaded.verdicts
+        annotations = loaded.annotations
     read = read_verdicts(file)  # report a broken file before the review starts
+    labels = labels_of({}, read_annotations(annotations))
     with open_report(report) as opened:
         if notice := opened.coverage().notice:
             warn(notice)
-        yield Session(opened, file, read, by)
+        yield Session(opened, file, read, by, labels)
 
 
 def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""The progress of a command that scans shards: a moving bar on a terminal, else lines in a log."""
+"""The progress of a long command: a moving bar on a terminal, else lines in a log."""
 
 from __future__ import annotations
 
@@ -62,13 +62,25 @@ class ShardProgress(logging.Handler):
             left = (n_bytes_in_all - n_bytes) / rate
             line += f" at {size(rate)}/s"
             line += f" in {_span(seconds)}" if is_last else f", {_span(left)} left"
+        self._show(line, n_bytes, n_bytes_in_all, is_last=is_last)
+
+    def count(self, noun: str, n_done: int, n: int, seconds: float, *, about: str = "") -> None:
+        """Show the progress of things that are counted, as `update` does."""
+        is_last, line = n_done == n, f"{n_done:,} of {counted(n, noun)}"
+        if n_done and seconds:
+            rate = n_done / seconds
+            line += f" at {rate:.3g}/s"
+            line += f" in {_span(seconds)}" if is_last else f", {_span((n - n_done) / rate)} left"
+        self._show(line + about, n_done, n, is_last=is_last)
+
+    def _show(self, line: str, done: float, total: float, *, is_last: bool) -> None:
         if self._stream.isatty():
-            self._move(line, n_bytes, n_bytes_in_all)
+            self._move(line, done, total)
         elif is_last or time.monotonic() - self._printed_at >= _SECONDS_BETWEEN_LINES:
             self._printed_at = time.monotonic()
             self.step(line)
 
-    def _move(self, line: str, n_bytes: int, n_bytes_in_all: int) -> None:
+    def _move(self, line: str, done: float, total: float) -> None:
         if self._bar is None or self._task is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn
@@ -81,9 +93,7 @@ class ShardProgress(logging.Handler):
             )
             self._task = self._bar.add_task("")
             self._bar.start()
-        self._bar.update(
-            self._task, description=line, completed=n_bytes, total=n_bytes_in_all, refresh=True
-        )
+        self._bar.update(self._task, description=line, completed=done, total=total, refresh=True)
 
     def _end(self) -> None:
         if self._bar is not None:

@@ -241,6 +241,33 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
     return Chart("Items by threshold", [line], layout | drawn)
 
 
+def calibration(rows: Rows) -> Chart:
+    """Draw the probability of a duplicate by score as steps, with the interval of each step."""
+    ends = [row["score_from"] for row in rows[1:]] + [max(1.0, rows[-1]["score_to"])]
+    edges = [x for row, end in zip(rows, ends, strict=True) for x in (row["score_from"], end)]
+
+    def twice(key: str) -> list[float]:
+        return [100 * row[key] for row in rows for _ in range(2)]
+
+    texts = [
+        f"{100 * row['probability']:.0f} %, {100 * row['low']:.0f} to {100 * row['high']:.0f} %: "
+        f"{count(row['n_sd'])} of {count(row['n_judged'])} judged pairs with a score of "
+        f"{row['score_from']:.3f} to {row['score_to']:.3f}"
+        for row in rows
+        for _ in range(2)
+    ]
+    bound = _TRACES["bound"] | {"x": edges}
+    traces = [
+        bound | {"y": twice("low")},
+        bound | {"y": twice("high"), "fill": "tonexty", "fillcolor": "--c-link"},
+        _TRACES["probability"] | {"x": edges, "y": twice("probability"), "hovertext": texts},
+    ]
+    layout = _frame(260)
+    layout["xaxis"] = {"title": {"text": "score"}}
+    layout["yaxis"] = {"title": {"text": "probability, %"}, "range": [-2, 102]}
+    return Chart("Probability of a duplicate", traces, layout)
+
+
 def agreement(rows: Rows) -> Chart:
     """Draw, for every two detectors, the items that both or only one of them call leaked."""
     bars = [

@@ -84,6 +84,14 @@ FROM score_histogram ORDER BY benchmark, detector, bin
 SELECT benchmark, detector, holds_to, count(*) AS n_items FROM item_detectors
 WHERE holds_to IS NOT NULL GROUP BY ALL ORDER BY benchmark, detector, holds_to
 
+-- name: calibration
+SELECT * REPLACE (coalesce(benchmark, 'all together') AS benchmark), benchmark IS NULL AS is_all
+FROM calibration ORDER BY detector, is_all DESC, benchmark, step
+
+-- name: calibration_fit
+SELECT * REPLACE (coalesce(benchmark, 'all together') AS benchmark)
+FROM calibration_fit ORDER BY detector, calibration_fit.benchmark NULLS FIRST
+
 -- name: agreement
 SELECT detector, other, sum(n_both)::BIGINT AS n_both, sum(n_detector_only)::BIGINT AS n_detector_only,
        sum(n_other_only)::BIGINT AS n_other_only
@@ -160,8 +168,26 @@ FROM neighbour_sample ORDER BY source
 
 -- name: pairs
 SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
-       v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at
+       v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at, j.judgement,
+       q.probability
 FROM pairs p LEFT JOIN verdicts v USING (pair)
+LEFT JOIN (
+    SELECT pair, any_value(concat_ws(' · ',
+        CASE WHEN is_sd THEN 'duplicate' WHEN NOT is_sd THEN 'no duplicate'
+             ELSE concat('unjudged: ', unjudged) END,
+        match_type, 'sure ' || format('{:.2f}', confidence), judged_by, 'prompt ' || prompt,
+        reasoning)) AS judgement
+    FROM judged_pairs WHERE kind <> 'person' GROUP BY pair
+) j USING (pair)
+LEFT JOIN (
+    SELECT pair, string_agg(format('{} {:.0f} % ({:.0f} to {:.0f} %)', detector,
+        100 * probability, 100 * low, 100 * high), ', ' ORDER BY detector) AS probability
+    FROM (
+        SELECT pair, detector, max(probability) AS probability, arg_max(low, probability) AS low,
+               arg_max(high, probability) AS high
+        FROM pair_probabilities GROUP BY pair, detector
+    ) GROUP BY pair
+) q USING (pair)
 ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.score DESC, p.pair
 LIMIT $most_pairs
 

@@ -408,6 +408,9 @@ function facts(number) {
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
   if (kindOf(number) === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
+  put("probability of a duplicate", plain(own.probability[number]));
+  // Folded: a reviewer should decide before looking.
+  if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));
   put("documents", counted(own.n_documents[number]));
   put("source", plain(named("source", number)));
   put("shard", plain(named("shard_name", number)));

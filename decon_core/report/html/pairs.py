@@ -25,7 +25,8 @@ _NAMES = (
 )
 _PLAIN = (
     *("pair", "fingerprint", "instance_index", "row", "doc_id", "n_documents", "n_matches"),
-    *("verdict", "verdict_note", "verdict_by", "verdict_at", "text_start"),
+    *("verdict", "verdict_note", "verdict_by", "verdict_at", "judgement", "probability"),
+    "text_start",
 )
 _SCORES = ("score", "question_overlap", "answer_overlap", "passage_overlap")
 _FLAGS = {

@@ -243,7 +243,23 @@ _FIGURES: Mapping[str, Callable[[Facts], Sequence[Choice]]] = {
     ],
     "scores": lambda facts: _per_detector(facts["scores"], charts.scores, facts.score_threshold),
     "sweep": lambda facts: _per_detector(facts["sweep"], charts.sweep, facts.threshold),
+    "calibration": lambda facts: _calibration(facts["calibration"]),
 }
+
+
+def _calibration(rows: Rows) -> list[Choice]:
+    """Build a figure per detector, for all benchmarks together and for each."""
+    pooled = [row for row in rows if row["is_all"]]
+    by_benchmark = _by_benchmark([row for row in rows if not row["is_all"]])
+
+    def drawn(detector: str, group: Rows) -> Chart:
+        chart = charts.calibration(group)
+        return replace(chart, title=f"{chart.title}: {shown(detector)}")
+
+    return [
+        Choice(name, [drawn(*one) for one in by_detector(group)])
+        for name, group in [(ALL, pooled), *by_benchmark]
+    ]
 
 
 def _table(name: str, facts: Facts) -> Table:

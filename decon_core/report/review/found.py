@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -16,6 +16,7 @@ from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
+NEIGHBOURS = _QUERIES["neighbours"]
 
 MOST_DOCUMENTS = 1_000  # per pair
 
@@ -139,6 +140,25 @@ class Report:
         """Return the first `most` documents that contain a pair."""
         values = {"pair": pair, "most": most}
         return [Place(**row) for row in rows_of(self._connection, _QUERIES["documents"], values)]
+
+    def candidates(
+        self, benchmarks: Sequence[str], detectors: Sequence[str]
+    ) -> list[dict[str, Any]]:
+        """Return each pair once for every detector that found it, with its score."""
+        values = {"benchmarks": [*benchmarks], "detectors": [*detectors]}
+        return rows_of(self._connection, _QUERIES["candidates"], values)
+
+    def neighbours(self) -> list[dict[str, Any]]:
+        """Return the items with their neighbours; empty if the report has no such table."""
+        known = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'neighbours'"
+        if not rows_of(self._connection, known):
+            return []
+        return rows_of(self._connection, _QUERIES["neighbours"])
+
+    def texts(self, pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return the texts of record and document of these pairs."""
+        rows = rows_of(self._connection, _QUERIES["texts"], {"pairs": [*pairs]})
+        return {row["pair"]: row for row in rows}
 
     def keys_starting_with(self, start: str) -> list[str]:
         """Return the first five pair keys that start with `start`."""

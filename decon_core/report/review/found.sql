@@ -22,3 +22,29 @@ WHERE is_by_score
 -- name: documents
 SELECT source, shard_name, row, doc_id FROM pair_documents WHERE pair = $pair
 ORDER BY is_contaminated DESC, source, shard_name, row LIMIT $most
+
+-- name: candidates
+-- Each pair once for every detector that found it, with the highest score of its matches.
+SELECT pairs.pair, any_value(pairs.fingerprint) AS fingerprint,
+       any_value(pairs.benchmark) AS benchmark, any_value(pairs.split) AS split,
+       any_value(pairs.instance_index) AS instance_index, matches.detector AS detector,
+       max(matches.score) AS score
+FROM pairs JOIN matches USING (pair)
+WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], pairs.benchmark))
+  AND (len($detectors::VARCHAR[]) = 0
+       OR list_contains($detectors::VARCHAR[], matches.detector))
+GROUP BY pairs.pair, matches.detector
+ORDER BY pairs.pair, matches.detector
+
+-- name: texts
+SELECT pair, question, answer, passage, text, why_no_text FROM pairs
+WHERE list_contains($pairs::VARCHAR[], pair) ORDER BY pair
+
+-- name: neighbours
+-- Each item with the paragraphs that are near it in meaning.
+SELECT benchmark, split, instance_index, items.fingerprints[1] AS fingerprint,
+       items.question AS item, neighbours.text AS text, neighbours.similarity AS score,
+       concat_ws(' ', neighbours.source, neighbours.shard_name, neighbours.row, neighbours.start)
+           AS place
+FROM neighbours JOIN items USING (benchmark, split, instance_index)
+ORDER BY benchmark, split, instance_index, neighbours.rank

@@ -14,16 +14,13 @@ from decon_core.report.review.found import PairSummary
 Line = Mapping[str, Any]
 
 
-def verdict_line(
-    pair: PairSummary, verdict: str, *, note: str = "", by: str = "", at: str = ""
-) -> Line:
-    """Return the line for a verdict on a pair; an empty note, name or time is left out."""
-    optional = {"note": note, "by": by, "at": at}
+def verdict_line(pair: PairSummary, verdict: str, **said: object) -> Line:
+    """Return the line for a verdict on a pair. `said`: note, by, at, match_type, confidence."""
     return {
         "pair": pair.pair,
         "fingerprint": pair.fingerprint,
         "verdict": verdict,
-        **{name: value for name, value in optional.items() if value},
+        **{name: value for name, value in said.items() if value not in ("", None)},
         "benchmark": pair.benchmark,
         "split": pair.split,
         "instance_index": pair.instance_index,

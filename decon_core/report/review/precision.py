@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 from decon_core.config.verdicts import CLEARING, LEAK
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.review.sample import Stratum
-
-_Z = 1.959963984540054  # 95 %
+from decon_core.similarity.calibration import wilson
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +108,3 @@ def _relative_variance(n_judged: int, n_calls: float) -> float:
     """Return the variance of a stratum's share divided by p (1 - p)."""
     n_left = n_calls - n_judged
     return n_left / (n_calls - 1) / n_judged if n_left > 1e-9 else 0.0
-
-
-def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95 % score interval for a share of `n` draws."""
-    squared = _Z * _Z
-    centre = (share + squared / (2 * n)) / (1 + squared / n)
-    half = _Z / (1 + squared / n) * sqrt(share * (1 - share) / n + squared / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)

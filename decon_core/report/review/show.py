@@ -13,6 +13,7 @@ from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import Any
 
+from decon_core.similarity.annotations import Label
 from decon_core.wording import counted
 
 PARTS = ("question", "answer", "passage")
@@ -92,6 +93,16 @@ def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
         n_spaces = left - sum(width_of(text) for text, _ in one)
         lines.append(painted(one) + " " * n_spaces + _BETWEEN + painted(other))
     return lines
+
+
+def judgement_line(label: Label) -> str:
+    """Format what a file or a model says of a pair."""
+    if label.is_sd is None:
+        return f"{label.by or label.kind}: unjudged ({label.unjudged})"
+    sure = f" ({label.confidence:.2f})" if label.confidence is not None else ""
+    prompt = f", prompt {label.prompt}" if label.prompt else ""
+    said = f"{'duplicate' if label.is_sd else 'no duplicate'}{sure}, {label.match_type}"
+    return f"{label.by or label.kind}{prompt}: {said}. {label.reasoning}"
 
 
 def _record(pair: Pair, width: int) -> Iterator[_Line]:

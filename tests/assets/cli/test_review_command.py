@@ -187,6 +187,48 @@ def test_a_note_goes_with_the_verdict_and_is_not_lost_without_a_word(terminal_of
     assert (line["verdict"], line["note"]) == ("unsure", "größ als l")
 
 
+def test_a_match_type_goes_with_the_verdict_unless_it_contradicts_it(terminal_of, desk):
+    terminal = terminal_of(desk)
+    terminal.wait_for("1 of 4")
+    terminal.press("m")
+    terminal.wait_for("match type (exact, ")
+    terminal.press("unre\n")
+    terminal.wait_for("match type, to be saved with your verdict: unrelated")
+    terminal.press("l")
+    terminal.wait_for("'unrelated' contradicts leak")
+    terminal.press("t")
+    terminal.wait_for("2 of 4")
+    terminal.press("b")
+    terminal.wait_for("verdict: template (unrelated)")
+    terminal.press("l")
+    terminal.wait_for("2 of 4")
+    terminal.press("q")
+    assert terminal.end() == 0
+    lines = read_lines(desk / "verdicts.jsonl")
+    assert [line.get("match_type") for line in lines] == ["unrelated", None]
+
+
+def test_what_a_model_says_of_a_pair_is_shown_when_it_is_asked_for(terminal_of, desk):
+    said = {
+        "is_sd": True,
+        "match_type": "subset",
+        "confidence": 0.8,
+        "reasoning": "same \x1b[2J sum",
+    }
+    line = {"pair": key(2), "fingerprint": key(1002), "kind": "model", "by": "m", **said}
+    (desk / "annotations.jsonl").write_text(json.dumps(line) + "\n")
+    terminal = terminal_of(desk)
+    page = terminal.wait_for("j judge  l leak")
+    assert "duplicate" not in page
+    terminal.press("j")
+    terminal.wait_for("m: duplicate (0.80), subset. same ␛[2J sum")
+    terminal.press("s")
+    page = terminal.wait_for("2 of 4")
+    assert "j judge" not in terminal.wait_for("q quit")
+    terminal.press("q")
+    assert terminal.end() == 0
+
+
 def test_what_both_share_stands_out_and_the_window_decides_how_they_stand(terminal_of, desk):
     terminal = terminal_of(desk, "--benchmark", "quiz", "--order", "documents")
     wide = terminal.wait_for("q quit")
@@ -313,6 +355,12 @@ def test_a_verdict_can_be_set_taken_back_and_asked_for_by_the_beginning_of_a_key
     assert main(["review", *places(desk), "set", "ffff", "leak"]) == 2
     assert "not in" in capsys.readouterr().err
     assert main(["review", *places(desk), "set", key(1), "perhaps"]) == 2
+    about = ["--match-type", "subset", "--confidence", "0.8"]
+    assert main(["review", *places(desk), "set", key(1), "leak", *about]) == 0
+    found = read_verdicts(desk / "verdicts.jsonl").by_pair[key(1)]
+    assert (found.match_type, found.confidence) == ("subset", 0.8)
+    assert main(["review", *places(desk), "set", key(1), "template", *about[:1], "exact"]) == 2
+    assert "found 'exact' with is_sd = false" in capsys.readouterr().err
 
 
 def test_verdicts_of_the_page_are_taken_and_counted(desk, capsys):

@@ -296,6 +296,7 @@ TABLES = {
     "Corpus": ("configuration", "corpus."),
     "SourceTable": ("configuration", "corpus.source."),
     "Review": ("configuration", "review."),
+    "Judge": ("configuration", "judge."),
     "Report": ("configuration", "report."),
     "StoreTable": ("configuration", "store."),
     "Policy": ("configuration decon-detector detectors", ""),

@@ -13,10 +13,11 @@ from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError, StaleError
 from decon_core.report.review.found import Call, PairFilter, open_report
 from decon_core.report.review.merge import merge_verdicts, verdict_line
-from decon_core.report.review.precision import Tally, estimate, tally, wilson
+from decon_core.report.review.precision import Tally, estimate, tally
 from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
 from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
 from decon_core.report.review.show import Paint, page
+from decon_core.similarity.calibration import wilson
 from tests.core.report.review_reports import call, key, pair, write_report
 
 

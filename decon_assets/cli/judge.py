@@ -1,0 +1,415 @@
+"""`decon-assets judge`: annotate pairs by an endpoint or a file, and show what is judged."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from decon_assets.cli.options import (
+    ConfigPath,
+    action,
+    argument,
+    command_group,
+    flag,
+    option,
+    repeatable,
+)
+from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_assets.cli.terminal.progress import ShardProgress
+from decon_core.config.judge import NEIGHBOURS
+from decon_core.config.load import Config, load_config
+from decon_core.config.open_store import open_store
+from decon_core.decisions.verdicts import Verdicts, read_verdicts
+from decon_core.errors import InputError, MissingError, Problem
+from decon_core.similarity.annotations import (
+    Annotations,
+    append_annotations,
+    labels_of,
+    merge_annotations,
+    read_annotations,
+)
+from decon_core.storage.drafts import locked_or_refused
+from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.report.review.found import Report
+    from decon_core.similarity.candidates import Candidate
+    from decon_core.similarity.endpoint import Outcome, Spent
+    from decon_core.similarity.judge import Plan, Prompt, Request
+
+judge_group = command_group()
+
+_TOKENIZER = "cl100k"  # an estimate: an endpoint counts by its own
+
+Benchmarks = Annotated[list[str], repeatable("only pairs of this benchmark", "NAME")]
+Detectors = Annotated[
+    list[str],
+    repeatable("only pairs of this detector, or of this file of candidates", "NAME"),
+]
+Sample = Annotated[
+    int | None,
+    option("only N pairs, drawn fairly over benchmarks, detectors and scores", "N", min=1),
+]
+Seed = Annotated[int, option("seed of the draw (default 0)", "N")]
+ReportFile = Annotated[
+    Path | None, option("a report's database (default: the report of the configuration)", "FILE")
+]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What is to be judged, and what is judged already."""
+
+    config: Config
+    report: Report | None
+    annotations: Annotations
+    verdicts: Verdicts
+
+    def candidates(self, benchmarks: Sequence[str], detectors: Sequence[str]) -> list[Candidate]:
+        """Return the candidates of the report and of files that the options select."""
+        from decon_core.report.review.candidates import candidates_in, neighbours_in
+        from decon_core.similarity.candidates import read_candidates
+
+        chosen = self.config.judge.detectors
+        wanted = [*detectors] or [*chosen]
+        found: list[Candidate] = []
+        if self.report:
+            found += candidates_in(self.report, benchmarks=benchmarks, detectors=wanted)
+            if not wanted or NEIGHBOURS in wanted:
+                found += [
+                    one
+                    for one in neighbours_in(self.report)
+                    if not benchmarks or one.benchmark in benchmarks
+                ]
+        for name in self.config.judge.candidates:
+            found += [
+                one
+                for one in read_candidates(self.config.folder / name)
+                if (not benchmarks or one.benchmark in benchmarks)
+                and (not detectors or one.detector in detectors)
+            ]
+        _require_known("--detector", detectors, {one.detector for one in found})
+        _require_known("--benchmark", benchmarks, {one.benchmark for one in found})
+        return found
+
+
+def _require_known(name: str, given: Sequence[str], found: Collection[str]) -> None:
+    """Raise InputError for names that no pair has."""
+    if unknown := [one for one in given if one not in found]:
+        raise InputError(
+            Problem(name, f"{one!r}: no pair of it", "a name that `judge status` lists")
+            for one in unknown
+        )
+
+
+@contextmanager
+def _open_desk(config: Path, report: Path | None) -> Iterator[Desk]:
+    """Open a report, the annotations and the verdicts; without a report, files may do."""
+    from decon_core.report.review.found import open_report
+
+    loaded = load_config(config)
+    path = report or open_store(loaded).report
+    annotations = read_annotations(loaded.annotations)
+    verdicts = read_verdicts(loaded.verdicts, clears=loaded.clears)
+    if loaded.judge.candidates and not report and not path.is_file():
+        yield Desk(loaded, None, annotations, verdicts)
+        return
+    with open_report(path) as opened:
+        if notice := opened.coverage().notice:
+            warn(notice)
+        yield Desk(loaded, opened, annotations, verdicts)
+
+
+@judge_group.callback(invoke_without_command=True)
+def judge(
+    context: typer.Context,
+    *,
+    benchmark: Benchmarks,
+    detector: Detectors,
+    sample: Sample = None,
+    seed: Seed = 0,
+    also_reviewed: bool = flag("--all", "also pairs with a verdict of a person"),
+    dry_run: bool = flag("--dry-run", "say what would be asked and how much that is; send nothing"),
+    report: ReportFile = None,
+    config: ConfigPath,
+) -> int:
+    """Have pairs of a benchmark item and a training text judged by a language model.
+
+    Each pair is annotated: whether the text states the item's task (`is_sd`), how sure that is, the
+    kind of match (exact, equivalent, subset, superset, related, unrelated) and why. The endpoint,
+    the model and the limits are in [judge] of decon.toml; any OpenAI-compatible server will do.
+
+    An annotation removes nothing: a person's verdict always counts instead of it. It is shown in
+    the report and in `decon-assets review`, and it is what the probability of a leak by score is
+    estimated from. docs/judge.md explains both.
+
+    Every answer is saved in annotations.jsonl at once, by what was asked: nothing is asked twice,
+    also after the command was killed. What fails is tried again, then counted as unjudged; run the
+    command again for these.
+
+    The text around a match is sent to the endpoint. With `snippets = "off"` under [report] the
+    report has none, and only pairs of `candidates` can be judged.
+
+    Examples:
+      decon-assets judge --dry-run              requests and tokens, before anything is sent
+      decon-assets judge --sample 200           a fair sample, for the calibration
+      decon-assets judge --detector decon --benchmark gsm8k
+      decon-assets judge status                 what is judged by whom, and whether they agree
+      decon-assets judge import judged.jsonl    annotations that someone else made
+
+    Exit codes: 0 everything selected is judged, 1 something is not, 2 an input is wrong or the
+    endpoint refuses all requests.
+    """
+    if context.invoked_subcommand:
+        return 0
+    from decon_core.similarity.candidates import in_fair_order
+
+    with _open_desk(config, report) as desk:
+        prompt = _prompt_of(desk.config)
+        pairs = in_fair_order(desk.candidates(benchmark, detector), seed=seed)[:sample]
+        if not dry_run:
+            key = _require_endpoint(desk.config)
+            with locked_or_refused(_lock_of(desk.config), "another `decon-assets judge`"):
+                # Another command may have asked until now.
+                current = replace(desk, annotations=read_annotations(desk.config.annotations))
+                plan = _plan(current, pairs, prompt, also_reviewed=also_reviewed)
+                return _ask(plan, current, prompt, key)
+        _say_plan(_plan(desk, pairs, prompt, also_reviewed=also_reviewed), desk.config)
+        say("nothing was sent")
+    return 0
+
+
+def _lock_of(config: Config) -> Path:
+    return config.annotations.with_name(f".{config.annotations.name}.lock")
+
+
+def _prompt_of(config: Config) -> Prompt:
+    from decon_core.similarity.judge import load_prompt
+
+    return load_prompt(config.folder / config.judge.prompt if config.judge.prompt else None)
+
+
+def _require_endpoint(config: Config) -> str | None:
+    """Return the key of the endpoint; raise ConfigError if it cannot be asked."""
+    settings, problems = config.judge, []
+    for name, value in (("url", settings.url), ("model", settings.model)):
+        if not value:
+            expected = "the endpoint that judges" if name == "url" else "the model to ask for"
+            remedy = "docs/judge.md shows a [judge] table"
+            problems.append(Problem(f"{config.path}: judge.{name}", "nothing", expected, remedy))
+    key = os.environ.get(settings.key_env or "")
+    if settings.key_env and not key:
+        where, expected = f"environment: {settings.key_env}", "the key of the endpoint"
+        problems.append(Problem(where, "nothing", expected, "judge.key_env names this variable"))
+    if problems:
+        raise InputError(problems)
+    return key
+
+
+def _plan(
+    desk: Desk, pairs: Sequence[list[Candidate]], prompt: Prompt, *, also_reviewed: bool
+) -> Plan:
+    from decon_core.report.review.candidates import with_texts
+    from decon_core.similarity.judge import plan_requests
+    from decon_core.text.tokenizers import load_tokenizer
+
+    tokenizer = load_tokenizer(_TOKENIZER)
+    return plan_requests(
+        with_texts(desk.report, pairs),
+        prompt,
+        desk.config.judge,
+        desk.annotations,
+        decided=() if also_reviewed else desk.verdicts.by_pair,
+        count_tokens=lambda text: len(tokenizer.encode([text])[0]),
+    )
+
+
+def _say_plan(plan: Plan, config: Config) -> None:
+    """Print what is judged already, what is left to ask, and what the limits allow."""
+    from decon_core.similarity.judge import answer_limit
+
+    settings = config.judge
+    say(f"{counted(plan.n_pairs, 'pair')} selected")
+    if plan.n_by_people:
+        say(f"  {plan.n_by_people:,} with a verdict of a person: not asked (--all asks)")
+    if plan.n_answered:
+        say(f"  {plan.n_answered:,} answered before: not asked again")
+    for reason, n in sorted(plan.without_text.items()):
+        say(f"  {n:,} cannot be judged: {reason}")
+    n = len(plan.requests)
+    limit = answer_limit(settings)
+    most = f"at most {n * limit:,}" if limit else "an unknown number, as `parameters` set no limit,"
+    tokens = f"some {plan.n_tokens:,} tokens, and {most} in answers"
+    asked = f"{plan.n_to_ask:,} to ask: {counted(n, 'request')}"
+    say(f"  {asked} with {tokens}" if n else f"  {asked}")
+    limits = [f"max_requests = {settings.max_requests:,}"]
+    limits += [f"max_tokens = {settings.max_tokens:,}"] if settings.max_tokens else []
+    n_within = len(plan.within(settings).requests)
+    if n_within < n:
+        say(f"  {', '.join(limits)}: enough for at least {n_within:,} of them")
+
+
+def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
+    """Ask the requests of a plan, and save each answer at once; return the exit code."""
+    from decon_core.similarity.endpoint import Spent, ask
+    from decon_core.similarity.judge import annotations_of
+
+    config, settings = desk.config, desk.config.judge
+    append_annotations(config.annotations, plan.copied)
+    _say_plan(plan, config)
+    result = _Result()
+    n, began = len(plan.requests), time.monotonic()
+
+    with ShardProgress(sys.stderr) as progress:
+
+        def save(request: Request, outcome: Outcome, spent: Spent) -> None:
+            said = outcome.judgement or {"unjudged": outcome.unjudged}
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            lines = annotations_of(request, settings, prompt, at=at, said=said)
+            append_annotations(config.annotations, lines)
+            result.add(outcome, len(request.pairs))
+            failed = f", {spent.n_failed:,} failed" if spent.n_failed else ""
+            about = f", {spent.n_tokens:,} tokens{failed}"
+            n_done, seconds = spent.n_judged + spent.n_failed, time.monotonic() - began
+            progress.count("request", n_done, n, seconds, about=about)
+
+        spent = ask(plan.requests, settings, save, key=key) if n else Spent()
+    if n:
+        result.say(spent)
+    if n_left := plan.n_to_ask - result.n_asked:
+        result.reasons[f"not asked: {spent.stopped}"] += n_left
+    _say_unjudged(result.reasons + plan.without_text)
+    if result.n_asked or plan.copied:
+        say(f"Saved in {config.annotations}; `decon-assets run` brings it into the report")
+    return 1 if result.reasons or plan.without_text else 0
+
+
+@dataclass
+class _Result:
+    """Counts of the pairs that were asked about."""
+
+    kinds: Counter[bool] = field(default_factory=Counter)  # whether they are duplicates
+    reasons: Counter[str] = field(default_factory=Counter)  # why they are unjudged
+
+    @property
+    def n_asked(self) -> int:
+        return self.kinds.total() + self.reasons.total()
+
+    def add(self, outcome: Outcome, n_pairs: int) -> None:
+        if outcome.judgement:
+            self.kinds[outcome.judgement["is_sd"]] += n_pairs
+        else:
+            self.reasons[outcome.unjudged] += n_pairs
+
+    def say(self, spent: Spent) -> None:
+        sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
+        found = f"{self.kinds[True]:,} duplicates, {self.kinds[False]:,} others"
+        say(f"{sent}: {counted(self.kinds.total(), 'pair')} judged ({found})")
+
+
+def _say_unjudged(reasons: Counter[str]) -> None:
+    if not reasons:
+        return
+    say(f"{counted(reasons.total(), 'pair')} unjudged, which does not mean clean:")
+    for reason, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+        say(f"  {n:,}: {reason}")
+
+
+@action(judge_group, "status")
+def status(
+    *,
+    benchmark: Benchmarks,
+    detector: Detectors,
+    report: ReportFile = None,
+    config: ConfigPath,
+) -> int:
+    """Show how many pairs are judged, by whom, and whether people and models agree.
+
+    Examples:
+      decon-assets judge status
+      decon-assets judge status --detector decon
+    """
+    with _open_desk(config, report) as desk:
+        candidates = desk.candidates(benchmark, detector)
+        labels = labels_of(desk.verdicts.labels, desk.annotations)
+        heads = ("detector", "benchmark", "pairs", "duplicates", "others", "by people")
+        counts: dict[tuple[str, str], Counter[str]] = {}
+        for one in candidates:
+            label, counter = labels.get(one.pair), Counter[str](n=1)
+            if label is None or label.is_sd is None:
+                counter["unjudged"] = 1
+            else:
+                counter["duplicate" if label.is_sd else "other"] = counter[label.kind] = 1
+            counts.setdefault((one.detector, one.benchmark), Counter()).update(counter)
+        names = ("n", "duplicate", "other", "person", "file", "model", "unjudged")
+        rows = [(*key, *(one[name] for name in names)) for key, one in sorted(counts.items())]
+        say_table((*heads, "by files", "by models", "unjudged"), rows)
+        _say_failures(desk.annotations, {one.pair for one in candidates})
+        _say_agreement(desk)
+    return 0
+
+
+def _say_failures(annotations: Annotations, pairs: Iterable[str]) -> None:
+    current = annotations.by_pair("model")
+    reasons = Counter(
+        current[pair].unjudged for pair in pairs if pair in current and current[pair].unjudged
+    )
+    for reason, n in sorted(reasons.items()):
+        say(f"{counted(n, 'pair')} unjudged by the model: {reason}")
+
+
+def _say_agreement(desk: Desk) -> None:
+    """Print how often a model agrees with a person or a file on the same pair."""
+    model = desk.annotations.by_pair("model")
+    others = labels_of(desk.verdicts.labels, desk.annotations)
+    both = [
+        (bool(one.is_sd), bool(model[pair].is_sd))
+        for pair, one in others.items()
+        if one.kind != "model" and pair in model and None not in (one.is_sd, model[pair].is_sd)
+    ]
+    if not both:
+        return
+    n = sum(one == by_model for one, by_model in both)
+    say(
+        f"\nthe model agrees with people or files on {n:,} of {counted(len(both), 'pair')}; "
+        f"{sum(one and not by_model for one, by_model in both):,} it takes for others, "
+        f"{sum(by_model and not one for one, by_model in both):,} wrongly for duplicates"
+    )
+
+
+@action(judge_group, "import")
+def import_annotations(
+    file: Path = argument("annotations, one JSON object per line", "FILE"),
+    *,
+    config: ConfigPath,
+) -> int:
+    """Add annotations that someone else made: another machine, a crowd, another program.
+
+    A line has `is_sd` and `match_type`, and `pair` and `fingerprint` as in the report or both texts
+    (docs/judge.md). Importing a file again changes nothing.
+
+    Examples:
+      decon-assets judge import judged.jsonl
+    """
+    from decon_core.similarity.candidates import read_annotated
+
+    loaded = load_config(config)
+    if not file.is_file():
+        raise MissingError(Problem(str(file), "no such file", "annotations, one object per line"))
+    lines = read_annotated(file)
+    merged = merge_annotations(lines, read_annotations(loaded.annotations))
+    append_annotations(loaded.annotations, merged.lines)
+    say(f"{counted(len(lines), 'line')}: {len(merged.lines):,} new, {merged.n_same:,} known")
+    if merged.lines:
+        say(f"Saved in {loaded.annotations}; `decon-assets run` brings it into the report")
+    return 0

@@ -1,0 +1,107 @@
+"""Joins the judgements of pairs with the scores that a scan gave them, and calibrates by them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.corpus.packs import Pack
+from decon_core.decisions.common_ngrams import current_common
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.errors import DamagedError
+from decon_core.scan.coverage import Gap, gaps_of, missing_by_shard
+from decon_core.similarity.annotations import Annotations, labels_of
+from decon_core.similarity.calibration import Calibration, Point, calibrate
+from decon_core.storage.store import read_json, write_json
+
+# Increase this when the same judgements give another calibration.
+_FORMAT = 1
+_SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
+_COLUMNS = ["detector", "benchmark", "pair", "fingerprint", "score"]
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """A calibration that is made when it is needed, and then kept in the store."""
+
+    fingerprint: str  # of all that it is made from
+    reader: MatchReader
+    packs: tuple[Pack, ...] = ()
+    labels: Mapping[str, bool] = field(default_factory=dict)
+
+    def load(self) -> Calibration:
+        path = self.reader.store.calibration(self.fingerprint)
+        try:
+            return Calibration.from_json(read_json(path)["curves"])
+        except (FileNotFoundError, DamagedError):
+            made = calibrate(judged_points(self.reader, self.packs, self.labels))
+            write_json(path, {"curves": made.to_json()})
+            return made
+
+    def stored(self) -> Calibrated:
+        """Return it without what it is made from, after it was made."""
+        self.load()
+        return replace(self, packs=(), labels={})
+
+
+def calibrated(reader: MatchReader, packs: Sequence[Pack], annotations: Annotations) -> Calibrated:
+    """Return the calibration by the pairs that are judged today, from all scanned shards."""
+    labels = labels_of(reader.verdicts.labels, annotations)
+    decided = {pair: one.is_sd for pair, one in labels.items() if one.is_sd is not None}
+    store, policy, scan = reader.store, reader.policy, reader.scan
+    gaps = gaps_of(store, packs, reader.versions, scan)
+    value = [
+        *(_FORMAT, scan, decided, reader.verdicts.decisive),
+        policy.decision_settings(one.benchmark for one in reader.versions),
+        current_common(store, scan, policy)[0] if policy.leave_out_common else None,
+        sorted((one.benchmark, one.fingerprint) for one in reader.versions),
+        sorted((pack.source.name, one.fingerprint) for pack in packs for one in pack.shards),
+        sorted((gap.shard.fingerprint, gap.lacking) for gap in gaps),
+    ]
+    fingerprint = sha256(json.dumps(value).encode()).hexdigest()[:16]
+    return Calibrated(fingerprint, reader, tuple(packs), decided)
+
+
+def judged_points(
+    reader: MatchReader, packs: Sequence[Pack], labels: Mapping[str, bool]
+) -> list[Point]:
+    """Return each judged pair that a scan found, once for each detector and benchmark."""
+    if not labels:
+        return []
+    wanted = pa.array(sorted(labels), pa.string())
+    rows = (
+        row
+        for table in _entries(reader, packs)
+        for row in table.filter(pc.is_in(table["pair"], wanted)).select(_COLUMNS).to_pylist()
+    )
+    return points_of(rows, labels)
+
+
+def points_of(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, bool]) -> list[Point]:
+    """Return the points of matches; of several of a pair the one with the highest score."""
+    best: dict[tuple[str, str, str], Point] = {}
+    for row in rows:
+        key = row["detector"], row["benchmark"], row["pair"]
+        before = best.get(key)
+        if before is None or before.score < row["score"]:
+            best[key] = Point(*key, row["fingerprint"], row["score"], labels[row["pair"]])
+    return [best[key] for key in sorted(best)]
+
+
+def _entries(reader: MatchReader, packs: Sequence[Pack]) -> Iterator[pa.Table]:
+    """Yield the entries of all scanned shards."""
+    gaps: list[Gap] = gaps_of(reader.store, packs, reader.versions, reader.scan)
+    lacking = missing_by_shard(gaps)
+    in_order = sorted(packs, key=lambda pack: pack.source.name)
+    for source, group in groupby(in_order, key=lambda pack: pack.source.name):
+        shards = [*dict.fromkeys(one.fingerprint for pack in group for one in pack.shards)]
+        for at in range(0, len(shards), _SHARDS_AT_ONCE):
+            batch = shards[at : at + _SHARDS_AT_ONCE]
+            yield reader.entries_of_shards(batch, reader.versions, source=source, lacking=lacking)

@@ -1,0 +1,159 @@
+"""The report's tables of judged pairs, and of the probability by score that follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.decisions.judged import points_of
+from decon_core.decisions.verdicts import Verdicts
+from decon_core.report.open import queries_in, rows_of
+from decon_core.report.review.candidates import neighbours_of
+from decon_core.report.tables import TABLES, table_of
+from decon_core.similarity.annotations import Label, labels_of
+from decon_core.similarity.calibration import ALL, Curve, Fit, calibrate
+from decon_core.similarity.candidates import Candidate, Evidence
+
+_QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
+
+Row = dict[str, Any]
+
+
+def judged_tables(
+    matches: Sequence[Path],
+    verdicts: Verdicts,
+    evidence: Evidence,
+    *,
+    has_snippets: bool,
+    tables: Mapping[str, pa.Table] = MappingProxyType({}),
+) -> dict[str, pa.Table]:
+    """Return the tables of judged pairs and of the calibration by them.
+
+    `tables`: the other tables of the report, of which neighbours are candidates.
+    Without snippets there are no reasons of models and no messages of servers: they may quote the
+    text.
+    """
+    labels = labels_of(verdicts.labels, evidence.annotations)
+    found, n_pairs = _found(matches, labels)
+    candidates = [*evidence.candidates, *neighbours_of(tables)]
+    found += [row for row in _beside_matches(candidates, n_pairs) if row["pair"] in labels]
+    pairs = [_judged_row(row, labels[row["pair"]]) for row in found]
+    known = {row["pair"] for row in found}
+    pairs += [_judged_row({"pair": pair}, one) for pair, one in labels.items() if pair not in known]
+    if not has_snippets:
+        pairs = [_without_quotes(row) for row in pairs]
+    decided = {pair: one.is_sd for pair, one in labels.items() if one.is_sd is not None}
+    rows = [row for row in found if row["pair"] in decided and row["score"] is not None]
+    calibration = calibrate(points_of(rows, decided))
+    curves = calibration.curves.items()
+    return {
+        "judged_pairs": table_of("judged_pairs", sorted(pairs, key=_order)),
+        "calibration": table_of(
+            "calibration", [row for key, curve in curves for row in _step_rows(key, curve)]
+        ),
+        "calibration_fit": table_of("calibration_fit", _fit_rows(n_pairs, found, labels, curves)),
+    }
+
+
+def _order(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["pair"], row.get("detector") or "", row.get("benchmark") or ""
+
+
+def _found(
+    matches: Sequence[Path], labels: Mapping[str, Label]
+) -> tuple[list[Row], Counter[tuple[str, str]]]:
+    """Return the judged pairs by detector and benchmark, and the number of all pairs by both."""
+    n_pairs: Counter[tuple[str, str]] = Counter()
+    if not matches:
+        return [], n_pairs
+    files = {"files": [*map(str, matches)]}
+    with duckdb.connect() as connection:
+        judged = pa.table({"pair": pa.array(sorted(labels), pa.string())})
+        connection.register("judged", judged)
+        found = rows_of(connection, _QUERIES["found"], files)
+        for row in rows_of(connection, _QUERIES["counts"], files):
+            n_pairs[row["detector"], row["benchmark"] or ALL] = row["n_pairs"]
+    return found, n_pairs
+
+
+def _beside_matches(
+    candidates: Iterable[Candidate], n_pairs: Counter[tuple[str, str]]
+) -> Iterable[Row]:
+    """Yield candidates of files and neighbours as rows like those of matches, and count pairs.
+
+    Of several with the same texts the one with the highest score counts.
+    """
+    best: dict[tuple[str, str, str], Candidate] = {}
+    for one in sorted(candidates, key=lambda one: -math.inf if one.score is None else one.score):
+        best[one.detector, one.benchmark, one.pair] = one
+    n_pairs.update((detector, ALL) for detector, _ in {(key[0], key[2]) for key in best})
+    for _, one in sorted(best.items()):
+        n_pairs[one.detector, one.benchmark] += 1
+        yield {name: value for name, value in asdict(one).items() if name not in _TEXTS}
+
+
+_TEXTS = ("item_text", "text", "why_no_text")
+
+
+def _judged_row(row: Mapping[str, Any], label: Label) -> Row:
+    names = {one.name for one in TABLES["judged_pairs"].schema}
+    said = {**asdict(label), "judged_by": label.by, "judged_at": label.at}
+    said = {name: value for name, value in said.items() if value != ""}
+    return {name: value for name, value in {**said, **row}.items() if name in names}
+
+
+def _without_quotes(row: Row) -> Row:
+    unjudged = row.get("unjudged")
+    return {**row, "reasoning": None, "unjudged": unjudged and unjudged.partition(" (")[0]}
+
+
+def _step_rows(key: tuple[str, str], curve: Curve) -> list[Row]:
+    detector, benchmark = key
+    named = {"detector": detector, "benchmark": benchmark or None}
+    return [
+        {**named, "step": number, **asdict(one), "probability": one.probability}
+        for number, one in enumerate(curve.steps)
+    ]
+
+
+def _fit_rows(
+    n_pairs: Counter[tuple[str, str]],
+    found: Sequence[Row],
+    labels: Mapping[str, Label],
+    curves: Iterable[tuple[tuple[str, str], Curve]],
+) -> list[Row]:
+    """Return a row for each detector and benchmark with a judgement, and for all of a detector."""
+    kinds: dict[tuple[str, str], dict[str, set[str]]] = {}
+    for row in found:
+        label = labels[row["pair"]]
+        kind = "unjudged" if label.is_sd is None else label.kind
+        for benchmark in (row["benchmark"], ALL):
+            pairs = kinds.setdefault((row["detector"], benchmark), {})
+            pairs.setdefault(kind, set()).add(row["pair"])
+    by_key, rows = dict(curves), []
+    for key, pairs in sorted(kinds.items()):
+        curve = by_key.get(key, Curve(()))
+        fit = asdict(curve.fit) if isinstance(curve.fit, Fit) else {}
+        rows.append(
+            {
+                "detector": key[0],
+                "benchmark": key[1] or None,
+                "n_pairs": n_pairs[key],
+                "n_judged": curve.n_judged,
+                "n_sd": curve.n_sd,
+                "n_by_people": len(pairs.get("person", ())),
+                "n_by_files": len(pairs.get("file", ())),
+                "n_by_models": len(pairs.get("model", ())),
+                "n_unjudged": len(pairs.get("unjudged", ())),
+                **fit,
+            }
+        )
+    return rows

@@ -1,0 +1,226 @@
+"""Candidates: pairs of a benchmark item and a training text that are to be judged.
+
+They come from a report (`report/review/candidates.py`) or from files: Parquet, or one JSON object
+per line:
+
+    {"benchmark": "gsm8k", "item": "…", "text": "…", "detector": "neighbours", "score": 0.71}
+
+The names of the soft-contamination study (`test_text`, `corpus_text`, `similarity`, `test_id`) are
+understood, too. Without `pair` the key is made from the two texts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from decon_core.config.judge import NEIGHBOURS
+from decon_core.errors import InputError, Problem
+from decon_core.similarity.annotations import (
+    KEYS,
+    NO_ANNOTATIONS,
+    Annotation,
+    Annotations,
+    annotation_of,
+    key_problems,
+    problems_of,
+)
+from decon_core.storage.line_log import read_objects
+
+_N_BANDS = 10  # of scores
+_A_FILE = "a file of candidates"
+_KEYS = {
+    *("pair", "fingerprint", "benchmark", "split", "instance_index", "test_id", "detector"),
+    *("item", "test_text", "text", "corpus_text", "score", "similarity"),
+}
+
+Line = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A pair to judge. A pair that several detectors found is one candidate for each."""
+
+    pair: str
+    fingerprint: str  # of the record
+    benchmark: str
+    item: str  # which item, in words: split and row, or the name that a file has for it
+    detector: str
+    score: float | None = None  # None: it can be judged, but tells nothing about a score
+    item_text: str = ""
+    text: str | None = None  # excerpt of the document
+    why_no_text: str = ""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of pairs beside verdicts: annotations, and candidates of files."""
+
+    annotations: Annotations = NO_ANNOTATIONS
+    candidates: tuple[Candidate, ...] = ()
+
+    @cached_property
+    def digest(self) -> str:
+        value = f"{self.annotations.digest} {self.candidates!r}"
+        return sha256(value.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+NO_EVIDENCE = Evidence()
+
+
+def read_candidates(path: Path) -> list[Candidate]:
+    """Read a file of candidates; raise InputError with all problems."""
+    read = _read_table if path.suffix == ".parquet" else _read_lines
+    found = [candidate_of(line, detector=path.stem) for line in read(path)]
+    _require_consistent(path, found)
+    return found
+
+
+def _read_lines(path: Path) -> Sequence[Line]:
+    return read_objects(path, _A_FILE, _problems_of)
+
+
+def _read_table(path: Path) -> Sequence[Line]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(Problem(str(path), str(error), _A_FILE)) from None
+    rows: list[Line] = table.select([*_KEYS.intersection(table.column_names)]).to_pylist()
+    problems = [
+        one for at, row in enumerate(rows) for one in _problems_of(f"{path}: row {at}", row)
+    ]
+    if problems:
+        raise InputError(problems)
+    return rows
+
+
+def candidate_of(line: Line, *, detector: str) -> Candidate:
+    item_text, text = _text(line, "item", "test_text"), _text(line, "text", "corpus_text")
+    item = line.get("test_id") or [line.get("split"), line.get("instance_index")]
+    names = item if isinstance(item, list) else [item]
+    return Candidate(
+        pair=line.get("pair") or _key(line["benchmark"], item_text, text),
+        fingerprint=line.get("fingerprint") or _key(item_text),
+        benchmark=line["benchmark"],
+        item=" ".join(str(one) for one in names if one is not None),
+        detector=line.get("detector") or detector,
+        score=None if (score := _score(line)) is None else float(score),
+        item_text=item_text,
+        text=text,
+    )
+
+
+def neighbour_candidates(rows: Iterable[Line]) -> list[Candidate]:
+    """Return items and near paragraphs as candidates of the detector `neighbours`.
+
+    The key is made from the texts, as of a file; without snippets from the place.
+    """
+    return [
+        Candidate(
+            pair=_key(row["benchmark"], row["item"], row["text"] or row["place"]),
+            fingerprint=row["fingerprint"],
+            benchmark=row["benchmark"],
+            item=f"{row['split']} {row['instance_index']}",
+            detector=NEIGHBOURS,
+            score=row["score"],
+            item_text=row["item"],
+            text=row["text"],
+            why_no_text="" if row["text"] else "snippets are off",
+        )
+        for row in rows
+    ]
+
+
+def read_annotated(path: Path) -> list[Annotation]:
+    """Read annotations that someone else made, keyed by pair or by the two texts.
+
+    Raises InputError with all problems of the file.
+    """
+    lines = read_objects(path, "annotations, one JSON object per line", _annotation_problems)
+    return [annotation_of({"by": path.name, **_with_keys(line)}) for line in lines]
+
+
+def _annotation_problems(where: str, line: Line) -> Iterator[Problem]:
+    if "pair" not in line and not _has_texts(line):
+        expected = "the key `pair`, or `benchmark` and both texts (`item` and `text`)"
+        yield Problem(where, "neither a key nor texts", expected)
+        return
+    yield from problems_of(where, _with_keys(line))
+
+
+def _with_keys(line: Line) -> Line:
+    if "pair" in line:
+        return line
+    one = candidate_of({**line, "score": None}, detector="")
+    return {**line, "pair": one.pair, "fingerprint": one.fingerprint}
+
+
+def _has_texts(line: Line) -> bool:
+    texts = (_text(line, "item", "test_text"), _text(line, "text", "corpus_text"))
+    return all(texts) and isinstance(line.get("benchmark"), str)
+
+
+def _problems_of(where: str, line: Line) -> Iterator[Problem]:
+    if not _has_texts(line):
+        expected = "`benchmark`, `item` (or `test_text`) and `text` (or `corpus_text`)"
+        yield Problem(where, "no such texts", expected)
+    yield from key_problems(where, {name: line[name] for name in KEYS if line.get(name)})
+    score = _score(line)
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if score is not None and not (is_number and math.isfinite(score)):
+        yield Problem(f"{where}: score", f"{score!r:.60}", "a number (`score`, or `similarity`)")
+
+
+def _score(line: Line) -> Any:
+    return line.get("score", line.get("similarity"))
+
+
+def _text(line: Line, *names: str) -> str:
+    return next((line[name] for name in names if isinstance(line.get(name), str)), "")
+
+
+def _key(*texts: str) -> str:
+    return sha256("\0".join(texts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def in_fair_order(candidates: Iterable[Candidate], *, seed: int = 0) -> list[list[Candidate]]:
+    """Return the candidates of each pair, the pairs in an order of which any beginning is fair.
+
+    Benchmarks, detectors and tenths of the score take turns; within one of these a hash decides.
+    So a budget that ends early leaves no gap in the scores, and the order does not depend on that
+    of the candidates.
+    """
+    by_pair: dict[str, list[Candidate]] = defaultdict(list)
+    for one in candidates:
+        by_pair[one.pair].append(one)
+    strata: dict[tuple[str, str, int], list[tuple[bytes, str]]] = defaultdict(list)
+    for pair, members in by_pair.items():
+        members.sort(key=lambda one: (one.detector, -(one.score or 0.0)))
+        first = members[0]
+        band = min(int((first.score or 0.0) * _N_BANDS + 1e-9), _N_BANDS)
+        hashed = sha256(f"{seed} {pair}".encode()).digest()
+        strata[first.detector, first.benchmark, band].append((hashed, pair))
+    turns = (
+        (turn, hashed, pair)
+        for stratum in strata.values()
+        for turn, (hashed, pair) in enumerate(sorted(stratum))
+    )
+    return [by_pair[pair] for _, _, pair in sorted(turns)]
+
+
+def _require_consistent(path: Path, candidates: Sequence[Candidate]) -> None:
+    """Raise InputError if a pair has two different texts: its key would stand for both."""
+    texts: dict[str, tuple[str, str | None]] = {}
+    for one in candidates:
+        if texts.setdefault(one.pair, (one.item_text, one.text)) != (one.item_text, one.text):
+            found, expected = "two different pairs of texts", "one: a key names what was found"
+            raise InputError(Problem(f"{path}: pair {one.pair}", found, expected))

@@ -1,0 +1,281 @@
+"""Asks an OpenAI-compatible chat endpoint many requests at once, within limits.
+
+Too many requests (429), errors of the server, time-outs, broken connections and unusable answers
+are tried again, each time after twice as long and a random part of it; where the server names a
+time, nothing is sent before. A request that fails for good is left, with the reason. After many
+failures in a row nothing more is sent: the endpoint is down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from decon_core.config.judge import Judge
+from decon_core.errors import InputError, Problem
+from decon_core.similarity.judge import (
+    Request,
+    UnusableAnswerError,
+    answer_limit,
+    body_of,
+    judgement_in,
+)
+
+if TYPE_CHECKING:
+    from httpx2 import AsyncClient
+
+_LONGEST_WAIT_SECONDS = 900.0  # a server that asks for more is not waited for
+_LONGEST_PAUSE_SECONDS = 60.0  # between two tries, if the server names no time
+_MOST_BYTES = 1 << 20  # of an answer
+_FAILURES_IN_A_ROW = 10  # and as many as there are requests at the same time
+_OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
+_RETRIED = frozenset({408, 409, 425, _TOO_MANY})
+_ABOUT_KEYS = (401, 403)
+# What is wrong with all requests, not with this one.
+_REFUSED = {
+    401: "the endpoint does not accept the key: judge.key_env names the variable it is read from",
+    403: "the endpoint does not allow this: check the key and judge.model",
+    404: "check judge.url, which ends before /chat/completions, and judge.model",
+    405: "check judge.url, which ends before /chat/completions",
+}
+
+
+class Outcome(NamedTuple):
+    """What came of a request: a judgement, or the reason why there is none."""
+
+    judgement: dict[str, Any] | None
+    unjudged: str = ""
+
+
+@dataclass
+class Spent:
+    """What a command has sent and received."""
+
+    n_requests: int = 0
+    n_tokens: int = 0  # of prompts and answers
+    n_judged: int = 0  # requests
+    n_failed: int = 0
+    stopped: str = ""  # why nothing more is sent
+    _reserved: int = 0  # tokens that requests under way may take
+
+    def may_send(self, settings: Judge, n_tokens: int) -> bool:
+        """Reserve a request, unless it could exceed a limit."""
+        if self.n_requests >= settings.max_requests:
+            self.stopped = f"judge.max_requests = {settings.max_requests:,}"
+        elif (
+            settings.max_tokens is not None
+            and self.n_tokens + self._reserved + n_tokens > settings.max_tokens
+        ):
+            self.stopped = f"judge.max_tokens = {settings.max_tokens:,}"
+        else:
+            self.n_requests += 1
+            self._reserved += n_tokens
+            return True
+        return False
+
+    def received(self, reserved: int, used: int) -> None:
+        """Replace a reservation by what was used."""
+        self._reserved -= reserved
+        self.n_tokens += used
+
+
+OnOutcome = Callable[[Request, Outcome, Spent], None]
+
+
+def ask(
+    requests: Sequence[Request],
+    settings: Judge,
+    on_outcome: OnOutcome,
+    *,
+    key: str | None = None,
+) -> Spent:
+    """Ask all requests; `on_outcome` is called in this thread for each that was answered or failed.
+
+    Requests that no limit allows get no outcome. Raises InputError if the endpoint refuses all.
+    """
+    return asyncio.run(_Asker(settings, key, on_outcome).ask(requests))
+
+
+class _RetryError(Exception):
+    """A try that failed, and may succeed later."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        super().__init__(reason)
+        self.reason, self.wait = reason, wait
+
+
+class _GiveUpError(Exception):
+    """A request that will not succeed."""
+
+
+@dataclass
+class _Asker:
+    settings: Judge
+    key: str | None
+    on_outcome: OnOutcome
+    spent: Spent = field(default_factory=Spent)
+    _not_before: float = 0.0  # a server that has too many requests named this time
+    _in_a_row: int = 0  # failures
+
+    async def ask(self, requests: Sequence[Request]) -> Spent:
+        import httpx2
+
+        waiting = deque(requests)
+        n = min(self.settings.concurrency, len(requests))
+        headers = {"Authorization": f"Bearer {self.key}"} if self.key else {}
+        # The time-out covers a whole answer (`_try`): one per chunk would never end a slow trickle.
+        async with httpx2.AsyncClient(
+            headers=headers, timeout=None, limits=httpx2.Limits(max_connections=n)
+        ) as client:
+            workers = [asyncio.create_task(self._work(client, waiting)) for _ in range(n)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for one in workers:
+                    one.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+        return self.spent
+
+    async def _work(self, client: AsyncClient, waiting: deque[Request]) -> None:
+        while waiting and not self.spent.stopped:
+            request = waiting.popleft()
+            outcome = await self._outcome(client, request)
+            if outcome is None:
+                return
+            self._count(outcome)
+            self.on_outcome(request, outcome, self.spent)
+
+    def _count(self, outcome: Outcome) -> None:
+        if outcome.judgement is not None:
+            self.spent.n_judged += 1
+            self._in_a_row = 0
+            return
+        self.spent.n_failed += 1
+        self._in_a_row += 1
+        if self._in_a_row >= _FAILURES_IN_A_ROW + self.settings.concurrency:
+            self.spent.stopped = f"{self._in_a_row} failures in a row"
+
+    async def _outcome(self, client: AsyncClient, request: Request) -> Outcome | None:
+        """Try a request until it is answered; None if a limit does not allow to send it."""
+        reason = ""
+        for number in range(self.settings.retries + 1):
+            await self._wait_for_server()
+            if not self.spent.may_send(self.settings, self._most_tokens(request)):
+                return (
+                    Outcome(None, f"{reason}; no retry: {self.spent.stopped}") if reason else None
+                )
+            try:
+                return Outcome(await self._try(client, request))
+            except _GiveUpError as error:
+                return Outcome(None, str(error))
+            except _RetryError as error:
+                reason = error.reason
+                if error.wait > _LONGEST_WAIT_SECONDS:
+                    return Outcome(None, f"{reason}: retry after {error.wait:.0f} s")
+                if number < self.settings.retries:
+                    await asyncio.sleep(max(error.wait, self._pause(number)))
+        return Outcome(None, reason)
+
+    def _pause(self, number: int) -> float:
+        longest = min(self.settings.first_wait * 2.0**number, _LONGEST_PAUSE_SECONDS)
+        part: float = random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
+        return longest * part
+
+    async def _wait_for_server(self) -> None:
+        while (seconds := self._not_before - time.monotonic()) > 0:
+            await asyncio.sleep(seconds)
+
+    def _most_tokens(self, request: Request) -> int:
+        return request.n_tokens + answer_limit(self.settings)
+
+    async def _try(self, client: AsyncClient, request: Request) -> dict[str, Any]:
+        """Send a request once and return the judgement."""
+        import httpx2
+
+        used = 0
+        try:
+            async with asyncio.timeout(self.settings.timeout):
+                status, headers, content = await self._send(client, request)
+            self._check(status, headers, content)
+            used = self._most_tokens(request)
+            text, used = _read(content, default_tokens=used)
+            return judgement_in(text)
+        except TimeoutError:
+            reason = f"no answer within {self.settings.timeout:g} s"
+            used = self._most_tokens(request)  # it may have been answered
+            raise _RetryError(reason) from None
+        except httpx2.RequestError as error:
+            raise _RetryError(f"connection failed ({type(error).__name__})") from None
+        except UnusableAnswerError as error:
+            raise _RetryError(f"unusable answer ({error})") from None
+        finally:
+            self.spent.received(self._most_tokens(request), used)
+
+    async def _send(self, client: AsyncClient, request: Request) -> tuple[int, Any, bytes]:
+        body = body_of(request, self.settings)
+        async with client.stream("POST", endpoint_address(self.settings), json=body) as response:
+            content = b""
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > _MOST_BYTES:
+                    raise _RetryError(f"unusable answer (more than {_MOST_BYTES:,} bytes)")
+            return response.status_code, response.headers, content
+
+    def _check(self, status: int, headers: Any, content: bytes) -> None:
+        """Raise what follows from a status other than 200."""
+        if status == _OK:
+            return
+        if status in _RETRIED or status >= _SERVER_ERROR:
+            wait = seconds_until(headers.get("retry-after"))
+            if status == _TOO_MANY and wait <= _LONGEST_WAIT_SECONDS:
+                self._not_before = max(self._not_before, time.monotonic() + wait)
+            raise _RetryError(f"HTTP {status}", wait)
+        detail = " ".join(content.decode("utf-8", "replace").split())[:200]
+        if status in _REFUSED or status < _BAD_REQUEST:  # below: it forwards
+            # Some servers repeat the key that they do not accept.
+            found = f"HTTP {status}" if status in _ABOUT_KEYS else f"HTTP {status} ({detail})"
+            where = endpoint_address(self.settings)
+            remedy = _REFUSED.get(status, "set judge.url to the address that it forwards to")
+            raise InputError(Problem(where, found, "an answer", remedy))
+        raise _GiveUpError(f"HTTP {status} ({detail})")
+
+
+def endpoint_address(settings: Judge) -> str:
+    address = str(settings.url).rstrip("/")
+    tail = "/chat/completions"
+    return address if address.endswith(tail) else address + tail
+
+
+def _read(content: bytes, *, default_tokens: int) -> tuple[str, int]:
+    """Return the text of an answer, and the tokens that the request took."""
+    try:
+        value = json.loads(content)
+        text = value["choices"][0]["message"]["content"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise UnusableAnswerError("not an answer of a chat endpoint") from None
+    used = default_tokens
+    with suppress(LookupError, TypeError, ValueError):
+        used = int(value["usage"]["total_tokens"])
+    if not isinstance(text, str):
+        raise UnusableAnswerError("an answer without text")
+    return text, used
+
+
+def seconds_until(value: str | None) -> float:
+    """Return the seconds of a Retry-After header, which may be a number or a date; 0 without."""
+    if not value:
+        return 0.0
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    with suppress(ValueError, TypeError):
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    return 0.0

@@ -1,0 +1,239 @@
+"""A detector whose score alone may not act: verdicts do, or a calibrated probability."""
+
+import json
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core.config import detector_registry as registry
+from decon_core.config.mixtures import DEFAULT, Leaks, Mixture, read_mixtures
+from decon_core.config.policy import Policy
+from decon_core.decisions.judged import calibrated
+from decon_core.decisions.verdicts import Verdict, Verdicts
+from decon_core.errors import MissingError
+from decon_core.mixtures.build import build_shares
+from decon_core.mixtures.clean_evals import build_clean_benchmarks
+from decon_core.mixtures.manifest import REMOVED_FILE
+from decon_core.mixtures.verify import verify
+from decon_core.similarity.annotations import Annotation, Annotations
+from decon_core.similarity.candidates import Evidence
+from tests.core.detectors.first_sentence import FirstSentence
+from tests.core.places import CLEAN, Place
+
+N = 80
+PROBABLE = Mixture(name="probable", leaks=Leaks(min_probability=0.9, min_judged=40))
+
+
+class Unproven(FirstSentence):
+    """What begins like a question may be about anything."""
+
+    acts_on_score = False
+
+
+@pytest.fixture
+def unproven(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    registry.register(Unproven)
+
+
+@pytest.fixture
+def place(unproven, bench, make_words):
+    """Document n begins as item n does; the share of the item that this is rises with n."""
+    bench.policy = Policy.from_mapping(
+        {
+            "detectors": ["first_sentence"],
+            "tokenizer_str": "words",
+            "first_sentence_threshold": 0.1,
+            "first_sentence_floor": 0.05,
+        }
+    )
+    items = [
+        (f"{make_words(('first', n), n + 12)}. {make_words(('rest', n), N - n + 5)}", None, None)
+        for n in range(N)
+    ]
+    place = Place(bench, bench.prepare({"b": items}))
+    texts = [
+        f"{question.partition('.')[0]}. {make_words(question, 20)}" for question, _, _ in items
+    ]
+    place.put({"s.jsonl": texts[: N // 2], "t.jsonl": texts[N // 2 :]})
+    return place.scan()
+
+
+def pairs_of(place):
+    """The pair in each document, by its number."""
+    reader, (pack,) = place.builder().reader, place.packs
+    found = {}
+    for number, shard in enumerate(pack.shards):
+        for row in reader.entries(shard, place.versions, source="web").to_pylist():
+            found[row["row"] + number * N // 2] = row["pair"], row["fingerprint"], row["score"]
+    assert sorted(found) == [*range(N)]
+    return found
+
+
+def evidence(place, is_sd, *, least=0):
+    """A model's annotation of each pair from the document `least` on."""
+    lines = tuple(
+        Annotation(pair=pair, fingerprint=item, kind="model", by="m", is_sd=is_sd(n))
+        for n, (pair, item, _) in pairs_of(place).items()
+        if n >= least
+    )
+    return Evidence(Annotations(lines))
+
+
+def builder_of(place, *mixtures, **changes):
+    return replace(place.builder(*mixtures), **changes)
+
+
+def numbers_left(place, builder, mixture=PROBABLE):
+    folder = builder.build(mixture, place.packs[0]).folder
+    rows = [
+        json.loads(line)["id"]
+        for name in ("s.jsonl", "t.jsonl")
+        for line in (folder / name).read_bytes().splitlines()
+    ]
+    return {int(one.partition("-")[2]) + N // 2 * one.startswith("t") for one in rows}
+
+
+def test_a_score_alone_removes_nothing_and_the_manifest_says_how_much_that_leaves(place):
+    builder = place.builder()
+    assert numbers_left(place, builder, CLEAN) == {*range(N)}
+    manifest = builder.build(CLEAN, place.packs[0]).manifest
+    assert manifest["totals"]["found"] == {"unproven": N}
+
+
+def test_a_verdict_removes_whatever_the_score(place):
+    pairs = pairs_of(place)
+    place.verdicts = Verdicts(
+        {
+            pairs[n][0]: Verdict(pair=pairs[n][0], fingerprint=pairs[n][1], verdict=verdict)
+            for n, verdict in ((3, "leak"), (70, "leak"), (71, "template"))
+        }
+    )
+    builder = place.builder()
+    assert {*range(N)} - numbers_left(place, builder, CLEAN) == {3, 70}
+    assert builder.build(CLEAN, place.packs[0]).manifest["totals"]["found"] == {
+        "leak": 2,
+        "unproven": N - 3,
+    }
+
+
+def test_what_is_probable_enough_by_judged_pairs_is_removed(place):
+    judged = evidence(place, lambda n: n >= 50)
+    builder = builder_of(place, PROBABLE, evidence=judged)
+    curve = calibrated(builder.reader, place.packs, judged.annotations).load()
+    gone = {*range(N)} - numbers_left(place, builder)
+    expected = {
+        n
+        for n, (_, _, score) in pairs_of(place).items()
+        if curve.probability("first_sentence", "b", score, least=40) >= 0.9
+    }
+    assert gone == expected
+    assert {*range(60, N)} <= gone <= {*range(40, N)}
+    assert not verify(builder, PROBABLE, workers=1).problems
+    manifest = builder.build(PROBABLE, place.packs[0]).manifest
+    assert place.bench.store.calibration(manifest["calibration"]).is_file()
+    rows = pq.read_table(place.bench.store.mixture("probable", "web-0000") / REMOVED_FILE)
+    details = {*rows["detail"].to_pylist()}
+    assert all("; probability " in one and " by judged pairs" in one for one in details)
+
+
+def test_below_all_judged_scores_nothing_is_known_and_nothing_removed(place):
+    judged = evidence(place, lambda n: True, least=40)
+    gone = {*range(N)} - numbers_left(place, builder_of(place, PROBABLE, evidence=judged))
+    assert gone == {*range(40, N)}
+
+
+def test_too_few_judged_pairs_are_refused_with_the_remedy(place):
+    judged = evidence(place, lambda n: True, least=N - 39)
+    with pytest.raises(MissingError) as error:
+        builder_of(place, PROBABLE, evidence=judged).build(PROBABLE, place.packs[0])
+    (problem,) = error.value.problems
+    assert problem.where == "mixture 'probable': leaks.min_probability"
+    assert problem.found == "39 judged pairs of first_sentence"
+    assert problem.expected == "at least 40 (min_judged)"
+    assert "`decon-assets judge`" in problem.remedy
+    with pytest.raises(MissingError):
+        builder_of(place, PROBABLE).build(PROBABLE, place.packs[0])
+
+
+def test_another_judgement_rebuilds_what_selects_by_probability_and_nothing_else(place):
+    before = evidence(place, lambda n: n >= 50)
+    (pack,) = place.packs
+    builder = builder_of(place, CLEAN, PROBABLE, evidence=before)
+    for mixture in (CLEAN, PROBABLE):
+        builder.build(mixture, pack)
+    later = builder_of(place, CLEAN, PROBABLE, evidence=evidence(place, lambda n: n >= 30))
+    assert later.is_current(CLEAN, pack)
+    assert not later.is_current(PROBABLE, pack)
+    assert builder_of(place, CLEAN, PROBABLE, evidence=before).is_current(PROBABLE, pack)
+
+
+def test_workers_and_a_control_use_the_same_probabilities(place):
+    control = Mixture(name="control", take="control", control_of="probable")
+    judged = evidence(place, lambda n: n >= 50)
+    (pack,) = place.packs
+    builder = builder_of(place, PROBABLE, control, evidence=judged)
+    shares = [*build_shares(builder, [(PROBABLE, pack), (control, pack)], workers=2)]
+    built = {one.name: future.result() for one, _, future in shares}
+    assert built["probable"].manifest["fingerprint"] == builder.fingerprint(PROBABLE, pack)
+    totals = {name: one.manifest["totals"] for name, one in built.items()}
+    assert totals["control"]["n_documents_out"] == totals["probable"]["n_documents_out"] < N
+    alone = builder_of(place, PROBABLE, control, evidence=judged)
+    assert alone.build(PROBABLE, pack).was_there
+    assert alone.build(control, pack).was_there
+
+
+def test_spans_are_cut_where_they_are_probable(place):
+    cut = replace(PROBABLE, name="cut", cut="spans")
+    builder = builder_of(place, cut, evidence=evidence(place, lambda n: n >= 50))
+    totals = builder.build(cut, place.packs[0]).manifest["totals"]
+    assert totals["n_cut"] > 20
+    assert totals["n_documents_out"] == N
+
+
+def test_a_clean_benchmark_keeps_what_is_unproven_and_lists_it(place):
+    pairs = pairs_of(place)
+    pair, item, _ = pairs[7]
+    place.verdicts = Verdicts({pair: Verdict(pair=pair, fingerprint=item, verdict="leak")})
+    (built,) = build_clean_benchmarks(place.builder(), place.versions)
+    assert [one["instance_index"] for one in built.manifest["removed"]] == [7]
+    listed = [one["instance_index"] for one in built.manifest["unproven"]]
+    assert listed == [n for n in range(N) if n != 7]
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def problems_of(**leaks):
+    entry = {"name": "m", "leaks": leaks}
+    detectors = ("decon", "first_sentence")
+    _, problems = read_mixtures([entry], where="f", sources=["web"], detectors=detectors)
+    return [str(one) for one in problems]
+
+
+@pytest.mark.usefixtures("unproven")
+def test_a_mixture_that_asks_for_it_without_a_probability_or_verdicts_is_refused():
+    (problem,) = problems_of(detectors=["first_sentence"])
+    assert "mixture[0].leaks.detectors: found 'first_sentence', whose score alone" in problem
+    assert "expected min_probability, or verdicts" in problem
+    assert "`decon-assets judge`" in problem
+    assert not problems_of(detectors=["first_sentence"], verdicts=["leak"])
+    assert not problems_of(detectors=["first_sentence"], min_probability=0.9)
+    assert not problems_of(min_probability=0.9, min_judged=10)
+    assert not problems_of()
+
+
+@pytest.mark.usefixtures("unproven")
+def test_settings_without_effect_are_refused():
+    (problem,) = problems_of(detectors=["decon"], min_probability=0.9)
+    assert "every detector acts on its score" in problem
+    (problem,) = problems_of(min_judged=10)
+    assert "mixture[0].leaks.min_judged: found 10; expected min_probability beside it" in problem
+    assert len(problems_of(min_probability=1.5)) == 1
+
+
+def test_a_mixture_without_a_probability_has_the_settings_that_it_had_before():
+    assert "min_probability" not in DEFAULT.to_json()["leaks"]
+    assert PROBABLE.to_json()["leaks"]["min_judged"] == 40
+    assert "probability at least 0.9, by 40 or more judged pairs" in PROBABLE.leaks.described(["b"])

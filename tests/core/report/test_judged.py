@@ -1,0 +1,245 @@
+"""Judged pairs in the report: who judged what, the probability by score, and its figure."""
+
+from dataclasses import asdict, replace
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core.decisions.verdicts import Verdict, Verdicts
+from decon_core.report.html import write_page
+from decon_core.report.review.candidates import candidates_in, neighbours_in, neighbours_of
+from decon_core.report.review.found import open_report
+from decon_core.report.review.judged import judged_tables
+from decon_core.report.tables import TABLES, table_of
+from decon_core.similarity.annotations import Annotation, Annotations
+from decon_core.similarity.calibration import ALL, Curve, fit_steps
+from decon_core.similarity.candidates import Candidate, Evidence
+from decon_core.storage.checksums import seal_database
+from tests.core.report.pages import data_of
+from tests.core.report.report_worlds import RUN
+from tests.core.report.reports import write_report
+
+N = 60
+
+
+def key(number):
+    return f"{number:016x}"
+
+
+def match(number, *, detector="decon", benchmark="quiz", score=None, row=0):
+    return {
+        "pair": key(number),
+        "fingerprint": key(number // 2),
+        "detector": detector,
+        "benchmark": benchmark,
+        "split": "test",
+        "instance_index": number,
+        "row": row,
+        "score": number / N if score is None else score,
+    }
+
+
+@pytest.fixture
+def matches(tmp_path):
+    """Sixty pairs; some in several documents, some by two detectors or of another benchmark."""
+    rows = [match(n) for n in range(N)]
+    rows += [match(n, row=1, score=n / N / 2) for n in range(0, N, 3)]
+    rows += [match(n, detector="ratcliff", score=0.5) for n in range(5)]
+    rows += [match(n + N, benchmark="exam", score=0.9) for n in range(3)]
+    paths = []
+    for number in range(2):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(table_of("matches", rows[number::2]), path)
+        paths.append(path)
+    return paths
+
+
+def said(number, *, is_sd=True, **others):
+    match_type = "equivalent" if is_sd else "unrelated"
+    named = {"pair": key(number), "fingerprint": key(number // 2), "kind": "model", "by": "m"}
+    return Annotation(**{**named, "is_sd": is_sd, "match_type": match_type, **others})
+
+
+def failed(number):
+    return said(number, is_sd=None, match_type="", unjudged="HTTP 500")
+
+
+def person(number, verdict):
+    return {key(number): Verdict(pair=key(number), fingerprint=key(number // 2), verdict=verdict)}
+
+
+def gathered(matches, annotations=(), people=(), candidates=(), *, has_snippets=True):
+    verdicts = Verdicts({pair: one for each in people for pair, one in each.items()})
+    evidence = Evidence(Annotations(tuple(annotations)), tuple(candidates))
+    tables = judged_tables(matches, verdicts, evidence, has_snippets=has_snippets)
+    assert {name: one.schema for name, one in tables.items()} == {
+        name: TABLES[name].schema for name in tables
+    }
+    return {name: one.to_pylist() for name, one in tables.items()}
+
+
+def test_without_a_judgement_there_is_nothing(matches):
+    assert not any(gathered(matches).values())
+    assert not any(gathered([]).values())
+
+
+def test_every_judgement_is_listed_with_its_score_and_who_made_it(matches):
+    annotations = [said(6, reasoning="same"), failed(7), said(999), said(2, is_sd=False)]
+    tables = gathered(matches, annotations, [person(2, "leak"), person(8, "unsure")])
+    rows = {(row["pair"], row["detector"]): row for row in tables["judged_pairs"]}
+    assert len(rows) == 6  # one by two detectors
+    model = rows[key(6), "decon"]
+    assert (model["score"], model["is_sd"], model["kind"]) == (0.1, True, "model")
+    assert (model["judged_by"], model["item"], model["reasoning"]) == ("m", "test 6", "same")
+    assert rows[key(7), "decon"]["unjudged"] == "HTTP 500"
+    assert rows[key(999), None]["score"] is None
+    assert {rows[key(2), one]["kind"] for one in ("decon", "ratcliff")} == {"person"}
+    assert rows[key(2), "decon"]["is_sd"] is True
+    assert rows[key(8), "decon"]["unjudged"] == "a person is unsure"
+
+
+def test_the_curve_is_that_of_the_judged_pairs_with_their_highest_scores(matches):
+    annotations = [said(n, is_sd=n > 30) for n in range(N)] + [said(N, is_sd=False)]
+    tables = gathered(matches, annotations)
+    steps = [row for row in tables["calibration"] if row["detector"] == "decon"]
+    own = [row for row in steps if row["benchmark"] == "quiz"]
+    expected = fit_steps([(n / N, n > 30) for n in range(N)])
+    assert [(row["score_from"], row["n_judged"], row["low"]) for row in own] == [
+        (one.score_from, one.n_judged, one.low) for one in expected
+    ]
+    assert sum(row["n_judged"] for row in steps if row["benchmark"] is None) == N + 1
+    fits = {(row["detector"], row["benchmark"] or ALL): row for row in tables["calibration_fit"]}
+    pooled = fits["decon", ALL]
+    assert (pooled["n_pairs"], pooled["n_judged"], pooled["n_sd"]) == (N + 3, N + 1, 29)
+    assert pooled["n_by_models"] == N + 1
+    assert 0 < pooled["brier"] < pooled["brier_of_share"]
+    assert fits["decon", "exam"]["brier"] is None
+    assert fits["ratcliff", "quiz"]["n_judged"] == 5
+
+
+def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
+    annotations = [said(n, is_sd=n > 30) for n in range(5, N)] + [said(N, is_sd=False)]
+    tables = gathered(matches, annotations)
+    found = pa.concat_tables(map(pq.read_table, matches)).to_pylist()
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
+    points = [(n / N, n > 30) for n in range(5, N)]
+    own, pooled = (Curve(fit_steps(some)) for some in (points, [*points, (0.9, False)]))
+    curves = {"quiz": own, "exam": pooled}
+    expected = {}
+    for row in (one for one in found if one["detector"] == "decon" and not one["row"]):
+        if step := curves[row["benchmark"]].step_at(row["score"]):
+            expected[row["pair"]] = (step.probability, step.low, step.n_judged)
+    query = "SELECT pair, probability, low, n_judged FROM pair_probabilities"
+    with duckdb.connect(str(report), read_only=True) as connection:
+        rows = connection.execute(f"{query} WHERE detector = 'decon'").fetchall()
+    assert {pair: (*values,) for pair, *values in rows} == expected
+    assert len(expected) == N - 5 + 3
+
+
+def test_candidates_of_files_have_a_curve_of_their_own(matches):
+    named = {"benchmark": "mbpp", "detector": "neighbours", "fingerprint": key(0)}
+    candidates = [
+        Candidate(pair=key(n + 500), item=f"{n}", score=n / 10, **named) for n in range(4)
+    ]
+    candidates += [Candidate(pair=key(504), item="4", **named)] * 2
+    candidates.append(replace(candidates[0], score=-0.5))  # the same texts elsewhere
+    tables = gathered(matches, [said(n + 500) for n in range(3)] + [said(504)], (), candidates)
+    (own, pooled) = [row for row in tables["calibration_fit"] if row["detector"] == "neighbours"]
+    assert {one["benchmark"] for one in (own, pooled)} == {None, "mbpp"}
+    assert (own["n_pairs"], own["n_judged"], own["n_by_models"]) == (5, 3, 4)
+    assert {row["item"] for row in tables["judged_pairs"]} == {"0", "1", "2", "4"}
+
+
+def test_neighbours_are_candidates_where_the_report_has_them(matches, tmp_path):
+    items = {"benchmark": "quiz", "split": "test", "fingerprints": [key(7)], "question": "Why?"}
+    rows = [
+        {"benchmark": "quiz", "split": "test", "instance_index": 3, "rank": n, "source": "web"}
+        | {"shard_name": "s", "row": n, "start": 0, "text": f"text {n}", "similarity": 1 - n / 4}
+        for n in range(3)
+    ]
+    tables = {
+        "items": table_of("items", [{**items, "instance_index": 3}]),
+        "neighbours": pa.Table.from_pylist(rows),
+    }
+    found = neighbours_of(tables)
+    assert [(one.detector, one.score, one.text) for one in found] == [
+        ("neighbours", 1 - n / 4, f"text {n}") for n in range(3)
+    ]
+    assert {one.fingerprint for one in found} == {key(7)}
+    assert len({one.pair for one in found}) == 3
+    said_of = [Annotation(**{**asdict(said(0)), "pair": one.pair}) for one in found[:2]]
+    evidence = Evidence(Annotations(tuple(said_of)))
+    made = judged_tables(matches, Verdicts(), evidence, has_snippets=True, tables=tables)
+    fits = made["calibration_fit"].to_pylist()
+    assert {(row["detector"], row["n_pairs"], row["n_judged"]) for row in fits} == {
+        ("neighbours", 3, 2)
+    }
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], items=tables["items"].to_pylist())
+    with open_report(report) as opened:
+        assert neighbours_in(opened) == []
+    with duckdb.connect(str(report)) as connection:
+        connection.register("rows", tables["neighbours"])
+        connection.execute("CREATE OR REPLACE TABLE neighbours AS FROM rows")
+    seal_database(report)
+    with open_report(report) as opened:
+        assert neighbours_in(opened) == found
+        assert candidates_in(opened, detectors=["neighbours"]) == []
+    off = tables | {"neighbours": pa.Table.from_pylist([{**row, "text": None} for row in rows])}
+    assert {one.why_no_text for one in neighbours_of(off)} == {"snippets are off"}
+
+
+def test_without_snippets_no_reason_is_kept(matches):
+    refused = replace(failed(7), unjudged='HTTP 400 ({"error": "it quotes the text"})')
+    annotations = [said(6, reasoning="it quotes the text"), refused]
+    tables = gathered(matches, annotations, has_snippets=False)
+    assert {row["reasoning"] for row in tables["judged_pairs"]} == {None}
+    assert tables["judged_pairs"][1]["unjudged"] == "HTTP 400"
+    assert "quotes" not in str(tables)
+
+
+def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_path):
+    annotations = [said(n, is_sd=n > 30, confidence=0.9, reasoning="why") for n in range(N)]
+    tables = gathered(matches, annotations)
+    report = write_report(
+        tmp_path / "r.duckdb",
+        runs=[RUN],
+        pairs=[{"pair": key(40), "detectors": "decon", "score": 0.9}],
+        **tables,
+    )
+    write_page(report, tmp_path / "r.html")
+    sections = data_of(tmp_path / "r.html", "overview")["sections"]
+    (section,) = [one for one in sections if one["key"] == "calibration"]
+    (choice,) = section["choices"]
+    assert [one["title"] for one in choice["charts"]] == [
+        "Probability of a duplicate: decon",
+        "Probability of a duplicate: ratcliff",
+    ]
+    low, high, line = choice["charts"][0]["data"]
+    assert line["x"] == low["x"] == high["x"]
+    assert line["x"] == sorted(line["x"])
+    assert line["y"] == sorted(line["y"])
+    assert all(a <= b <= c for a, b, c in zip(low["y"], line["y"], high["y"], strict=True))
+    counts, steps = section["tables"]
+    assert counts["rows"][0][:4] == ["decon", "all together", N + 3, N]
+    assert len(steps["rows"]) == len(tables["calibration"])
+    (judgement,) = data_of(tmp_path / "r.html", "columns")["plain"]["judgement"]
+    assert judgement == "duplicate · equivalent · sure 0.90 · m · why"
+
+
+def test_a_page_without_judgements_says_what_makes_them(tmp_path):
+    write_page(write_report(tmp_path / "r.duckdb", runs=[RUN]), tmp_path / "r.html")
+    sections = data_of(tmp_path / "r.html", "overview")["sections"]
+    (section,) = [one for one in sections if one["key"] == "calibration"]
+    assert "`decon-assets judge`" in section["words"][0]
+
+
+def test_every_column_has_a_comment(tmp_path):
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN])
+    query = """
+        SELECT count(*) FROM duckdb_columns() WHERE comment IS NULL
+        AND table_name IN ('judged_pairs', 'calibration', 'calibration_fit')
+    """
+    with duckdb.connect(str(report), read_only=True) as connection:
+        assert connection.execute(query).fetchone() == (0,)
