@@ -196,8 +196,9 @@ class Tensors:
         import safetensors
 
         self._path = path
+        deserialize: Any = safetensors.deserialize  # untyped
         try:
-            tensors = safetensors.deserialize(path.read_bytes())
+            tensors = deserialize(path.read_bytes())
         except safetensors.SafetensorError as error:
             raise InputError(Problem(str(path), str(error), "a safetensors file")) from None
         self._tensors = {name.removeprefix("bert."): one for name, one in tensors}
