@@ -134,7 +134,11 @@ MATCHES = pa.schema(
         ),
         _field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
         _field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
-        _field("looked_for", pa.string(), "exact: which text of the record; null: its fields"),
+        _field(
+            "looked_for",
+            pa.string(),
+            "exact: which text; reworded: same item or other numbers; null: its fields",
+        ),
         _required(
             "n_matched",
             pa.int64(),

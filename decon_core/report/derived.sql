@@ -20,10 +20,10 @@ FROM (
            list_sort(list_distinct(list(detector) FILTER (is_contaminated))) AS detectors,
            list_sort(list_distinct(list(detector) FILTER (is_by_score))) AS detectors_by_score,
            count(*) AS n_matches,
-           -- A choice that is known to be wrong does not reveal the answer. The texts that `exact`
-           -- searches for contain the answer, except for `question`.
+           -- A choice that is known to be wrong does not reveal the answer. Some of the texts that
+           -- `exact` searches for contain the answer.
            CASE WHEN bool_or(is_contaminated) THEN
-                coalesce(max(CASE WHEN looked_for <> 'question' THEN 1
+                coalesce(max(CASE WHEN looked_for IN ('question and answer', 'continuation') THEN 1
                                   WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END)
                          FILTER (is_contaminated), 0) END AS answer_overlap,
            arg_max({score: score, pair: pair, verdict: verdict},

@@ -19,8 +19,10 @@ SETTING = {
     "longest_match": "longest_match_threshold",
     "exact": "exact_threshold",
     "ngram_any": "ngram_any_size",
+    "reworded": "reworded_threshold",
+    "code": "code_threshold",
 }
-FLOOR = {"decon": 0.6, "ratcliff": 0.01, "longest_match": 0.01, "exact": 0.01}
+FLOOR = dict.fromkeys(SETTING, 0.01) | {"decon": 0.6}
 
 shares = st.one_of(st.floats(0, 1), st.integers(0, 100).map(lambda n: n / 100))
 
@@ -35,6 +37,7 @@ def matches(draw):
                 {
                     "detector": st.sampled_from(BUILT_IN),
                     "base_score": shares,
+                    "looked_for": st.sampled_from(["same item", "other numbers", None]),
                     "question_overlap": shares,
                     "n_matched": st.integers(8, 40),
                     "question_tokens": st.integers(1, 80),
@@ -69,7 +72,8 @@ def is_leak(match, step, policy):
     detector = match["detector"][0].as_py()
     if detector == "longest_match" and step == 1:
         return False  # more than all there is: no policy may ask for it
-    floors = {"ratcliff_floor": 0.01, "longest_match_floor": 0.01}
+    names = ("ratcliff", "longest_match", "reworded", "code")
+    floors = {f"{name}_floor": 0.01 for name in names}
     other = replace(policy, **floors, **{SETTING[detector]: step})
     return bool(judge(match, other)[1][0])
 
