@@ -64,6 +64,7 @@ class Declaration:
     acts_on_score: ClassVar[bool] = True
     finds_question_only: ClassVar[bool] = False
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
+    compares_any_order: ClassVar[bool] = False  # words and numbers agree, in any order
     compares_fields: ClassVar[bool] = False  # question and answer each have a score
 
     def setting(self, policy: Any, name: str) -> Any:

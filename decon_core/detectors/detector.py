@@ -22,7 +22,7 @@ from decon_core.config.rounding import exceeds, reaches
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.text.characters import Form
-from decon_core.text.shared_words import Agreement
+from decon_core.text.shared_words import Agreement, agreement_of
 
 if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
@@ -138,8 +138,9 @@ class Detector(Declaration):
             highest[self.reaches_threshold(scores, step)] = step
         return highest
 
-    def agreement(self, document: str, item: str, form: Form) -> Agreement | None:
-        """Return what a matched text and its question share; None: runs of equal words."""
+    def agreement(self, document: str, item: str, form: Form) -> Agreement:
+        """Return what a matched text and its question share, if `compares_any_order`."""
+        return agreement_of(document, item, form)
 
     def missing(
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]

@@ -37,7 +37,6 @@ from decon_core.text.characters import Form
 from decon_core.text.content_words import SCALE, is_content, stems, terms_of
 from decon_core.text.markup import stripped
 from decon_core.text.numbers import numbers_in, numeral_of
-from decon_core.text.shared_words import Agreement, agreement_of
 from decon_core.text.tokenizers import Words
 
 if TYPE_CHECKING:
@@ -180,6 +179,7 @@ class Reworded(Detector):
     scan_settings = ("reworded_floor",)
     versions = (("reworded", 1),)
     acts_on_score = False
+    compares_any_order = True
     advice = (
         "**To find items in other words, `reworded`.** It finds questions that a language model or "
         "a person reworded, which no other detector sees, as long as the numbers and some of the "
@@ -216,9 +216,6 @@ class Reworded(Detector):
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
         highest = super().highest_thresholds(matches, policy)
         return np.where(_is_same_item(matches), highest, np.nan)
-
-    def agreement(self, document: str, item: str, form: Form) -> Agreement:
-        return agreement_of(document, item, form)
 
     def missing(
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]

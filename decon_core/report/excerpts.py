@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from decon_core.config import detector_registry as registry
+from decon_core.detectors.detector import Detector
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
+from decon_core.text.shared_words import Agreement
 
 PARTS = ("question", "answer", "passage")
 
@@ -43,10 +46,20 @@ class Excerpt:
     start: int  # character of the document at which the excerpt begins
     text_marks: list[Mark]
     record_marks: dict[str, list[Mark]]  # by part of the record
+    agreement: str | None  # in words, where runs of equal words do not show it
 
+
+# Finds what two texts share.
+Agree = Callable[[str, str, Form], Agreement]
 
 _Words = Sequence[tuple[str, int, int]]  # with the characters where each begins and ends
 Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
+
+
+def agree_of(name: str) -> Agree | None:
+    """Return how a detector shows what two texts share, if words of any order agree."""
+    found = registry.find(name)
+    return found.agreement if isinstance(found, Detector) and found.compares_any_order else None
 
 
 def spans_of(match: Mapping[str, Any]) -> Spans:
@@ -59,17 +72,33 @@ def spans_of(match: Mapping[str, Any]) -> Spans:
 
 
 def make_excerpt(
-    text: str, spans: Spans, record: Mapping[str, str | None], *, context: int, form: Form
+    text: str,
+    spans: Spans,
+    record: Mapping[str, str | None],
+    *,
+    context: int,
+    form: Form,
+    agree: Agree | None = None,
 ) -> Excerpt:
-    """Return the excerpt around `spans` with `context` characters before and after each."""
+    """Return the excerpt around `spans` with `context` characters before and after each.
+
+    `agree` finds what the question shares; without it, runs of equal words are marked.
+    """
     in_document: list[Mark] = []
     in_record: dict[str, list[Mark]] = {part: [] for part in PARTS}
+    summary = None
     for part, (start, stop) in spans.items():
-        matched = text[start:stop][:MOST_OF_PART]
-        marks, in_record[part] = mark_shared(matched, record[part] or "", part, form=form)
+        matched, whole = text[start:stop][:MOST_OF_PART], record[part] or ""
+        if agree and part == "question":
+            agreement = agree(matched, whole, form)
+            marks = [Mark(*span, part) for span in agreement.in_document]
+            in_record[part] = [Mark(*span, part) for span in agreement.in_item]
+            summary = agreement.summary
+        else:
+            marks, in_record[part] = mark_shared(matched, whole, part, form=form)
         in_document += [mark.moved(start) for mark in marks]
     pieces = _pieces(text, spans, context)
-    return Excerpt(*_cut(text, pieces, in_document), in_record)
+    return Excerpt(*_cut(text, pieces, in_document), in_record, summary)
 
 
 def mark_shared(first: str, second: str, part: str, *, form: Form) -> tuple[list[Mark], list[Mark]]:

@@ -24,7 +24,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DeconError
-from decon_core.report.excerpts import MOST_OF_PART, PARTS, make_excerpt, spans_of
+from decon_core.report.excerpts import MOST_OF_PART, PARTS, agree_of, make_excerpt, spans_of
 from decon_core.report.tables import TABLES, filled
 from decon_core.scan.workers import run_jobs, useful_workers, wanted_workers
 from decon_core.text.characters import Form
@@ -40,7 +40,8 @@ _EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]
 
 _CHOSEN = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
 _EARLIER = """
-    SELECT evidence, text, text_start, text_marks, question_marks, answer_marks, passage_marks
+    SELECT evidence, text, text_start, text_marks, question_marks, answer_marks, passage_marks,
+           agreement
     FROM pairs WHERE text IS NOT NULL
 """
 
@@ -126,7 +127,8 @@ def _add_texts(
 def _evidence(row: Row, showing: Showing, form: Form) -> str:
     """Return a digest of all that text and marks depend on: place, record and settings."""
     place = [row[name] for name in ("shard", "row", "fingerprint", *_EDGES)]
-    value = repr([_VERSION, showing.context, form, place])
+    order_free = [name for name in row["detectors"].split(", ") if agree_of(name)]
+    value = repr([_VERSION, showing.context, form, place, *order_free])
     return sha256(value.encode()).hexdigest()[:16]
 
 
@@ -173,8 +175,17 @@ def _read_texts(job: _Job) -> dict[str, Row]:
 def _texts(document: object, row: Row, job: _Job) -> Row:
     if not isinstance(document, Document):
         return {"why_no_text": "the row can no longer be read as it was scanned"}
-    excerpt = make_excerpt(document.text, spans_of(row), row, context=job.context, form=job.form)
+    agree = [agree_of(name) for name in row["detectors"].split(", ")]
+    excerpt = make_excerpt(
+        document.text,
+        spans_of(row),
+        row,
+        context=job.context,
+        form=job.form,
+        agree=agree[0] if all(agree) else None,
+    )
     return {
+        "agreement": excerpt.agreement,
         "text": excerpt.text,
         "text_start": excerpt.start,
         "text_marks": [mark._asdict() for mark in excerpt.text_marks],

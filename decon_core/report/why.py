@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.blends.build import REPLACED_FILE, TEXTS_FILE
+from decon_core.config import detector_registry as registry
 from decon_core.config.blends import Blend
 from decon_core.config.load import Showing
 from decon_core.config.mixtures import Mixture
@@ -28,7 +29,7 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
-from decon_core.report.excerpts import PARTS, make_excerpt, spans_of
+from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of
 from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED
 from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
@@ -257,13 +258,19 @@ def _entry(
     records = load_records(builder.store, version, columns=[*PARTS])
     (record,) = records.slice(entry["record"], 1).to_pylist()
     policy = builder.policy.for_benchmark(version.benchmark)
+    acts_on_score = registry.get(entry["detector"]).acts_on_score
     texts = None
     if text is not None:
         form, context = policy.form, showing.context
-        excerpt = make_excerpt(text, spans, record, context=context, form=form)
+        excerpt = make_excerpt(
+            text, spans, record, context=context, form=form, agree=agree_of(entry["detector"])
+        )
         texts = {"document": excerpt.text, "from_character": excerpt.start, "item": record}
+        if excerpt.agreement:
+            texts["agreement"] = excerpt.agreement
     return {
         **{name: entry[name] for name in _ENTRY_COLUMNS},
+        "is_candidate": entry["is_contaminated"] and not verdict and not acts_on_score,
         "missing": missing(entry, policy, record=record),
         "threshold": policy.thresholds[entry["detector"]],
         "characters": {part: [*span] for part, span in spans.items()},

@@ -141,7 +141,7 @@ def test_the_title_names_the_corpus_and_says_that_a_report_is_incomplete(show, t
 def test_every_section_is_reached_from_the_contents(show, report):
     page = show(report)
     links = page.get_by_role("navigation", name="Sections").get_by_role("link")
-    assert links.count() == page.locator("#sections > section").count() == 13
+    assert links.count() == page.locator("#sections > section").count() == 14
     links.filter(has_text="What was scanned").click()
     expect(page.get_by_role("heading", name="What was scanned")).to_be_in_viewport()
 

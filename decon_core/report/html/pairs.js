@@ -399,7 +399,8 @@ function facts(number) {
     if (values.some((value) => value !== null && value !== "")) list.append(made("div", {}, made("dt", { text: name }), made("dd", {}, ...values)));
   };
   const { plain: own, scores } = columns;
-  const call = KINDS[kindOf(number)];
+  const isCandidate = !own.verdict[number] && detectorsOf(number).every((detector) => columns.review_only.includes(detector));
+  const call = isCandidate && kindOf(number) === "leak" ? "candidate" : KINDS[kindOf(number)];
   const asked = columns.is_leak[number] === columns.is_by_score[number] ? "" : ", by a verdict";
   put("score", `${scores.score[number].toFixed(3)} · ${call}${asked}`);
   put("detector", detectorsOf(number).map((detector) => detectorName(detector, named("benchmark", number))).join(", "));
@@ -436,16 +437,20 @@ function meter(share, part) {
 const OPEN_PLACES = 60; // a longer list is folded
 const TEXT_NAMES = ["question", "answer", "passage", "text"];
 
-// A row of a chunk: question, answer, passage and text, then the marks of each, then documents.
+// A row of a chunk: question, answer, passage and text, then the marks of each, then which words and
+// numbers agree, where their order does not count, then documents.
 const textOf = (texts, name) => texts[TEXT_NAMES.indexOf(name)];
-const PLACES_AT = 2 * TEXT_NAMES.length; // after texts and marks
+const AGREEMENT_AT = 2 * TEXT_NAMES.length; // after texts and marks
+const PLACES_AT = AGREEMENT_AT + 1;
 const marksOf = (texts, name) => texts[TEXT_NAMES.length + TEXT_NAMES.indexOf(name)];
 
 function legend(texts) {
   const used = new Set(TEXT_NAMES.flatMap((name) => marksOf(texts, name).filter((_, at) => at % 3 === 2)));
   const marks = PARTS.filter((_, number) => used.has(number)).map((name) => made("mark", { class: `of-${name}`, text: name }));
   if (!marks.length) return made("p", { class: "legend", text: "No shared characters are marked." });
-  return made("p", { class: "legend" }, "Shared: ", ...marks.flatMap((mark) => [mark, " "]));
+  const agreement = texts[AGREEMENT_AT];
+  const parts = agreement ? agreement.split("; ").map((part) => made("span", { class: "agreement", text: plain(part) })) : [];
+  return made("p", { class: "legend" }, "Shared: ", ...marks.flatMap((mark) => [mark, " "]), ...parts);
 }
 
 function sides(number, texts) {

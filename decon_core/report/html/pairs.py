@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from decon_core.config import detector_registry as registry
 from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import beginning
 
@@ -49,6 +50,7 @@ def columns(facts: Facts) -> dict[str, Any]:
         "n_all_leaks": facts.totals["n_leak_pairs"],
         "has_snippets": facts.has_snippets,
         "pairs_per_chunk": PAIRS_PER_CHUNK,
+        "review_only": registry.names_where(lambda one: not one.acts_on_score),
         "thresholds": {name: facts.score_threshold(name) for name in facts.thresholds},
         "own_thresholds": {
             name: dict(facts.own_thresholds(name))
@@ -83,18 +85,21 @@ def doubts(facts: Facts) -> list[float | None]:
 
 
 def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
-    """Yield texts, marks and documents of `PAIRS_PER_CHUNK` pairs each, in the order of `columns`.
+    """Yield what is read on demand of `PAIRS_PER_CHUNK` pairs each, in the order of `columns`.
 
     With snippets off, no text of a document is included, even if the report contains it.
     """
     pairs = facts.pairs if facts.has_snippets else without_documents(facts.pairs)
     chosen = [*_TEXTS, *(f"{name}_marks" for name in _TEXTS)]
     for start in range(0, pairs.num_rows, PAIRS_PER_CHUNK):
-        rows = pairs.slice(start, PAIRS_PER_CHUNK).select([*chosen, "pair"]).to_pylist()
+        rows = (
+            pairs.slice(start, PAIRS_PER_CHUNK).select([*chosen, "agreement", "pair"]).to_pylist()
+        )
         yield [
             [
                 *(row[name] for name in _TEXTS),
                 *(_flat(row[f"{name}_marks"]) for name in _TEXTS),
+                row["agreement"],
                 [[one[name] for name in _PLACE] for one in facts.places.get(row["pair"], ())],
             ]
             for row in rows
@@ -102,7 +107,7 @@ def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
 
 
 def without_documents(pairs: pa.Table) -> pa.Table:
-    for name in ("text", "text_marks"):
+    for name in ("text", "text_marks", "agreement"):
         at = pairs.column_names.index(name)
         empty = pa.nulls(pairs.num_rows, pairs.schema.field(name).type)
         pairs = pairs.set_column(at, pairs.schema.field(name), empty)

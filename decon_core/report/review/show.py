@@ -129,6 +129,10 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
         yield from _text(f"not shown: {why}", (), width)
     else:
         yield from _text(pair["text"], pair["text_marks"] or (), width)
+    if pair.get("agreement"):
+        yield _EMPTY
+        for part in pair["agreement"].split("; "):
+            yield from _text(part, (), width)
     places, n = pair.get("documents") or (), pair["n_documents"] or 0
     if n < 2:
         return

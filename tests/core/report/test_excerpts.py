@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import PUNCTUATION
-from decon_core.report.excerpts import MOST_OF_PART, make_excerpt, mark_shared
+from decon_core.report.excerpts import MOST_OF_PART, agree_of, make_excerpt, mark_shared
 from decon_core.text.canonical import clean, words_with_places
 from decon_core.text.characters import Form
 
@@ -111,3 +111,21 @@ def test_of_a_very_long_part_the_beginning_is_shown():
     piece = look(record["passage"], {"passage": (0, 250_000)}, record, context=10)
     assert MOST_OF_PART < len(piece.text) <= MOST_OF_PART + 10
     assert [(mark.start, mark.stop) for mark in piece.text_marks] == [(0, MOST_OF_PART - 1)]
+
+
+def test_words_and_numbers_in_any_order_are_marked_for_detectors_that_compare_so():
+    text = "Before. It took three days to shear 215 sheep. After."
+    record = {"question": "A flock of 215 sheep is shorn in 3 days.", "answer": "7"}
+    spans = {"question": (8, 45)}
+    agree = agree_of("reworded")
+    excerpt = make_excerpt(text, spans, record, context=20, form=FORM, agree=agree)
+    assert [excerpt.text[mark.start : mark.stop] for mark in excerpt.text_marks] == [
+        *("three", "days", "215", "sheep")
+    ]
+    assert [
+        record["question"][mark.start : mark.stop] for mark in excerpt.record_marks["question"]
+    ] == ["215", "sheep", "3", "days"]
+    assert excerpt.agreement == (
+        "words in both: sheep, days; numbers in both: 3, 215; words only in the item: flock, shorn"
+    )
+    assert agree_of("decon") is None
