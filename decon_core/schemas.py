@@ -194,6 +194,12 @@ ENTRIES = pa.schema(
             "whether it counts as a leak, by its score or by a verdict",
         ),
         _required(
+            "is_candidate",
+            pa.bool_(),
+            "whether its score reaches the threshold of a detector whose score is no proof, and no "
+            "verdict confirms or clears it",
+        ),
+        _required(
             "is_question_only",
             pa.bool_(),
             "decon: no leak, but its question was found (or question and passage) without the "

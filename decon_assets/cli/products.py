@@ -25,7 +25,7 @@ from decon_core.config.open_store import open_store
 from decon_core.errors import ConfigError, DeconError, Problem, format_problems
 from decon_core.inventory import blender_of
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.choice import UNPROVEN
+from decon_core.mixtures.choice import CANDIDATES
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import MixtureVerification, Verification
 from decon_core.mixtures.verify import verify as verify_mixture
@@ -77,8 +77,8 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     builder, chosen = _open_mixtures(config, names)
     say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
     for one in chosen:
-        if n := sum(totals["found"].get(UNPROVEN, 0) for totals in _totals(builder, one)):
-            found = f"{counted(n, 'document')} with a leak by a score that alone may not act"
+        if n := sum(totals["found"].get(CANDIDATES, 0) for totals in _totals(builder, one)):
+            found = f"{counted(n, 'document')} with a candidate only"
             say(f"{one.name}: {found}: not removed (docs/judge.md)")
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")

@@ -107,9 +107,11 @@ WITH joined AS (
            coalesce(b.is_contaminated, false) AS is_in_second,
            coalesce(a.is_question_only, false) AS is_question_in_first,
            coalesce(b.is_question_only, false) AS is_question_in_second,
-           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_question_only THEN 'question-only' END
+           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_question_only THEN 'question-only'
+                WHEN a.is_candidate THEN 'candidate' END
                AS class_of_first,
-           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_question_only THEN 'question-only' END
+           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_question_only THEN 'question-only'
+                WHEN b.is_candidate THEN 'candidate' END
                AS class_of_second
     FROM (SELECT s.number, d.* FROM one.decisions d
           JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
