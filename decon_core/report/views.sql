@@ -486,6 +486,7 @@ FROM (
         SELECT detector, benchmark FROM calibration_fit
         WHERE benchmark IS NOT NULL AND n_judged >= least_judged()
     ) own USING (detector, benchmark)
+    WHERE NOT coalesce(list_contains(near_kinds(), looked_for), false)
     GROUP BY pair, detector, benchmark
 ) found
 -- Scores of steps are rounded, as further digits are rounding errors.
@@ -494,4 +495,4 @@ ASOF JOIN (SELECT * REPLACE (coalesce(benchmark, '') AS benchmark) FROM calibrat
        AND round(found.score, 9) >= steps.score_from
 ORDER BY found.pair, found.detector, found.benchmark;
 COMMENT ON VIEW pair_probabilities IS
-    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; pairs with scores below all judged ones are left out';
+    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; pairs with scores below all judged ones are left out, and those that are known to be another item';
