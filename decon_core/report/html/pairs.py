@@ -84,7 +84,7 @@ def doubts(facts: Facts) -> list[float | None]:
 
 
 def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
-    """Yield what is read on demand of `PAIRS_PER_CHUNK` pairs each, in the order of `columns`.
+    """Yield the texts of `PAIRS_PER_CHUNK` pairs at a time, in the order of `columns`.
 
     With snippets off, no text of a document is included, even if the report contains it.
     """
