@@ -66,7 +66,7 @@ ITEMS_FILE = "_items.parquet"
 _TABLES = (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
-_FORMAT = 1
+_FORMAT = 2
 # With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
