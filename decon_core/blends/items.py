@@ -13,9 +13,10 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.blends import Contamination
+from decon_core.config.blends import REWORDED, Contamination
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
+from decon_core.similarity.rewordings import NO_REWORDINGS, ItemWords, Rewordings
 from decon_core.storage.store import Store
 from decon_core.text.rewriting import OTHER_ITEM, REWRITINGS
 from decon_core.text.rewriting.item_texts import ItemTexts
@@ -42,6 +43,11 @@ class Item:
     answer: str  # the correct answer; empty if unknown
     choices: tuple[str, ...]  # in the benchmark's order; empty if the question has none
     right: int  # index of the correct choice
+    rewordings: tuple[ItemWords, ...] = ()  # for the form that inserts them
+
+    @property
+    def words(self) -> ItemWords:
+        return ItemWords(self.passage, self.question)
 
     @property
     def name(self) -> str:
@@ -71,9 +77,16 @@ class ChosenItems:
 
 
 def choose_items(
-    store: Store, versions: Iterable[Version], contamination: Contamination, seed: int
+    store: Store,
+    versions: Iterable[Version],
+    contamination: Contamination,
+    seed: int,
+    rewordings: Rewordings | None = NO_REWORDINGS,
 ) -> ChosenItems:
-    """Split the items of a contamination into seen and unseen; raise `ConfigError` if none fits."""
+    """Split the items of a contamination into seen and unseen; raise `ConfigError` if none fits.
+
+    `rewordings`: those known; None: to be asked for, so items without one are not left out.
+    """
     by_name = {version.benchmark: version for version in versions}
     needs_answer = contamination.form not in ("source", OTHER_ITEM)
     seen: list[Item] = []
@@ -88,10 +101,16 @@ def choose_items(
         n_without += len(wanted) - len(answered)
         n_not_rewritten += len(answered) - len(items)
         if not items:
-            found = len(wanted), len(answered)
-            problems.append(_no_items(benchmark, contamination, *found))
+            counts = len(wanted), len(answered)
+            problems.append(_no_items(benchmark, contamination, *counts))
         for item in items:
             (seen if item.question in seen_questions else unseen).append(item)
+    if contamination.form == REWORDED and rewordings is not None:
+        reworded = [one for item in seen if (one := _reworded(item, rewordings)).rewordings]
+        if seen and not reworded:
+            problems.append(_not_reworded(contamination, len(seen)))
+        n_not_rewritten += len(seen) - len(reworded)
+        seen = reworded
     if not seen and not problems:
         named = ", ".join(contamination.benchmarks)
         found = f"none of {counted(len(unseen), 'item')} selected by seen = {contamination.seen:g}"
@@ -123,6 +142,17 @@ def _no_items(
         )
     wanted = ", ".join(contamination.splits) or "any split that is not for training"
     return Problem(f"benchmark {benchmark!r}", "no item in the splits", f"items in {wanted}")
+
+
+def _reworded(item: Item, rewordings: Rewordings) -> Item:
+    return replace(item, rewordings=rewordings.of(item.words))
+
+
+def _not_reworded(contamination: Contamination, n_seen: int) -> Problem:
+    where = f"contamination with {', '.join(contamination.benchmarks)}"
+    found = f"{counted(n_seen, 'seen item')}, none in other words"
+    remedy = "`decon-assets blend reword` asks the endpoint of [rewording]"
+    return Problem(where, found, "rewordings, as form = 'reworded'", remedy)
 
 
 def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:
@@ -177,6 +207,8 @@ def item_text(item: Item, part: str, contamination: Contamination, order: str) -
         return ItemText("", item.answer)
     if part in REWRITINGS:
         item = rewritten(item, part, order) or item
+    elif part == REWORDED:
+        item = replace(item, **item.rewordings[int(order) % len(item.rewordings)]._asdict())
     places = list(range(len(item.choices)))
     if contamination.shuffle_answers:
         places = shuffled(f"choices {item.name} {order}", len(places)).tolist()

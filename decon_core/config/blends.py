@@ -32,7 +32,7 @@ from decon_core.config.validation import (
 )
 from decon_core.errors import Problem
 
-# The last six are those of `text/rewriting`.
+# The last but one are those of `text/rewriting`; the last is by an endpoint.
 Form = Literal[
     "source",
     "target",
@@ -45,7 +45,9 @@ Form = Literal[
     "identifiers_renamed",
     "statements_reordered",
     "names_and_numbers_replaced",
+    "reworded",
 ]
+REWORDED: Form = "reworded"
 Write = Literal["dolma", "parquet"]
 Pairs = tuple[tuple[str, Any], ...]  # an immutable table
 

@@ -46,7 +46,7 @@ def all_words(item):
 
 
 def test_blends_know_every_rewriting():
-    assert [*REWRITINGS] == [*get_args(Form)][5:]
+    assert [*REWRITINGS] == [*get_args(Form)][5:-1]
 
 
 @pytest.mark.parametrize("name", REWRITINGS)
