@@ -89,9 +89,9 @@ def with_names(text: str, names: Mapping[str, str]) -> str:
 def names_and_numbers_replaced(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
     """Replace the names of persons, if any, and every number; leave the answer out.
 
-    None if the question has no number.
+    None if the question has no number, or a passage: its words would make it the same item.
     """
-    if not segments.numbers(item.question):
+    if item.passage or not segments.numbers(item.question):
         return None
     renamed = names_replaced(item, shuffle) or item
     new: dict[str, str] = {}

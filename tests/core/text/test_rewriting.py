@@ -1,6 +1,7 @@
 """Duplicates hold the same task: the same words, other names, programs that pass their tests."""
 
 import ast
+import json
 import re
 from collections import Counter
 from itertools import permutations
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import duplicates
 from decon_core.config.blends import Form
 from decon_core.text.code_form import fingerprints
 from decon_core.text.numbers import numbers_in
@@ -120,6 +122,7 @@ def test_prop_with_other_numbers_it_is_another_item_without_an_answer(story, see
     assert all(old.value != new.value for old, new in zip(before, after, strict=True))
     assert not {*names} & {*re.split(r"\W", made.question)}
     assert rewrite(OTHER_ITEM, ItemTexts(question="Why did Laura leave?"), seed) is None
+    assert rewrite(OTHER_ITEM, ItemTexts(passage="A long text.", question="Why 3?"), seed) is None
 
 
 # Order --------------------------------------------------------------------------------------------
@@ -327,3 +330,14 @@ def test_statements_that_depend_on_each_other_keep_their_order(body):
 )
 def test_names_that_something_else_may_use_stay(answer):
     assert rewrite("identifiers_renamed", ItemTexts(question="f", answer=answer)) is None
+
+
+def test_the_measurement_runs_programs_before_and_after(tmp_path, capsys):
+    programs = [program_in(item) for item, _ in PROGRAMS]
+    rows = [{"task": n, "code": one} for n, one in enumerate(programs)]
+    (tmp_path / "programs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert duplicates.main([str(tmp_path / "programs.jsonl")]) == 0
+    out = capsys.readouterr().out
+    assert "| programs.jsonl | `identifiers_renamed` | 3 | 3 | 1 | 1 |" in out
+    assert "| programs.jsonl | `statements_reordered` | 3 | 3 | 1 | 1 |" in out
+    assert duplicates.main([str(tmp_path / "none.jsonl")]) == 2
