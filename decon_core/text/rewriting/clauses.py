@@ -32,6 +32,10 @@ _TIED = re.compile(
     r"|(?:second|minute|hour|day|week|month|year|time|mile|page|night|morning)s?|\d+)$",
     re.IGNORECASE,
 )
+_REFERS_BACK = re.compile(
+    r"^(?:then|so|if so|now|and)\b|\b(?:above|below|following|previous|shown|given)\b",
+    re.IGNORECASE,
+)
 _BELONGS_ELSEWHERE = re.compile(
     r"\b(?:who|which|that|whose|where|and|or|but|then|so)\b", re.IGNORECASE
 )
@@ -108,9 +112,12 @@ def _with_first(text: str, change: Callable[[str], str]) -> str:
 
 
 def _may_go_first(clause: str, other: str) -> bool:
-    """Return whether no pronoun of a clause needs a word of the other one."""
+    """Return whether no pronoun of a clause needs a word of the other one.
+
+    It does not if the other one begins with the same pronoun: "if she", "she".
+    """
     return len(clause.split()) > 1 and all(
-        re.search(pronoun, other, re.IGNORECASE)
+        re.match(rf"(?:\w+\s+)?{pronoun}", other, re.IGNORECASE)
         for pronoun in _PRONOUNS
         if re.search(pronoun, clause, re.IGNORECASE)
     )
@@ -123,5 +130,5 @@ def _is_movable_question(sentences: list[str]) -> bool:
         and not any(one.endswith("?") for one in sentences[:-1])
         and all(one[-1] in ".!" for one in sentences[:-1])
         and not any(re.search(pronoun, sentences[-1], re.IGNORECASE) for pronoun in _PRONOUNS)
-        and not re.match(r"(?:then|so|if so|now|and)\b", sentences[-1], re.IGNORECASE)
+        and not _REFERS_BACK.search(sentences[-1])
     )

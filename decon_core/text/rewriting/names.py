@@ -63,8 +63,9 @@ def _in_lists_with(names: set[str], text: str) -> set[str]:
 
 
 def _has_surname(names: set[str], text: str) -> bool:
-    pattern = rf"\b(?:{'|'.join(sorted(names)) or '$^'}) (?:[A-Z]\. )?([A-Z][a-z]+)\b"
-    return any(after not in names for after in re.findall(pattern, text))
+    """Return whether a name is followed by another word in capitals: "Ann Smith", "Ann Arbor"."""
+    pattern = rf"\b(?:{'|'.join(sorted(names)) or '$^'}) (?:[A-Z]\. )?[A-Z][a-z]+\b"
+    return re.search(pattern, text) is not None
 
 
 def names_replaced(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
