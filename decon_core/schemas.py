@@ -263,7 +263,9 @@ BLENDED = pa.schema(
         _field("corpus_row", pa.int64(), "row in that shard; null: a test item"),
         _field("time", pa.int32(), "how often its source had been gone through; null: a test item"),
         *_ITEM,
-        _field("form", pa.string(), "of a test item: full, source or target"),
+        _field(
+            "form", pa.string(), "of a test item: full, source, target, or how it was rewritten"
+        ),
         _field("copy", pa.int64(), "of a test item: how many copies of it came before"),
     ]
 )
