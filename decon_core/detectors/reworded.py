@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -427,9 +427,14 @@ class _Document:
     text: str
     form: Form
     places: Places
+    # Items of one benchmark that share a scene have windows at the same place.
+    _numbers: dict[tuple[int, int], list[float]] = field(default_factory=dict)
 
     def numbers(self, start: int, stop: int) -> list[float]:
         """Return the numbers in a range of words."""
         n_words = self.places.first_word.size
-        begin, end = self.places.characters(max(start, 0), min(stop, n_words))
-        return _numbers_of(self.text[begin:end], self.form)
+        words = max(start, 0), min(stop, n_words)
+        if words not in self._numbers:
+            begin, end = self.places.characters(*words)
+            self._numbers[words] = _numbers_of(self.text[begin:end], self.form)
+        return self._numbers[words]
