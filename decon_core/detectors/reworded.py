@@ -8,10 +8,12 @@ item. `tests/oracle/reworded.py` has the arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from functools import cached_property
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +53,6 @@ Integers = npt.NDArray[np.int64]
 SAME_ITEM, OTHER_NUMBERS = "same item", "other numbers"
 
 _FEWEST_TERMS = 4
-_N_ANCHORS = 4
 _LEAST_PAIR = round(7.5 * SCALE)  # weight of two anchors together
 # A number weighs as much as a rare word; one that many texts hold, as half of them do, less.
 _NUMBER_WEIGHT = round(6.2 * SCALE)
@@ -84,9 +85,38 @@ class _Item:
         numerals = Counter(filter(None, map(numeral_of, words)))
         return cls(terms_of(words), _numbers_of(question, form), numerals, len(words))
 
+    @cached_property
+    def by_weight(self) -> list[str]:
+        """Its terms, the heaviest first; the first ones are its anchors."""
+        return sorted(self.terms, key=lambda term: (-self.terms[term], term))
+
     @property
-    def anchors(self) -> list[str]:
-        return sorted(self.terms, key=lambda term: (-self.terms[term], term))[:_N_ANCHORS]
+    def triggers(self) -> Iterator[tuple[str, list[str]]]:
+        """The anchors that are searched for, each with those that can be paired with it."""
+        anchors = self.by_weight[: word_windows.N_ANCHORS]
+        for rank, term in enumerate(anchors):
+            if self.is_trigger >> rank & 1:
+                others = [other for other in anchors if other != term]
+                yield term, [one if self._can_pair(term, one) else "" for one in others]
+
+    @cached_property
+    def is_trigger(self) -> int:
+        """A bit for each anchor: one of each pair is a trigger, and few frequent words are."""
+        anchors = self.by_weight[: word_windows.N_ANCHORS]
+        pairs = [
+            1 << one | 1 << other
+            for one, other in combinations(range(len(anchors)), 2)
+            if self._can_pair(anchors[one], anchors[other])
+        ]
+        # A weight is the logarithm of how rare a word is.
+        frequency = [math.exp(-self.terms[term] / SCALE) for term in anchors]
+        return min(
+            (bits for bits in range(1 << len(anchors)) if all(bits & pair for pair in pairs)),
+            key=lambda bits: sum(one for at, one in enumerate(frequency) if bits >> at & 1),
+        )
+
+    def _can_pair(self, one: str, other: str) -> bool:
+        return self.terms[one] + self.terms[other] >= _LEAST_PAIR
 
     @property
     def window(self) -> int:
@@ -177,7 +207,7 @@ class Reworded(Detector):
     reads = Reads.OWN
     threshold = Threshold(setting="reworded_threshold", floor="reworded_floor")
     scan_settings = ("reworded_floor",)
-    versions = (("reworded", 1),)
+    versions = (("reworded", 2),)
     acts_on_score = False
     compares_any_order = True
     advice = (
@@ -256,21 +286,22 @@ def _index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
     # Stems begin with a letter and numerals with a digit.
     vocabulary = sorted({term for one in items.values() for term in (*one.terms, *one.numerals)})
     number_of = {term: number for number, term in enumerate(vocabulary, 1)}
-    anchors = [
-        (number_of[term], at, item.window, item.terms[term], rank)
+    triggers = sorted(
+        (number_of[term], at, item.window, *(number_of.get(one, 0) for one in partners))
         for at, item in enumerate(items.values())
-        for rank, term in enumerate(item.anchors, 1)
-    ]
-    of_anchors = np.array(sorted(anchors), np.int64).reshape(-1, 5).T
-    per_term = np.bincount(of_anchors[0], minlength=len(vocabulary) + 1)
-    terms = [number_of[term] for item in items.values() for term in item.terms]
-    weights = [weight for item in items.values() for weight in item.terms.values()]
+        for term, partners in item.triggers
+    )
+    of_triggers = np.array(triggers, np.uint32).reshape(-1, 1 + word_windows.N_TRIGGER)
+    per_term = np.bincount(of_triggers[:, 0], minlength=len(vocabulary) + 1)
+    terms = [number_of[term] for item in items.values() for term in item.by_weight]
+    weights = [item.terms[term] for item in items.values() for term in item.by_weight]
     numerals = [pair for item in items.values() for pair in sorted(item.numerals.items())]
     used = [use for question in items for use in uses[question]]
     return {
         "vocabulary": np.frombuffer("\n".join(vocabulary).encode(), np.uint8),
-        "anchor_offsets": _edges(per_term),
-        "anchors": word_windows.pack_anchors(*of_anchors[1:]),
+        "trigger_offsets": _edges(per_term).astype(np.uint32),
+        "triggers": of_triggers[:, 1:].ravel(),
+        "is_trigger": np.array([item.is_trigger for item in items.values()], np.int64),
         "term_offsets": _edges([len(item.terms) for item in items.values()]),
         "terms": word_windows.pack_terms(np.array(terms), np.array(weights)),
         "lengths": np.array([item.window for item in items.values()], np.int64),
@@ -341,9 +372,10 @@ class _RewordedSearch(Search):
             np.ceil(_LEAST_WORDS * words).astype(np.int64),
         )
         edges = arrays["term_offsets"]
-        rows = np.stack([edges[:-1], np.diff(edges), arrays["lengths"], least], axis=1)
-        known = {name: arrays[name] for name in word_windows.Items._fields if name != "rows"}
-        self._items = word_windows.Items(rows=rows, **known)
+        columns = edges[:-1], np.diff(edges), arrays["lengths"], least, arrays["is_trigger"]
+        known = {name: arrays[name] for name in word_windows.Items._fields if name in arrays}
+        known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
+        self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)
         self._limits = word_windows.Limits(_LEAST_PAIR, self._floor, _LITTLE, _LONGEST_GAP, _MARGIN)
         self._found = np.empty((1 << 12, word_windows.N_COLUMNS), np.int64)
 
