@@ -367,12 +367,13 @@ class _RewordedSearch(Search):
             table_mb=policy.word_table_mb,
         )
         totals, words = arrays["totals"], arrays["word_totals"]
+        evidence = _least_evidence(totals, self._floor)
         least = np.maximum(
-            _least_evidence(totals, self._floor) - (totals - words),
-            np.ceil(_LEAST_WORDS * words).astype(np.int64),
+            evidence - (totals - words), np.ceil(_LEAST_WORDS * words).astype(np.int64)
         )
         edges = arrays["term_offsets"]
-        columns = edges[:-1], np.diff(edges), arrays["lengths"], least, arrays["is_trigger"]
+        of_terms = edges[:-1], np.diff(edges), arrays["lengths"]
+        columns = *of_terms, least, evidence, arrays["is_trigger"]
         known = {name: arrays[name] for name in word_windows.Items._fields if name in arrays}
         known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
         self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)

@@ -24,7 +24,8 @@ N_ANCHORS = 4
 # Columns of a trigger: its item, the words of a window, and the anchors that can be paired with it.
 OF_ITEM, OF_WINDOW, PARTNERS, N_TRIGGER = 0, 1, 2, 1 + N_ANCHORS
 # Columns of an item's row. Its first terms are its anchors; a bit for each that is a trigger.
-FIRST_TERM, N_ITEM_TERMS, LENGTH, LEAST, IS_TRIGGER, N_ROW = range(6)
+# The least weight of its terms, and of terms and numerals, in a window that is kept.
+FIRST_TERM, N_ITEM_TERMS, LENGTH, LEAST, LEAST_EVIDENCE, IS_TRIGGER, N_ROW = range(7)
 
 _TERM_SHIFT, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _ROUND = 1 << 7  # triggers that are looked at together: their items fit the CPU cache
@@ -56,11 +57,12 @@ class _Scratch(NamedTuple):
 
 
 class _Stretch(NamedTuple):
-    """Words whose triggers are looked at, with all words that their windows reach."""
+    """Words whose triggers are looked at, with all words that their windows reach, in blocks."""
 
     begin: int  # of the document
     end: int
     first: int  # word of the first block
+    last: int  # word behind the last block
     block_shift: int
 
 
@@ -108,8 +110,8 @@ def find_windows(
         for start in range(begin, end, n_words):
             stop = min(start + n_words, end)
             first, last = max(begin, start - longest), min(end, stop + longest)
-            stretch = _Stretch(begin, end, first, _block_shift(last - first))
-            n_places = _mark_blocks(words, last, stretch, blocks, places)
+            stretch = _Stretch(begin, end, first, last, _block_shift(last - first, limits))
+            n_places = _mark_blocks(words, stretch, blocks, places)
             n_triggers = _keep_triggers(words, start, stop, items, places, n_places)
             trigger = 0
             while trigger < n_triggers:
@@ -117,35 +119,35 @@ def find_windows(
                     words, stretch, items, blocks, places, trigger, n_triggers, near
                 )
                 window[WEIGHT] = _touch(items, near, n_near)
-                for at in range(n_near):
+                for at in range(_keep_heavy(stretch, items, blocks, near, n_near)):
                     row, place = near[at]
-                    if _may_be_kept(row, place, stretch, items, blocks):
-                        window[ITEM] = items.triggers[row, OF_ITEM]
-                        n_found = _look_at(
-                            words, place, stretch, items, limits, scratch, window, found, n_found
-                        )
+                    window[ITEM] = items.triggers[row, OF_ITEM]
+                    n_found = _look_at(
+                        words, place, stretch, items, limits, scratch, window, found, n_found
+                    )
             for at in range(first, last):
                 blocks[words[at]] = ZERO
     return n_found
 
 
 @inlined
-def _block_shift(n_words: int) -> int:
-    """Return the logarithm of the smallest size of blocks that so many words need."""
+def _block_shift(n_words: int, limits: Limits) -> int:
+    """Return the logarithm of the smallest size of blocks that so many words need.
+
+    A window extends to terms, and then to numerals, of an adjacent block at most.
+    """
     shift = 0
-    while n_words >> shift >= _BLOCKS:
+    while n_words >> shift >= _BLOCKS or 1 << shift < max(limits.longest_gap, limits.margin):
         shift += 1
     return shift
 
 
 @inlined
-def _mark_blocks(
-    words: Numbers, last: int, stretch: _Stretch, blocks: Words64, places: Integers
-) -> int:
+def _mark_blocks(words: Numbers, stretch: _Stretch, blocks: Words64, places: Integers) -> int:
     """Set in which blocks each term is, and list the places of all terms; return how many."""
     first, shift = stretch.first, stretch.block_shift
     n = np.uint64(0)
-    for at in range(np.uint64(first), np.uint64(last)):
+    for at in range(np.uint64(first), np.uint64(stretch.last)):
         places[n] = at
         n += np.uint64(words[at] != 0)  # branch-free
     for number in range(n):
@@ -224,16 +226,55 @@ def _touch(items: Items, near: Integers, n_near: int) -> int:
 
 
 @inlined
-def _may_be_kept(row: int, place: int, stretch: _Stretch, items: Items, blocks: Words64) -> bool:
-    """Return whether the terms in the blocks around a trigger are heavy enough."""
-    item = items.triggers[row, OF_ITEM]
-    around = _around(place, np.int64(items.triggers[row, OF_WINDOW]), stretch)
-    base, n_terms, terms = items.rows[item, FIRST_TERM], items.rows[item, N_ITEM_TERMS], items.terms
-    weight = ZERO
-    for at in range(np.uint64(base), np.uint64(base + n_terms)):
-        is_there = blocks[terms[at] >> _TERM_SHIFT] & around != ZERO
-        weight += (terms[at] & _LOW) * np.uint64(is_there)
-    return np.int64(weight) >= items.rows[item, LEAST]
+def _keep_heavy(
+    stretch: _Stretch, items: Items, blocks: Words64, near: Integers, n_near: int
+) -> int:
+    """Keep triggers with terms and numerals in the blocks around them that are heavy enough."""
+    triggers, rows, terms = items.triggers, items.rows, items.terms
+    offsets, numerals = items.numeral_offsets, items.numerals
+    counts, weights = items.numeral_counts, items.numeral_weights
+    n = 0
+    for number in range(n_near):
+        row, place = near[number]
+        item = triggers[row, OF_ITEM]
+        around = _around(place, np.int64(triggers[row, OF_WINDOW]), stretch)
+        base, n_terms = rows[item, FIRST_TERM], rows[item, N_ITEM_TERMS]
+        weight = with_terms = ZERO
+        for at in range(np.uint64(base), np.uint64(base + n_terms)):
+            in_blocks = blocks[terms[at] >> _TERM_SHIFT]
+            with_terms |= in_blocks
+            weight += (terms[at] & _LOW) * np.uint64(in_blocks & around != ZERO)
+        if np.int64(weight) < rows[item, LEAST]:
+            continue
+        around, is_cut_off = _extended(around, with_terms, stretch)
+        evidence = np.int64(weight)
+        for at in range(offsets[item], offsets[item + 1]):
+            if blocks[numerals[at]] & around != ZERO:
+                evidence += counts[at] * weights[at]
+        if is_cut_off or evidence >= rows[item, LEAST_EVIDENCE]:
+            near[n, 0], near[n, 1] = row, place
+            n += 1
+    return n
+
+
+@inlined
+def _extended(
+    around: np.uint64, with_terms: np.uint64, stretch: _Stretch
+) -> tuple[np.uint64, bool]:
+    """Add the blocks with terms to which a window may extend, and those next to it.
+
+    Also returns whether it may extend to words behind the blocks.
+    """
+    before = ZERO
+    while around != before:
+        before = around
+        around |= (around << ONE | around >> ONE) & with_terms
+    around |= around << ONE | around >> ONE
+    last = np.uint64((stretch.last - 1 - stretch.first) >> stretch.block_shift)
+    is_cut_off = (stretch.first > stretch.begin and around & ONE != ZERO) or (
+        stretch.last < stretch.end and around >> last & ONE != ZERO
+    )
+    return around, is_cut_off
 
 
 @inlined
