@@ -38,7 +38,7 @@ from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
 from decon_core.text.content_words import SCALE, is_content, stems, terms_of
 from decon_core.text.markup import stripped
-from decon_core.text.numbers import numbers_in, numeral_of
+from decon_core.text.numbers import NUMBER_WORDS, numbers_in, numeral_of
 from decon_core.text.tokenizers import Words
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from decon_core.index.own_index import Rows
     from decon_core.storage.store import Array
-    from decon_core.text.word_cache import Places, Ragged
+    from decon_core.text.word_cache import Encoder, Places, Ragged
 
 Integers = npt.NDArray[np.int64]
 
@@ -342,30 +342,27 @@ class _Stems(Words):
         return [self._numbers([word for word in text.split(" ") if word]) for text in texts]
 
     def _numbers(self, words: Sequence[str]) -> list[int]:
-        found = self._number_of.get
+        known = self._number_of
         return [
-            found(stem if is_content(word) else numeral_of(word) or "", 0)
+            # Most new words are none of these, and need no closer look.
+            self._number(word, stem)
+            if stem in known or word in NUMBER_WORDS or not "a" <= word[0] <= "z"
+            else 0
             for stem, word in zip(stems(words), words, strict=True)
         ]
 
+    def _number(self, word: str, stem: str) -> int:
+        return self._number_of.get(stem if is_content(word) else numeral_of(word) or "", 0)
+
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        numbers = self._numbers(text.decode()[1:].split(" "))
+        numbers = self._numbers(text.decode()[1:].split(" ")) if text else []
         return np.array(numbers, np.int64), np.ones(edges.size - 1, np.int64)
 
 
 class _RewordedSearch(Search):
     def __init__(self, arrays: Mapping[str, Any], policy: Policy, floor: float) -> None:
-        # Imported late: detectors are declared before anything is read.
-        from decon_core.text.word_cache import Encoder, FixedVocabulary
-
-        self._arrays, self._form, self._floor = arrays, policy.form, floor
-        vocabulary = arrays["vocabulary"].tobytes().decode().split()
-        self._encoder = Encoder(
-            _Stems(vocabulary),
-            FixedVocabulary(np.arange(1, len(vocabulary) + 1)),
-            form=policy.form,
-            table_mb=policy.word_table_mb,
-        )
+        self._arrays, self._policy, self._floor = arrays, policy, floor
+        self.terms = _Stems(arrays["vocabulary"].tobytes().decode().split())
         totals, words = arrays["totals"], arrays["word_totals"]
         evidence = _least_evidence(totals, self._floor)
         least = np.maximum(
@@ -380,22 +377,35 @@ class _RewordedSearch(Search):
         self._limits = word_windows.Limits(_LEAST_PAIR, self._floor, _LITTLE, _LONGEST_GAP, _MARGIN)
         self._found = np.empty((1 << 12, word_windows.N_COLUMNS), np.int64)
 
+    @cached_property
+    def _own_encoder(self) -> Encoder:
+        # Imported late: detectors are declared before anything is read.
+        from decon_core.text.word_cache import Encoder, FixedVocabulary
+
+        no_tokens, policy = FixedVocabulary(np.empty(0, np.int64)), self._policy
+        table_mb = policy.word_table_mb
+        return Encoder(Words(), no_tokens, form=policy.form, table_mb=table_mb, terms=self.terms)
+
     def find(self, texts: BatchTexts) -> list[Finding]:
         """Return for each document and question the best window, if its score reaches the floor."""
-        return self.find_in(texts.batch)
+        if texts.encoder is None or texts.encoder.terms is not self.terms:
+            return self.find_in(texts.batch)
+        return self._found_by(texts.encoder, texts.batch)
 
     def find_in(self, batch: Batch) -> list[Finding]:
-        words = self._encoder.encode(batch.text, batch.starts, batch.stops)
-        rows = self._windows(words).tolist()
-        return [
-            finding
-            for number, windows in groupby(rows, key=lambda row: row[word_windows.DOCUMENT])
-            for finding in self._in_document(
-                number,
-                batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode(),
-                [*windows],
-            )
-        ]
+        """Do the same with an encoder of its own."""
+        self._own_encoder.encode(batch.text, batch.starts, batch.stops)
+        return self._found_by(self._own_encoder, batch)
+
+    def _found_by(self, encoder: Encoder, batch: Batch) -> list[Finding]:
+        rows = self._windows(encoder.terms_of_latest()).tolist()
+        findings: list[Finding] = []
+        for number, windows in groupby(rows, key=lambda row: row[word_windows.DOCUMENT]):
+            text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
+            places = encoder.places(number, text, of_terms=True)
+            document = _Document(text, self._policy.form, places)
+            findings += self._in_document(number, document, [*windows])
+        return findings
 
     def compile(self, documents: Ragged) -> None:
         self._windows(documents.only(np.zeros(len(documents), np.bool_)))
@@ -409,8 +419,9 @@ class _RewordedSearch(Search):
                 return self._found[:n]
             self._found = np.empty((2 * n, word_windows.N_COLUMNS), np.int64)
 
-    def _in_document(self, number: int, text: str, windows: list[list[int]]) -> list[Finding]:
-        document = _Document(text, self._form, self._encoder.places(number, text))
+    def _in_document(
+        self, number: int, document: _Document, windows: list[list[int]]
+    ) -> list[Finding]:
         best: dict[int, tuple[Evidence, int, int]] = {}
         for _, item, start, stop, weight, n_terms in windows:
             evidence = self._evidence_of(item, document, (start, stop), (weight, n_terms))
