@@ -423,7 +423,8 @@ class _RewordedSearch(Search):
         self, number: int, document: _Document, windows: list[list[int]]
     ) -> list[Finding]:
         best: dict[int, tuple[Evidence, int, int]] = {}
-        for _, item, start, stop, weight, n_terms in windows:
+        # Other pairs of anchors often have the same window.
+        for _, item, start, stop, weight, n_terms in dict.fromkeys(map(tuple, windows)):
             evidence = self._evidence_of(item, document, (start, stop), (weight, n_terms))
             if item not in best or evidence.rank > best[item][0].rank:
                 best[item] = evidence, start, stop

@@ -343,33 +343,42 @@ def expand_terms(
     passing: Numbers,
     out: Numbers,
     term_offsets: Integers,
-    counts: Integers,
-) -> int:
-    """Write the terms of all words, the offsets of the documents, and how many each word has.
+) -> bool:
+    """Write the terms of all words, and the offsets of the documents.
 
-    Returns how many there are, more than `out` has room for if it is too small. `counts` may be
-    empty.
+    Returns False if `out` is too small. It needs one for every word, and the others of a word that
+    has several.
     """
-    n = 0
+    n = ZERO
+    n_left = word_offsets[word_offsets.size - 1] - word_offsets[0]
     for document in range(word_offsets.size - 1):
         for word in range(word_offsets[document], word_offsets[document + 1]):
             term = terms[word]
-            size = 1
-            if term < SEVERAL:
-                if n < out.size:
-                    out[n] = term
-            else:
+            out[n] = term
+            n += ONE
+            if term >= SEVERAL:
+                n -= ONE
                 source = passing if term & _PASSING_TERMS else arena
                 start = np.int64(term & _TERMS_PLACE)
                 size = np.int64(source[start])
-                if n + size <= out.size:
-                    for at in range(size):
-                        out[n + at] = source[start + 1 + at]
-            if counts.size:
-                counts[word - word_offsets[0]] = size
-            n += size
-        term_offsets[document + 1] = n
-    return n
+                if np.int64(n) + size + n_left > out.size:
+                    return False
+                for at in range(start + 1, start + 1 + size):
+                    out[n] = source[at]
+                    n += ONE
+        term_offsets[document + 1] = np.int64(n)
+    return True
+
+
+@kernel
+def terms_of_words(terms: Numbers, arena: Numbers, passing: Numbers, counts: Integers) -> None:
+    """Count the terms of each word."""
+    for at in range(terms.size):
+        place = np.int64(terms[at] & _TERMS_PLACE)
+        size = 1
+        if terms[at] >= SEVERAL:
+            size = np.int64(passing[place] if terms[at] & _PASSING_TERMS else arena[place])
+        counts[at] = size
 
 
 @kernel

@@ -19,7 +19,13 @@ import numpy.typing as npt
 
 from decon_core.kernels import word_stream
 from decon_core.kernels.arrays import alloc_array
-from decon_core.kernels.word_table import MOST_NEAR, expand, expand_terms, tokens_of_words
+from decon_core.kernels.word_table import (
+    MOST_NEAR,
+    expand,
+    expand_terms,
+    terms_of_words,
+    tokens_of_words,
+)
 from decon_core.text.canonical import (
     WHITE_SPACE,
     Canonical,
@@ -193,15 +199,12 @@ class Encoder:
     def terms_of_latest(self) -> Ragged:
         """Return the terms of each text of the latest batch; needs `terms`."""
         arenas, offsets = self._table.of_terms, np.zeros_like(self._offsets)
-        capacity, no_counts = 2 * int(self._offsets[-1]) + 1, offsets[:0]
+        capacity = 2 * int(self._offsets[-1]) + 1
         while True:
             out = alloc_array(capacity, np.uint32)
-            n = expand_terms(
-                self._terms, self._offsets, arenas.kept, arenas.passing, out, offsets, no_counts
-            )
-            if n <= capacity:
-                return Ragged(out[:n], offsets)
-            capacity = n
+            if expand_terms(self._terms, self._offsets, arenas.kept, arenas.passing, out, offsets):
+                return Ragged(out[: offsets[-1]], offsets)
+            capacity *= 2
 
     def places(self, number: int, text: str, *, of_terms: bool = False) -> Places:
         """Return the offsets of a text's words, and the words of each token or term.
@@ -221,14 +224,13 @@ class Encoder:
 
     def _counts(self, number: int, *, of_terms: bool) -> Integers:
         """Return how many tokens or terms each word of a text has."""
-        offsets, table = self._offsets[number : number + 2], self._table
-        counts = np.empty(offsets[1] - offsets[0], np.int64)
+        words, table = slice(*self._offsets[number : number + 2]), self._table
+        counts = np.empty(words.stop - words.start, np.int64)
         if of_terms:
-            arenas = table.of_terms.kept, table.of_terms.passing, np.empty(0, np.uint32)
-            expand_terms(self._terms, offsets, *arenas, np.zeros(2, np.int64), counts)
+            arenas = table.of_terms
+            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
         else:
-            values = self._values[offsets[0] : offsets[1]]
-            tokens_of_words(values, table.arena, table.passing, counts)
+            tokens_of_words(self._values[words], table.arena, table.passing, counts)
         return counts
 
     def _places_of_words(self, counts: Integers, text: str) -> Places:
