@@ -18,6 +18,7 @@ from typing import Any
 
 from bench import peers as peers_file
 from bench.corpus import make_corpus
+from bench.detector_rates import ALONE, INTRODUCTION, chosen_detectors, measure_rates
 from bench.grid_world import GridSizes
 from bench.table import Line, Page, markdown
 from decon_assets.cli.terminal.output import Say
@@ -31,6 +32,9 @@ index; with --peers also of other tools, on the same documents and benchmark ite
 
 Without --corpus one is made, of --mb megabytes: the texts of --texts (the sample world) in new
 order, with items of the benchmarks hidden in them.
+
+With --detectors nothing of that, but the rate and the memory of one worker with these detectors,
+beside decon alone, in seconds of the processor.
 
 With --mixtures nothing of that, but how long mixtures take to build, over a plain copy of the same
 shards: without leaks, a control of that, spans cut out, and by a license in `metadata.license`.
@@ -48,6 +52,7 @@ examples:
   python -m bench                                    the sample world: a first impression
   python -m bench --evals records/ --texts texts/ --mb 200 --peers
   python -m bench --evals records/ --corpus shards/ --out docs/benchmarks.md
+  python -m bench --detectors decon,reworded --evals records/ --texts texts/ --mb 2000
   python -m bench --mixtures --mb 250                mixtures, over a plain copy of the shards
   python -m bench --report --out docs/benchmarks-report.md
   python -m bench --grid --benchmarks 4 --packs 50 --shards 2
@@ -115,6 +120,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rounds", type=int, default=3, help="of each measurement (default 3)")
     what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--detectors",
+        metavar="NAMES",
+        help="measure a scan with these detectors instead, with commas, beside decon alone",
+    )
     what.add_argument(
         "--mixtures",
         action="store_true",
@@ -194,6 +204,8 @@ class _Work:
     say: Say
 
     def page(self) -> Page:
+        if self.options.detectors:
+            return self.measure_detectors()
         if self.options.mixtures:
             return self.measure_mixtures()
         return self.measure_report() if self.options.report else self.measure()
@@ -222,6 +234,23 @@ class _Work:
         page.index += self._index_lines(index, stages)
         if self.options.peers:
             self._compare(page, job, one)
+        return page
+
+    def measure_detectors(self) -> Page:
+        """Measure a worker with some detectors and with decon alone, in turn."""
+        detectors = chosen_detectors(self.options.detectors)
+        corpus, made = self._corpus()
+        job = {**self._job(corpus), "cores": 1}
+        index = _run_ours({**job, "job": "index"})
+        job["benchmarks"] = index["benchmarks"]
+        read = _run_ours({**job, "job": "read"})
+        self.say("decon, and with the other detectors, in turn …")
+        job["job"], rounds, data = "scan at work", self._n_rounds, _data(read, index, made)
+        jobs = [{**job, "detectors": chosen} for chosen in (ALONE, detectors)]
+        lines, ratio = measure_rates(_run_ours, jobs, read["n_text_bytes"], rounds)
+        introduction = INTRODUCTION.format(rounds=rounds)
+        page = Page(data, _command(), "A worker", introduction, detectors=lines)
+        page.ratios.append((f"time with {', '.join(detectors)} over decon alone", ratio))
         return page
 
     def measure_mixtures(self) -> Page:

@@ -163,6 +163,14 @@ def scan(job: Job) -> Result:
     }
 
 
+def scan_at_work(job: Job) -> Result:
+    """Scan with some detectors; what one worker needs after its start."""
+    from bench import detector_rates
+
+    store, versions = _prepared(job)
+    return detector_rates.scan_at_work(store, versions, _pack(job), job["detectors"])
+
+
 def command(job: Job) -> Result:
     """Run `decon-assets scan` on some shards, joined to one, when the index exists."""
     shard, out = Path(job["shard"]), Path(job["out"])
@@ -289,6 +297,7 @@ JOBS: dict[str, Callable[[Job], Result]] = {
     "read": read,
     "stages": stages,
     "scan": scan,
+    "scan at work": scan_at_work,
     "command": command,
     "mixtures": mixtures,
     "large store": large_store,

@@ -49,6 +49,7 @@ class Page:
     introduction: str = _INTRODUCTION
     ours: list[Line] = field(default_factory=list)
     index: list[Line] = field(default_factory=list)
+    detectors: list[Line] = field(default_factory=list)
     mixtures: list[Line] = field(default_factory=list)
     report: list[Line] = field(default_factory=list)
     peers: list[Line] = field(default_factory=list)
@@ -68,6 +69,7 @@ def markdown(page: Page) -> str:
     for heading, lines in (
         ("The scan", page.ours),
         ("The index", page.index),
+        ("A worker by its detectors", page.detectors),
         ("From shards to shards", page.mixtures),
         ("From tiles to answers", page.report),
         ("Other tools on the same documents", page.peers),

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     from decon_core.index.own_index import Rows
     from decon_core.index.text_index import Verbatim
     from decon_core.storage.store import Array
+    from decon_core.text.tokenizers import Words
     from decon_core.text.word_cache import Ragged
 
 Floats = npt.NDArray[np.float64]
@@ -61,6 +62,9 @@ class Indexes:
 
 class Search:
     """A detector at work in one thread: it may hold scratch arrays."""
+
+    # Numbers the words of texts in a way of its own; the encoder of a scan then does it as well.
+    terms: Words | None = None
 
     def find(self, texts: BatchTexts) -> list[Finding] | Matches:
         """Return the matches in a batch, in order of documents."""

@@ -8,10 +8,12 @@ item. `tests/oracle/reworded.py` has the arithmetic.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,7 +38,7 @@ from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
 from decon_core.text.content_words import SCALE, is_content, stems, terms_of
 from decon_core.text.markup import stripped
-from decon_core.text.numbers import numbers_in, numeral_of
+from decon_core.text.numbers import NUMBER_WORDS, numbers_in, numeral_of
 from decon_core.text.tokenizers import Words
 
 if TYPE_CHECKING:
@@ -44,14 +46,13 @@ if TYPE_CHECKING:
 
     from decon_core.index.own_index import Rows
     from decon_core.storage.store import Array
-    from decon_core.text.word_cache import Places, Ragged
+    from decon_core.text.word_cache import Encoder, Places, Ragged
 
 Integers = npt.NDArray[np.int64]
 
 SAME_ITEM, OTHER_NUMBERS = "same item", "other numbers"
 
 _FEWEST_TERMS = 4
-_N_ANCHORS = 4
 _LEAST_PAIR = round(7.5 * SCALE)  # weight of two anchors together
 # A number weighs as much as a rare word; one that many texts hold, as half of them do, less.
 _NUMBER_WEIGHT = round(6.2 * SCALE)
@@ -84,9 +85,38 @@ class _Item:
         numerals = Counter(filter(None, map(numeral_of, words)))
         return cls(terms_of(words), _numbers_of(question, form), numerals, len(words))
 
+    @cached_property
+    def by_weight(self) -> list[str]:
+        """Its terms, the heaviest first; the first ones are its anchors."""
+        return sorted(self.terms, key=lambda term: (-self.terms[term], term))
+
     @property
-    def anchors(self) -> list[str]:
-        return sorted(self.terms, key=lambda term: (-self.terms[term], term))[:_N_ANCHORS]
+    def triggers(self) -> Iterator[tuple[str, list[str]]]:
+        """The anchors that are searched for, each with those that can be paired with it."""
+        anchors = self.by_weight[: word_windows.N_ANCHORS]
+        for rank, term in enumerate(anchors):
+            if self.is_trigger >> rank & 1:
+                others = [other for other in anchors if other != term]
+                yield term, [one if self._can_pair(term, one) else "" for one in others]
+
+    @cached_property
+    def is_trigger(self) -> int:
+        """A bit for each anchor: one of each pair is a trigger, and few frequent words are."""
+        anchors = self.by_weight[: word_windows.N_ANCHORS]
+        pairs = [
+            1 << one | 1 << other
+            for one, other in combinations(range(len(anchors)), 2)
+            if self._can_pair(anchors[one], anchors[other])
+        ]
+        # A weight is the logarithm of how rare a word is.
+        frequency = [math.exp(-self.terms[term] / SCALE) for term in anchors]
+        return min(
+            (bits for bits in range(1 << len(anchors)) if all(bits & pair for pair in pairs)),
+            key=lambda bits: sum(one for at, one in enumerate(frequency) if bits >> at & 1),
+        )
+
+    def _can_pair(self, one: str, other: str) -> bool:
+        return self.terms[one] + self.terms[other] >= _LEAST_PAIR
 
     @property
     def window(self) -> int:
@@ -177,7 +207,7 @@ class Reworded(Detector):
     reads = Reads.OWN
     threshold = Threshold(setting="reworded_threshold", floor="reworded_floor")
     scan_settings = ("reworded_floor",)
-    versions = (("reworded", 1),)
+    versions = (("reworded", 2),)
     acts_on_score = False
     near_kinds = (OTHER_NUMBERS,)
     compares_any_order = True
@@ -257,21 +287,22 @@ def _index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
     # Stems begin with a letter and numerals with a digit.
     vocabulary = sorted({term for one in items.values() for term in (*one.terms, *one.numerals)})
     number_of = {term: number for number, term in enumerate(vocabulary, 1)}
-    anchors = [
-        (number_of[term], at, item.window, item.terms[term], rank)
+    triggers = sorted(
+        (number_of[term], at, item.window, *(number_of.get(one, 0) for one in partners))
         for at, item in enumerate(items.values())
-        for rank, term in enumerate(item.anchors, 1)
-    ]
-    of_anchors = np.array(sorted(anchors), np.int64).reshape(-1, 5).T
-    per_term = np.bincount(of_anchors[0], minlength=len(vocabulary) + 1)
-    terms = [number_of[term] for item in items.values() for term in item.terms]
-    weights = [weight for item in items.values() for weight in item.terms.values()]
+        for term, partners in item.triggers
+    )
+    of_triggers = np.array(triggers, np.uint32).reshape(-1, 1 + word_windows.N_TRIGGER)
+    per_term = np.bincount(of_triggers[:, 0], minlength=len(vocabulary) + 1)
+    terms = [number_of[term] for item in items.values() for term in item.by_weight]
+    weights = [item.terms[term] for item in items.values() for term in item.by_weight]
     numerals = [pair for item in items.values() for pair in sorted(item.numerals.items())]
     used = [use for question in items for use in uses[question]]
     return {
         "vocabulary": np.frombuffer("\n".join(vocabulary).encode(), np.uint8),
-        "anchor_offsets": _edges(per_term),
-        "anchors": word_windows.pack_anchors(*of_anchors[1:]),
+        "trigger_offsets": _edges(per_term).astype(np.uint32),
+        "triggers": of_triggers[:, 1:].ravel(),
+        "is_trigger": np.array([item.is_trigger for item in items.values()], np.int64),
         "term_offsets": _edges([len(item.terms) for item in items.values()]),
         "terms": word_windows.pack_terms(np.array(terms), np.array(weights)),
         "lengths": np.array([item.window for item in items.values()], np.int64),
@@ -312,58 +343,70 @@ class _Stems(Words):
         return [self._numbers([word for word in text.split(" ") if word]) for text in texts]
 
     def _numbers(self, words: Sequence[str]) -> list[int]:
-        found = self._number_of.get
+        known = self._number_of
         return [
-            found(stem if is_content(word) else numeral_of(word) or "", 0)
+            # Most new words are none of these, and need no closer look.
+            self._number(word, stem)
+            if stem in known or word in NUMBER_WORDS or not "a" <= word[0] <= "z"
+            else 0
             for stem, word in zip(stems(words), words, strict=True)
         ]
 
+    def _number(self, word: str, stem: str) -> int:
+        return self._number_of.get(stem if is_content(word) else numeral_of(word) or "", 0)
+
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        numbers = self._numbers(text.decode()[1:].split(" "))
+        numbers = self._numbers(text.decode()[1:].split(" ")) if text else []
         return np.array(numbers, np.int64), np.ones(edges.size - 1, np.int64)
 
 
 class _RewordedSearch(Search):
     def __init__(self, arrays: Mapping[str, Any], policy: Policy, floor: float) -> None:
-        # Imported late: detectors are declared before anything is read.
-        from decon_core.text.word_cache import Encoder, FixedVocabulary
-
-        self._arrays, self._form, self._floor = arrays, policy.form, floor
-        vocabulary = arrays["vocabulary"].tobytes().decode().split()
-        self._encoder = Encoder(
-            _Stems(vocabulary),
-            FixedVocabulary(np.arange(1, len(vocabulary) + 1)),
-            form=policy.form,
-            table_mb=policy.word_table_mb,
-        )
+        self._arrays, self._policy, self._floor = arrays, policy, floor
+        self.terms = _Stems(arrays["vocabulary"].tobytes().decode().split())
         totals, words = arrays["totals"], arrays["word_totals"]
+        evidence = _least_evidence(totals, self._floor)
         least = np.maximum(
-            _least_evidence(totals, self._floor) - (totals - words),
-            np.ceil(_LEAST_WORDS * words).astype(np.int64),
+            evidence - (totals - words), np.ceil(_LEAST_WORDS * words).astype(np.int64)
         )
         edges = arrays["term_offsets"]
-        rows = np.stack([edges[:-1], np.diff(edges), arrays["lengths"], least], axis=1)
-        known = {name: arrays[name] for name in word_windows.Items._fields if name != "rows"}
-        self._items = word_windows.Items(rows=rows, **known)
+        of_terms = edges[:-1], np.diff(edges), arrays["lengths"]
+        columns = *of_terms, least, evidence, arrays["is_trigger"]
+        known = {name: arrays[name] for name in word_windows.Items._fields if name in arrays}
+        known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
+        self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)
         self._limits = word_windows.Limits(_LEAST_PAIR, self._floor, _LITTLE, _LONGEST_GAP, _MARGIN)
         self._found = np.empty((1 << 12, word_windows.N_COLUMNS), np.int64)
 
+    @cached_property
+    def _own_encoder(self) -> Encoder:
+        # Imported late: detectors are declared before anything is read.
+        from decon_core.text.word_cache import Encoder, FixedVocabulary
+
+        no_tokens, policy = FixedVocabulary(np.empty(0, np.int64)), self._policy
+        table_mb = policy.word_table_mb
+        return Encoder(Words(), no_tokens, form=policy.form, table_mb=table_mb, terms=self.terms)
+
     def find(self, texts: BatchTexts) -> list[Finding]:
         """Return for each document and question the best window, if its score reaches the floor."""
-        return self.find_in(texts.batch)
+        if texts.encoder is None or texts.encoder.terms is not self.terms:
+            return self.find_in(texts.batch)
+        return self._found_by(texts.encoder, texts.batch)
 
     def find_in(self, batch: Batch) -> list[Finding]:
-        words = self._encoder.encode(batch.text, batch.starts, batch.stops)
-        rows = self._windows(words).tolist()
-        return [
-            finding
-            for number, windows in groupby(rows, key=lambda row: row[word_windows.DOCUMENT])
-            for finding in self._in_document(
-                number,
-                batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode(),
-                [*windows],
-            )
-        ]
+        """Do the same with an encoder of its own."""
+        self._own_encoder.encode(batch.text, batch.starts, batch.stops)
+        return self._found_by(self._own_encoder, batch)
+
+    def _found_by(self, encoder: Encoder, batch: Batch) -> list[Finding]:
+        rows = self._windows(encoder.terms_of_latest()).tolist()
+        findings: list[Finding] = []
+        for number, windows in groupby(rows, key=lambda row: row[word_windows.DOCUMENT]):
+            text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
+            places = encoder.places(number, text, of_terms=True)
+            document = _Document(text, self._policy.form, places)
+            findings += self._in_document(number, document, [*windows])
+        return findings
 
     def compile(self, documents: Ragged) -> None:
         self._windows(documents.only(np.zeros(len(documents), np.bool_)))
@@ -377,10 +420,12 @@ class _RewordedSearch(Search):
                 return self._found[:n]
             self._found = np.empty((2 * n, word_windows.N_COLUMNS), np.int64)
 
-    def _in_document(self, number: int, text: str, windows: list[list[int]]) -> list[Finding]:
-        document = _Document(text, self._form, self._encoder.places(number, text))
+    def _in_document(
+        self, number: int, document: _Document, windows: list[list[int]]
+    ) -> list[Finding]:
         best: dict[int, tuple[Evidence, int, int]] = {}
-        for _, item, start, stop, weight, n_terms in windows:
+        # Other pairs of anchors often have the same window.
+        for _, item, start, stop, weight, n_terms in dict.fromkeys(map(tuple, windows)):
             evidence = self._evidence_of(item, document, (start, stop), (weight, n_terms))
             if item not in best or evidence.rank > best[item][0].rank:
                 best[item] = evidence, start, stop
@@ -428,9 +473,14 @@ class _Document:
     text: str
     form: Form
     places: Places
+    # Items of one benchmark that share a scene have windows at the same place.
+    _numbers: dict[tuple[int, int], list[float]] = field(default_factory=dict)
 
     def numbers(self, start: int, stop: int) -> list[float]:
         """Return the numbers in a range of words."""
         n_words = self.places.first_word.size
-        begin, end = self.places.characters(max(start, 0), min(stop, n_words))
-        return _numbers_of(self.text[begin:end], self.form)
+        words = max(start, 0), min(stop, n_words)
+        if words not in self._numbers:
+            begin, end = self.places.characters(*words)
+            self._numbers[words] = _numbers_of(self.text[begin:end], self.form)
+        return self._numbers[words]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from decon_core.corpus.batches import Batch
     from decon_core.index.text_index import Verbatim
     from decon_core.text.tokenizers import Pieces, Tokenizer
-    from decon_core.text.word_cache import Ragged
+    from decon_core.text.word_cache import Encoder, Ragged
 
 Integers = npt.NDArray[np.int64]
 
@@ -322,8 +322,15 @@ class Sharing:
 class BatchTexts:
     """A batch of documents as detectors read it; what several of them read is made once."""
 
-    def __init__(self, batch: Batch, tokens: Ragged, sharing: Sharing | None) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        tokens: Ragged,
+        sharing: Sharing | None,
+        encoder: Encoder | None = None,
+    ) -> None:
         self.batch, self.tokens = batch, tokens  # canonical tokens
+        self.encoder = encoder  # whose latest batch this is
         self._sharing = sharing
 
     @property

@@ -8,7 +8,8 @@ The table is one array with four numbers per slot, so that a lookup costs one CP
     low, high   up to 15 bytes: the bytes, with their number on top; longer: a hash with `LONG` and
                 the number on top. `high` is 0 in a free slot.
     value       its tokens, or their position, or `PENDING` and a number in this round
-    origin      of a longer word: position of its bytes in `kept`
+    origin      in the lower half, of a longer word: position of its bytes in `kept`; in the upper
+                half its term, if words are also numbered by terms, or `SEVERAL` and a position
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers, Numbers, Words64
-from decon_core.kernels.hashing import BASE, HALF, MIX, ONE, ZERO
+from decon_core.kernels.hashing import BASE, HALF, LOW, MIX, ONE, ZERO
 from decon_core.kernels.jit import inlined, kernel, prefetch
 from decon_core.kernels.packed_bytes import sixteen
 
@@ -57,6 +58,12 @@ _PLACE = _PASSING - np.uint64(1)
 _NEAR_BITS = 18  # enough for the vocabulary of any index, except of hashed words
 _NEAR = (np.uint64(1) << np.uint64(_NEAR_BITS)) - np.uint64(1)
 
+# A word that is normalized to no word or to several has as many terms. Their position is then in
+# the lower bits; with `_PASSING_TERMS` those of a word that is not stored.
+SEVERAL = np.uint32(1 << 31)
+_PASSING_TERMS = np.uint32(1 << 30)
+_TERMS_PLACE = np.uint32((1 << 30) - 1)
+
 
 @kernel
 def look_up(
@@ -70,6 +77,7 @@ def look_up(
     table: Words64,
     kept: Bytes,
     values: Words64,
+    terms: Numbers,
     pending_slots: Integers,
     pending_offsets: Integers,
     pending_bytes: Bytes,
@@ -126,6 +134,7 @@ def look_up(
             slot, high = slots[cut] << _TWO, highs[cut]
             value = table[slot + _TWO]
             values[first + cut] = value
+            terms[first + cut] = table[slot + _THREE] >> HALF
             # Branch-free. Rare: words in another slot, new, pending or long.
             is_there = (table[slot] == lows[cut]) & (table[slot + ONE] == high) & (high < _LONG)
             others[n_others] = cut
@@ -162,6 +171,7 @@ def look_up(
                 patches[n_patches] = np.int64(first + cut)
                 n_patches += 1
             values[first + cut] = value
+            terms[first + cut] = table[_NUMBERS * slot + _THREE] >> HALF
         word += n_cut
     counts[0], counts[1], counts[2] = n_pending, n_bytes, n_patches
     counts[KEPT_BYTES], counts[KNOWN_WORDS] = n_kept, n_known
@@ -205,7 +215,7 @@ def _found(
         if high_there == high and table[_NUMBERS * slot] == low:
             if high < _LONG:
                 return slot, False
-            origin = table[_NUMBERS * slot + _THREE]
+            origin = table[_NUMBERS * slot + _THREE] & LOW
             is_same = True
             for at in range(start, stop):
                 is_same = is_same and kept[origin + (at - start)] == lowered[at]
@@ -285,6 +295,90 @@ def settle(
     for at in patches:
         values[at] = settled[np.int64(values[at] & _HASH_BITS)]
     return n_arena, n_passing
+
+
+@kernel
+def settle_terms(
+    tokens: Numbers,
+    offsets: Integers,
+    pending_slots: Integers,
+    table: Words64,
+    values: Words64,
+    terms: Numbers,
+    patches: Integers,
+    arena: Numbers,
+    n_arena: int,
+    passing: Numbers,
+    n_passing: int,
+    settled: Numbers,
+) -> tuple[int, int]:
+    """Store the terms of the pending words, in the table and in `terms`, before `settle`.
+
+    Returns the new ends of `arena` and `passing`.
+    """
+    for number in range(pending_slots.size):
+        start, stop = offsets[number], offsets[number + 1]
+        slot = pending_slots[number]
+        if stop - start == 1:
+            term = tokens[start]
+        elif slot != NOT_KEPT:
+            term = SEVERAL | np.uint32(n_arena)
+            n_arena = _append(tokens, start, stop, arena, n_arena)
+        else:
+            term = SEVERAL | _PASSING_TERMS | np.uint32(n_passing)
+            n_passing = _append(tokens, start, stop, passing, n_passing)
+        settled[number] = term
+        if slot != NOT_KEPT:
+            table[NUMBERS * slot + 3] |= np.uint64(term) << HALF
+    for at in patches:
+        terms[at] = settled[np.int64(values[at] & _HASH_BITS)]
+    return n_arena, n_passing
+
+
+@kernel
+def expand_terms(
+    terms: Numbers,
+    word_offsets: Integers,
+    arena: Numbers,
+    passing: Numbers,
+    out: Numbers,
+    term_offsets: Integers,
+) -> bool:
+    """Write the terms of all words, and the offsets of the documents.
+
+    Returns False if `out` is too small. It needs one for every word, and the others of a word that
+    has several.
+    """
+    n = ZERO
+    n_left = word_offsets[word_offsets.size - 1] - word_offsets[0]
+    for document in range(word_offsets.size - 1):
+        for word in range(word_offsets[document], word_offsets[document + 1]):
+            term = terms[word]
+            out[n] = term
+            n += ONE
+            if term >= SEVERAL:
+                n -= ONE
+                source = passing if term & _PASSING_TERMS else arena
+                start = np.int64(term & _TERMS_PLACE)
+                size = np.int64(source[start])
+                if np.int64(n) + size + n_left > out.size:
+                    return False
+                for at in range(start + 1, start + 1 + size):
+                    out[n] = source[at]
+                    n += ONE
+        term_offsets[document + 1] = np.int64(n)
+    return True
+
+
+@kernel
+def terms_of_words(terms: Numbers, arena: Numbers, passing: Numbers, counts: Integers) -> None:
+    """Count the terms of each word."""
+    for at in range(terms.size):
+        place = np.int64(terms[at] & _TERMS_PLACE)
+        size = 1
+        if terms[at] >= SEVERAL:
+            size = np.int64(passing[place] if terms[at] & _PASSING_TERMS else arena[place])
+        counts[at] = size
 
 
 @kernel

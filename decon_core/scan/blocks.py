@@ -109,6 +109,7 @@ class Scanner:
             FixedVocabulary(self.search.ids),
             form=policy.form,
             table_mb=policy.word_table_mb,
+            terms=self.detectors.terms,
         )
         self._labels: dict[int, pa.Table] = {}
 

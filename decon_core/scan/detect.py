@@ -15,7 +15,7 @@ from decon_core.detectors.detector import Indexes, detector
 from decon_core.detectors.finding import Finding, Span
 from decon_core.detectors.shared_runs import BatchTexts, Sharing
 from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
-from decon_core.text.tokenizers import Tokenizer
+from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
 
 _FORMED = (Reads.TEXTS, Reads.TOKENS)
@@ -32,9 +32,14 @@ class DetectorSet:
         if indexes.verbatim is not None and any(one.reads in _FORMED for one in chosen):
             self._sharing = Sharing(indexes.verbatim, indexes.policy, tokenizer)
 
+    @property
+    def terms(self) -> Words | None:
+        """How the encoder is to number words besides, if a detector wants that."""
+        return next((search.terms for _, search in self._searches if search.terms), None)
+
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
         """Return the matches of each detector in document order; `tokens` are canonical tokens."""
-        texts, tables = BatchTexts(batch, tokens, self._sharing), []
+        texts, tables = BatchTexts(batch, tokens, self._sharing, encoder), []
         for one, search in self._searches:
             found = search.find(texts)
             if not len(found):

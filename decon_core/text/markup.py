@@ -84,10 +84,14 @@ class Stripped:
 _JOINT = re.compile("[-\u2010\u00ad]\r?\n")
 
 
+def may_have_markup(text: str) -> bool:
+    """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
+    return "<" in text or "&" in text or "%" in text or _JOINT.search(text) is not None
+
+
 def stripped(text: str) -> str:
     """Return a text without mark-up."""
-    # Most texts have none; this is faster than the kernels.
-    if not ("<" in text or "&" in text or "%" in text or _JOINT.search(text)):
+    if not may_have_markup(text):
         return text
     content = np.frombuffer(text.encode(), np.uint8).copy()
     edges = np.array([0, content.size])

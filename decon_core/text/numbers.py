@@ -60,6 +60,11 @@ _NUMBER = re.compile(
     re.VERBOSE,
 )
 _WORD = re.compile(_COUNTED)
+# Where a number may begin. Searching these first, and the numbers only there, takes a third of the
+# time of searching the numbers.
+_SIGN_OR_DIGIT = re.compile(rf"[.\d{''.join(_SIGNS)}]")
+_LETTERS = re.compile("[a-z]+")
+_FIRST_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_ALONE))
 # What may follow a number and belongs to it.
 _AND_PART = re.compile(rf"\s+and\s+(?:a|one)[\s-]+(half|quarter|third)\b|\s?([{''.join(_SIGNS)}])")
 _OF_PARTS = re.compile(rf"[\s-]+({_PART})")
@@ -85,22 +90,37 @@ def numeral_of(word: str) -> str | None:
 
 def numbers_in(text: str) -> list[Number]:
     """Return the numbers of a text, in order."""
-    return [*_numbers_of(text.lower() if text.isascii() else _lower(text))]
+    return [*_numbers_of(_lower(text))]
 
 
 def _lower(text: str) -> str:
     """Lower-case a text, keeping the number of its characters."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
     return "".join(low if len(low := character.lower()) == 1 else character for character in text)
 
 
 def _numbers_of(text: str) -> Iterator[Number]:
     at = 0
-    while found := _NUMBER.search(text, at):
+    for start in _beginnings(text):
+        if start < at or not (found := _NUMBER.match(text, start)):
+            continue
         *before, last = _values_of(found)
         yield from before
         last = _with_suffix(text, last, is_word=found["words"] is not None)
         yield last._replace(value=float(f"{last.value:.9g}"))
         at = max(last.stop, found.end())
+
+
+def _beginnings(text: str) -> list[int]:
+    """Return in order where a number may begin."""
+    found = [sign.start() for sign in _SIGN_OR_DIGIT.finditer(text)]
+    if not _FIRST_WORDS.isdisjoint(_LETTERS.findall(text)):
+        words = _LETTERS.finditer(text)
+        found += [word.start() for word in words if word[0] in _FIRST_WORDS]
+        found.sort()
+    return found
 
 
 def _values_of(found: re.Match[str]) -> Iterator[Number]:

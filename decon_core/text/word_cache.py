@@ -19,7 +19,13 @@ import numpy.typing as npt
 
 from decon_core.kernels import word_stream
 from decon_core.kernels.arrays import alloc_array
-from decon_core.kernels.word_table import MOST_NEAR, expand, tokens_of_words
+from decon_core.kernels.word_table import (
+    MOST_NEAR,
+    expand,
+    expand_terms,
+    terms_of_words,
+    tokens_of_words,
+)
 from decon_core.text.canonical import (
     WHITE_SPACE,
     Canonical,
@@ -29,8 +35,8 @@ from decon_core.text.canonical import (
 )
 from decon_core.text.characters import Form
 from decon_core.text.look_alikes import normalize_batch
-from decon_core.text.markup import Stripper, stripped_with_offsets
-from decon_core.text.tokenizers import Tokenizer, flat
+from decon_core.text.markup import Stripper, may_have_markup, stripped_with_offsets
+from decon_core.text.tokenizers import Tokenizer, Words, flat
 from decon_core.text.word_table import WordTable, longer
 
 Bytes = npt.NDArray[np.uint8]
@@ -143,7 +149,10 @@ def _places_of_canonical(plain: Canonical) -> tuple[Integers, Integers]:
 
 
 class Encoder:
-    """Convert texts to numbered tokens, the same as cleaning and tokenizing each text alone."""
+    """Convert texts to numbered tokens, the same as cleaning and tokenizing each text alone.
+
+    With `terms`, which numbers words another way, a detector gets those of the same words too.
+    """
 
     def __init__(
         self,
@@ -152,6 +161,7 @@ class Encoder:
         *,
         form: Form,
         table_mb: int,
+        terms: Words | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._vocabulary = vocabulary
@@ -160,11 +170,14 @@ class Encoder:
         self._is_separable = keeps_words_apart(tokenizer)
         self._classes = classes(form.punctuation)
         self._table = WordTable(table_mb * 1_000_000)
+        # None if texts are tokenized as a whole: then there are no words.
+        self.terms = terms if self._is_separable else None
         # The lower-case words of one stretch of texts at a time.
         self._lowered = np.empty(0, np.uint8)
         self._edges = np.empty(0, np.int64)
-        # The values of the latest batch's words, and the first word of each text.
+        # The values of the latest batch's words, their terms, and the first word of each text.
         self._values = np.empty(0, np.uint64)
+        self._terms = np.empty(0, np.uint32)
         self._offsets = np.zeros(1, np.int64)
 
     def encode(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
@@ -183,26 +196,46 @@ class Encoder:
                 return Ragged(tokens[: token_offsets[-1]], token_offsets)
             capacity *= 2
 
-    def places(self, number: int, text: str) -> Places:
-        """Return the offsets of a text's words, and the words of each token.
+    def terms_of_latest(self) -> Ragged:
+        """Return the terms of each text of the latest batch; needs `terms`."""
+        arenas, offsets = self._table.of_terms, np.zeros_like(self._offsets)
+        capacity = 2 * int(self._offsets[-1]) + 1
+        while True:
+            out = alloc_array(capacity, np.uint32)
+            if expand_terms(self._terms, self._offsets, arenas.kept, arenas.passing, out, offsets):
+                return Ragged(out[: offsets[-1]], offsets)
+            capacity *= 2
+
+    def places(self, number: int, text: str, *, of_terms: bool = False) -> Places:
+        """Return the offsets of a text's words, and the words of each token or term.
 
         `text` must be text `number` of the latest batch, whose word values are still stored.
         """
         if not self._is_separable:
             return self._places_in_whole(text)
-        if self._form.strip_markup:
+        counts = self._counts(number, of_terms=of_terms)
+        if self._form.strip_markup and may_have_markup(text):
             without_markup = stripped_with_offsets(text)
-            left = self._places_of_words(number, without_markup.text)
+            left = self._places_of_words(counts, without_markup.text)
             starts = without_markup.starts[left.starts]
             stops = without_markup.stops[left.stops - 1]
             return Places(starts, stops, left.first_word, left.last_word)
-        return self._places_of_words(number, text)
+        return self._places_of_words(counts, text)
 
-    def _places_of_words(self, number: int, text: str) -> Places:
-        start, stop = self._offsets[number], self._offsets[number + 1]
-        counts, starts, stops = np.empty((3, stop - start), np.int64)
-        table, n = self._table, counts.size
-        tokens_of_words(self._values[start:stop], table.arena, table.passing, counts)
+    def _counts(self, number: int, *, of_terms: bool) -> Integers:
+        """Return how many tokens or terms each word of a text has."""
+        words, table = slice(*self._offsets[number : number + 2]), self._table
+        counts = np.empty(words.stop - words.start, np.int64)
+        if of_terms:
+            arenas = table.of_terms
+            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
+        else:
+            tokens_of_words(self._values[words], table.arena, table.passing, counts)
+        return counts
+
+    def _places_of_words(self, counts: Integers, text: str) -> Places:
+        n = counts.size
+        starts, stops = np.empty((2, n), np.int64)
         word = np.repeat(np.arange(n), counts)
         if "Σ" in text or "İ" in text:  # split the lower-cased text and map its offsets back
             plain = clean_with_offsets(text, punctuation=self._form.punctuation)
@@ -260,9 +293,11 @@ class Encoder:
         """Look up the values of the words that were split; unknown ones wait."""
         if self._values.size < stop:
             self._values = longer(self._values, 2 * stop)
+            self._terms = longer(self._terms, 2 * stop)
         table, n_words, word = self._table, stop - first, 0
         while True:
-            word = table.look_up(self._lowered, self._edges, word, n_words, first, self._values)
+            found = self._values, self._terms
+            word = table.look_up(self._lowered, self._edges, word, n_words, first, found)
             if word == n_words:
                 return
             self._settle()
@@ -271,19 +306,17 @@ class Encoder:
     def _settle(self) -> None:
         """Tokenize the waiting words and add them to the table."""
         text, edges = self._table.pending_words
-        if text:
-            ids, lengths = self._encode_words(text, edges)
-            tokens = Ragged(self._vocabulary.numbers(ids), edges_of(lengths))
-            self._table.settle(tokens.values, tokens.offsets, self._values)
-
-    def _encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
-        """Return the ids of new words and their number per word; 0 if normalized to nothing."""
-        if not self._form.normalize_unicode or text.isascii():
-            return self._tokenizer.encode_words(text, edges)
-        text, edges, n_words = normalize_batch(text, edges, punctuation=self._form.punctuation)
+        if not text:
+            return
+        n_words = np.ones(edges.size - 1, np.int64)  # 0 if normalized to nothing
+        if self._form.normalize_unicode and not text.isascii():
+            text, edges, n_words = normalize_batch(text, edges, punctuation=self._form.punctuation)
+        if self.terms is not None:
+            terms = self.terms.encode_words(text, edges)[0].astype(np.uint32)
+            self._table.settle_terms(terms, edges_of(n_words), self._values, self._terms)
         ids, lengths = self._tokenizer.encode_words(text, edges)
-        before = np.append(0, np.cumsum(lengths))
-        return ids, np.diff(before[np.append(0, np.cumsum(n_words))])
+        offsets = edges_of(lengths)[edges_of(n_words)]
+        self._table.settle(self._vocabulary.numbers(ids), offsets, self._values)
 
     def _encode_whole(self, text: Bytes, starts: Integers, stops: Integers) -> Ragged:
         texts = [

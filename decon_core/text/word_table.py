@@ -25,6 +25,7 @@ _FIRST_SLOTS = 1 << 16
 _BYTES_PER_SLOT = 8 * kernels.NUMBERS + kernels.LONGEST_KEPT + 8
 _FEWEST_SLOTS = 1 << 10
 _MOST_TOKENS_PER_SLOT = 2
+_MOST_SLOTS = 1 << 26  # the bytes of long words are then numbered in 32 bits
 _HUGE_PAGE = 1 << 21
 
 
@@ -32,7 +33,7 @@ class WordTable:
     """Words, and the values that encode their tokens."""
 
     def __init__(self, n_bytes: int) -> None:
-        most_slots = max(n_bytes // _BYTES_PER_SLOT, _FEWEST_SLOTS)
+        most_slots = min(max(n_bytes // _BYTES_PER_SLOT, _FEWEST_SLOTS), _MOST_SLOTS)
         self._most_slots = 1 << most_slots.bit_length() - 1
         self._pending_slots = np.empty(_ROUND_WORDS, np.int64)
         self._pending_offsets = np.zeros(_ROUND_WORDS + 1, np.int64)
@@ -53,22 +54,30 @@ class WordTable:
         self.arena = np.empty(_ROUND_WORDS, np.uint32)
         self.passing = np.empty(_ROUND_WORDS, np.uint32)
         self._n_arena = self._n_passing = 0
+        self.of_terms = _TermArenas()
 
     def begin(self) -> None:
         """Start a batch: values of earlier batches are no longer used."""
-        self._n_passing = 0
+        self._n_passing = self.of_terms.n_passing = 0
         self._counts[kernels.OF_PENDING] = 0
-        if self._n_arena > _MOST_TOKENS_PER_SLOT * self._most_slots:
+        n_most = _MOST_TOKENS_PER_SLOT * self._most_slots
+        if max(self._n_arena, self.of_terms.n_kept) > n_most:
             self._forget_words()
             self._forget_tokens()
 
     def look_up(
-        self, lowered: Bytes, edges: Integers, word: int, n_words: int, first: int, values: Words64
+        self,
+        lowered: Bytes,
+        edges: Integers,
+        word: int,
+        n_words: int,
+        first: int,
+        found: tuple[Words64, Tokens],
     ) -> int:
         """Look up words from `word` on; return the first one for which there is no room."""
         if self._pending_bytes.size < 2 * lowered.size:
             self._pending_bytes = longer(self._pending_bytes, 2 * lowered.size)
-        words, table = lowered.view(np.uint64), (self._counts, self.slots, self._kept, values)
+        words, table = lowered.view(np.uint64), (self._counts, self.slots, self._kept, *found)
         pending = self._pending_slots, self._pending_offsets, self._pending_bytes, self._patches
         arrays: tuple[Any, ...] = (*table, *pending)
         return kernels.look_up(lowered, words, edges, word, n_words, first, *arrays)
@@ -94,6 +103,29 @@ class WordTable:
         )
         self._counts[kernels.OF_PENDING] = 0
 
+    def settle_terms(
+        self, of_pending: Tokens, offsets: Integers, values: Words64, terms: Tokens
+    ) -> None:
+        """Store the terms of the pending words likewise; before their tokens."""
+        n_words, _, n_patches = self._counts[kernels.OF_PENDING]
+        slots, patches = self._pending_slots[:n_words], self._patches[:n_patches]
+        arenas = self.of_terms
+        arenas.make_room(of_pending.size + n_words)
+        arenas.n_kept, arenas.n_passing = kernels.settle_terms(
+            of_pending,
+            offsets,
+            slots,
+            self.slots,
+            values,
+            terms,
+            patches,
+            arenas.kept,
+            arenas.n_kept,
+            arenas.passing,
+            arenas.n_passing,
+            self._settled.view(np.uint32),
+        )
+
     def make_room(self) -> None:
         """Make capacity for more words. No words may be pending."""
         n_slots = self.slots.size // kernels.NUMBERS
@@ -106,6 +138,20 @@ class WordTable:
             self.slots = larger
         elif self._counts[kernels.KEPT_BYTES] + kernels.LONGEST_KEPT > self._kept.size:
             self._kept = longer(self._kept, 2 * self._kept.size)
+
+
+class _TermArenas:
+    """The terms of words that have several or none: of those in the table, and of others."""
+
+    def __init__(self) -> None:
+        self.kept, self.passing = np.empty((2, _ROUND_WORDS), np.uint32)
+        self.n_kept = self.n_passing = 0
+
+    def make_room(self, n: int) -> None:
+        if self.n_kept + n > self.kept.size:
+            self.kept = longer(self.kept, 2 * (self.n_kept + n))
+        if self.n_passing + n > self.passing.size:
+            self.passing = longer(self.passing, 2 * (self.n_passing + n))
 
 
 def _new_slots(n: int) -> Words64:

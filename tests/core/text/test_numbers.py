@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.text.numbers import numbers_in
+from decon_core.text.numbers import _NUMBER, _beginnings, numbers_in
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,15 @@ def test_ranges_are_in_order_and_do_not_overlap(text):
     edges = [edge for number in found for edge in (number.start, number.stop)]
     assert edges == sorted(edges)
     assert all(number.start < number.stop for number in found)
+
+
+_PIECES = """
+    one two half third quarter hundred thousand and 1 12 3. . / 1,234 , st th rd - % ½ percent
+    twice x é _ .5 ٣ fifth halves
+"""
+
+
+@given(st.lists(st.sampled_from([*_PIECES.split(), " ", "and a "]), max_size=10).map("".join))
+def test_no_number_begins_where_none_is_searched(text):
+    begins = [at for at in range(len(text)) if _NUMBER.match(text, at)]
+    assert {*begins} <= {*_beginnings(text)}
