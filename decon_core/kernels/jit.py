@@ -70,8 +70,13 @@ class _NotYetCompiled:
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
+        return self._ready(*arguments)
+
+    @cached_property
+    def _ready(self) -> Callable[..., Any]:
+        """Itself compiled, with all kernels that it calls."""
         _replace_placeholders(self.function.__globals__)
-        return self.compiled(*arguments)
+        return self.compiled
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:

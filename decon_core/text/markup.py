@@ -108,6 +108,9 @@ def stripped_with_offsets(text: str) -> Stripped:
     edges = np.array([0, content.size])
     texts = content, edges[:1], edges[1:], signs, np.zeros(1, np.int64)
     n = markup.strip(*texts, *_tables(), *_LIMITS, out, offsets, edits)
+    if n == 0:
+        numbers = np.arange(len(text) + 1)
+        return Stripped(text, numbers[:-1], numbers[1:])
     content_out = out[: offsets[1]]
     starts, stops = _origins(content, edits[:n])
     begins = np.flatnonzero((content_out & 0xC0) != 0x80)
