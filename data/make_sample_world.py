@@ -26,10 +26,12 @@ import zstandard
 from sample_world.content import Item, load_items, raw_row
 from sample_world.documents import Writer, chat_license, metadata, page_text
 from sample_world.grammar import Grammar
-from sample_world.plants import PARLOR, SHELF, Plant, all_plants
+from sample_world.plants import PARLOR, SHELF, Plant, Rewording, all_plants, rewordings
 
 SEED = "sample world 1"
 N_ROWS = dict.fromkeys(SHELF, 480) | dict.fromkeys(PARLOR, 430)
+
+_REWORDED, _N_REWORDED = "pages-0000.jsonl.gz", 240
 
 _HERE = Path(__file__).resolve().parent
 _TEXTS = _HERE / "sample_world"
@@ -59,6 +61,38 @@ def make(out: Path) -> None:
         for at in sorted(planted):
             truth += _truth(planted[at], at, rows[at]["id"])
     _write(out / "truth.jsonl", _lines(truth))
+    write_rewordings(rewordings(items, _TEXTS), writer, out / "reworded")
+
+
+def write_rewordings(found: list[Rewording], writer: Writer, folder: Path) -> None:
+    """Write a small corpus of its own: pages with a reworded item, or what is only near one."""
+    rng = Random(f"{SEED} rows of {_REWORDED}")
+    planted = dict(zip(rng.sample(range(_N_REWORDED), len(found)), found, strict=True))
+    pages: list[Row] = []
+    for at in range(_N_REWORDED):
+        of_page = Random(f"{SEED} {_REWORDED} {at}")
+        paragraphs = writer.host(of_page) if at in planted else writer.page(of_page)[0]
+        if at in planted:
+            paragraphs = [*paragraphs[:2], planted[at].text, *paragraphs[2:]]
+        pages.append({"id": _identity(_REWORDED, at), "text": "\n\n".join(paragraphs)})
+    _write_gz(folder / _REWORDED, pages)
+    truth = [
+        {
+            "source": "pages",
+            "shard": _REWORDED,
+            "row": at,
+            "doc_id": pages[at]["id"],
+            "kind": "plant" if one.is_same else "hard_negative",
+            "phenomenon": one.kind,
+            "benchmark": one.item.benchmark,
+            "split": one.item.split,
+            "instance_index": one.item.index,
+            "expected": one.is_same,
+            "note": "",
+        }
+        for at, one in sorted(planted.items())
+    ]
+    _write(folder / "truth.jsonl", _lines(truth))
 
 
 def write_benchmarks(items: dict[str, list[Item]], out: Path) -> None:

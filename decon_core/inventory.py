@@ -40,6 +40,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.similarity.annotations import read_annotations
 from decon_core.similarity.candidates import Candidate, Evidence, read_candidates
 from decon_core.similarity.neighbours.build import neighbours_key
+from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store, read_json, write_json
@@ -200,14 +201,15 @@ def verdicts_of(config: Config) -> Verdicts:
 
 
 def evidence_of(config: Config) -> Evidence:
-    """Read the annotations and candidates of a configuration; the files may be missing.
+    """Read annotations, candidates and rewordings of a configuration; the files may be missing.
 
     Candidates are without their texts, which only the judge reads.
     """
     files = (config.folder / name for name in config.judge.candidates)
     stamps = {path: stamp for path in files if (stamp := _stamp_or_none(path))}
     candidates = tuple(one for item in stamps.items() for one in _candidates_at(*item))
-    return Evidence(read_annotations(config.annotations), candidates)
+    known = read_rewordings(config.rewordings)
+    return Evidence(read_annotations(config.annotations), candidates, known)
 
 
 @lru_cache(maxsize=100)
@@ -236,7 +238,8 @@ def input_files(config: Config) -> list[InputFile]:
     raises the error.
     """
     candidates = (config.folder / name for name in config.judge.candidates)
-    read = (config.path, config.verdicts, config.annotations, *candidates)
+    lines = (config.verdicts, config.annotations, config.rewordings)
+    read = (config.path, *lines, *candidates)
     paths = {*read, *config.recipes, *_benchmark_files(config)}
     stamps = {str(path): stamp for path in paths if (stamp := _stamp_or_none(path))}
     for source in config.sources:

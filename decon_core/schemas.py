@@ -194,6 +194,12 @@ ENTRIES = pa.schema(
             "whether it counts as a leak, by its score or by a verdict",
         ),
         _required(
+            "is_candidate",
+            pa.bool_(),
+            "whether its score reaches the threshold of a detector whose score is no proof, and no "
+            "verdict confirms or clears it",
+        ),
+        _required(
             "is_question_only",
             pa.bool_(),
             "decon: no leak, but its question was found (or question and passage) without the "
@@ -257,7 +263,9 @@ BLENDED = pa.schema(
         _field("corpus_row", pa.int64(), "row in that shard; null: a test item"),
         _field("time", pa.int32(), "how often its source had been gone through; null: a test item"),
         *_ITEM,
-        _field("form", pa.string(), "of a test item: full, source or target"),
+        _field(
+            "form", pa.string(), "of a test item: full, source, target, or how it was rewritten"
+        ),
         _field("copy", pa.int64(), "of a test item: how many copies of it came before"),
     ]
 )

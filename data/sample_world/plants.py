@@ -257,6 +257,30 @@ _WRAPPERS = {
 }
 
 
+@dataclass(frozen=True)
+class Rewording:
+    """A text about what an item is about; `kind` tells whether it is the same question."""
+
+    kind: str
+    item: Item
+    text: str
+
+    @property
+    def is_same(self) -> bool:
+        return self.kind == "reworded"
+
+
+def rewordings(items: dict[str, list[Item]], folder: Path) -> list[Rewording]:
+    """The texts of rewordings.txt."""
+    by_slug = {(item.benchmark, item.slug): item for some in items.values() for item in some}
+    found = []
+    for entry in (folder / "rewordings.txt").read_text(encoding="utf-8").split("\n@ ")[1:]:
+        head, _, text = entry.partition("\n")
+        kind, *name = head.split()
+        found.append(Rewording(kind, by_slug[tuple(name)], text.strip()))
+    return found
+
+
 def all_plants(
     items: dict[str, list[Item]], folder: Path, filler: Callable[[Random], list[str]], *, seed: str
 ) -> list[Plant]:

@@ -58,7 +58,7 @@ _ABOUT_WIDTH = 200
 _REASON_WIDTH = 400
 _RATES = (
     *("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high"),
-    *("n_question_only", "n_not_indexable"),
+    *("n_question_only", "n_candidates", "n_not_indexable"),
 )
 # The report has some 200 columns: shown are the tables used most, which have upstream columns.
 _REPORT_SCHEMA = pa.schema(
@@ -271,7 +271,8 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     )
     context.log.info(
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
-        f"{summary.n_question_only:,} question-only; "
+        f"{summary.n_question_only:,} question-only, "
+        f"{counted(summary.n_candidates, 'candidate')}; "
         f"{counted(summary.n_contaminated_documents, 'document')} with a leak, "
         f"{summary.n_question_only_documents:,} question-only"
     )
@@ -292,6 +293,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         "contaminated_documents": summary.n_contaminated_documents,
         "question_only_items": summary.n_question_only,
         "question_only_documents": summary.n_question_only_documents,
+        "candidate_items": summary.n_candidates,
         "leaks": summary.n_matches,
         "unreadable_rows": summary.n_unreadable,
         "shards_without_mixture": summary.n_shards_without_mixture,

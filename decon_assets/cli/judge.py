@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from decon_assets.cli.endpoint import (
+    ask_with_progress,
+    require_endpoint,
+    say_cost,
+    token_counter,
+)
 from decon_assets.cli.options import (
     ConfigPath,
     action,
@@ -25,7 +28,6 @@ from decon_assets.cli.options import (
     repeatable,
 )
 from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config.judge import NEIGHBOURS
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store
@@ -48,8 +50,6 @@ if TYPE_CHECKING:
     from decon_core.similarity.judge import Plan, Prompt, Request
 
 judge_group = command_group()
-
-_TOKENIZER = "cl100k"  # an estimate: an endpoint counts by its own
 
 Benchmarks = Annotated[list[str], repeatable("only pairs of this benchmark", "NAME")]
 Detectors = Annotated[
@@ -178,7 +178,7 @@ def judge(
         prompt = _prompt_of(desk.config)
         pairs = in_fair_order(desk.candidates(benchmark, detector), seed=seed)[:sample]
         if not dry_run:
-            key = _require_endpoint(desk.config)
+            key = require_endpoint(desk.config.judge, desk.config.path, docs="docs/judge.md")
             with locked_or_refused(_lock_of(desk.config), "another `decon-assets judge`"):
                 # Another command may have asked until now.
                 current = replace(desk, annotations=read_annotations(desk.config.annotations))
@@ -199,46 +199,24 @@ def _prompt_of(config: Config) -> Prompt:
     return load_prompt(config.folder / config.judge.prompt if config.judge.prompt else None)
 
 
-def _require_endpoint(config: Config) -> str | None:
-    """Return the key of the endpoint; raise ConfigError if it cannot be asked."""
-    settings, problems = config.judge, []
-    for name, value in (("url", settings.url), ("model", settings.model)):
-        if not value:
-            expected = "the endpoint that judges" if name == "url" else "the model to ask for"
-            remedy = "docs/judge.md shows a [judge] table"
-            problems.append(Problem(f"{config.path}: judge.{name}", "nothing", expected, remedy))
-    key = os.environ.get(settings.key_env or "")
-    if settings.key_env and not key:
-        where, expected = f"environment: {settings.key_env}", "the key of the endpoint"
-        problems.append(Problem(where, "nothing", expected, "judge.key_env names this variable"))
-    if problems:
-        raise InputError(problems)
-    return key
-
-
 def _plan(
     desk: Desk, pairs: Sequence[list[Candidate]], prompt: Prompt, *, also_reviewed: bool
 ) -> Plan:
     from decon_core.report.review.candidates import with_texts
     from decon_core.similarity.judge import plan_requests
-    from decon_core.text.tokenizers import load_tokenizer
 
-    tokenizer = load_tokenizer(_TOKENIZER)
     return plan_requests(
         with_texts(desk.report, pairs),
         prompt,
         desk.config.judge,
         desk.annotations,
         decided=() if also_reviewed else desk.verdicts.by_pair,
-        count_tokens=lambda text: len(tokenizer.encode([text])[0]),
+        count_tokens=token_counter(),
     )
 
 
 def _say_plan(plan: Plan, config: Config) -> None:
     """Print what is judged already, what is left to ask, and what the limits allow."""
-    from decon_core.similarity.judge import answer_limit
-
-    settings = config.judge
     say(f"{counted(plan.n_pairs, 'pair')} selected")
     if plan.n_by_people:
         say(f"  {plan.n_by_people:,} with a verdict of a person: not asked (--all asks)")
@@ -246,45 +224,27 @@ def _say_plan(plan: Plan, config: Config) -> None:
         say(f"  {plan.n_answered:,} answered before: not asked again")
     for reason, n in sorted(plan.without_text.items()):
         say(f"  {n:,} cannot be judged: {reason}")
-    n = len(plan.requests)
-    limit = answer_limit(settings)
-    most = f"at most {n * limit:,}" if limit else "an unknown number, as `parameters` set no limit,"
-    tokens = f"some {plan.n_tokens:,} tokens, and {most} in answers"
-    asked = f"{plan.n_to_ask:,} to ask: {counted(n, 'request')}"
-    say(f"  {asked} with {tokens}" if n else f"  {asked}")
-    limits = [f"max_requests = {settings.max_requests:,}"]
-    limits += [f"max_tokens = {settings.max_tokens:,}"] if settings.max_tokens else []
-    n_within = len(plan.within(settings).requests)
-    if n_within < n:
-        say(f"  {', '.join(limits)}: enough for at least {n_within:,} of them")
+    say_cost(plan.requests, plan.n_to_ask, config.judge)
 
 
 def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
     """Ask the requests of a plan, and save each answer at once; return the exit code."""
-    from decon_core.similarity.endpoint import Spent, ask
-    from decon_core.similarity.judge import annotations_of
+    from decon_core.similarity.judge import JUDGING, annotations_of
 
     config, settings = desk.config, desk.config.judge
     append_annotations(config.annotations, plan.copied)
     _say_plan(plan, config)
     result = _Result()
-    n, began = len(plan.requests), time.monotonic()
 
-    with ShardProgress(sys.stderr) as progress:
+    def save(request: Request, outcome: Outcome) -> None:
+        said = outcome.judgement or {"unjudged": outcome.unjudged}
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        lines = annotations_of(request, settings, prompt, at=at, said=said)
+        append_annotations(config.annotations, lines)
+        result.add(outcome, len(request.pairs))
 
-        def save(request: Request, outcome: Outcome, spent: Spent) -> None:
-            said = outcome.judgement or {"unjudged": outcome.unjudged}
-            at = datetime.now(UTC).isoformat(timespec="seconds")
-            lines = annotations_of(request, settings, prompt, at=at, said=said)
-            append_annotations(config.annotations, lines)
-            result.add(outcome, len(request.pairs))
-            failed = f", {spent.n_failed:,} failed" if spent.n_failed else ""
-            about = f", {spent.n_tokens:,} tokens{failed}"
-            n_done, seconds = spent.n_judged + spent.n_failed, time.monotonic() - began
-            progress.count("request", n_done, n, seconds, about=about)
-
-        spent = ask(plan.requests, settings, save, key=key) if n else Spent()
-    if n:
+    spent = ask_with_progress(plan.requests, settings, save, key=key, task=JUDGING)
+    if plan.requests:
         result.say(spent)
     if n_left := plan.n_to_ask - result.n_asked:
         result.reasons[f"not asked: {spent.stopped}"] += n_left

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from decon_assets.cli.options import ConfigPath, Workers, action, argument, command_group
+from decon_assets.cli.endpoint import (
+    ask_with_progress,
+    require_endpoint,
+    say_cost,
+    token_counter,
+)
+from decon_assets.cli.options import ConfigPath, Workers, action, argument, command_group, flag
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_assets.runner.active_run import active_run
 from decon_core.blends.build import Blender
 from decon_core.blends.card import DRAWN, ITEMS, SOURCES, drawn_rows, item_rows, source_rows
 from decon_core.blends.counts import account_of
-from decon_core.blends.plan import plan_blend
+from decon_core.blends.plan import items_to_reword, plan_blend
 from decon_core.blends.verify import BlendVerification, verify_blend
-from decon_core.config.blends import Blend, blend_named
-from decon_core.config.load import load_config
+from decon_core.config.blends import REWORDED, Blend, blend_named
+from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.errors import ConfigError, DeconError, Problem, format_problems
 from decon_core.inventory import blender_of
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.choice import UNPROVEN
+from decon_core.mixtures.choice import CANDIDATES
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import MixtureVerification, Verification
 from decon_core.mixtures.verify import verify as verify_mixture
 from decon_core.scan.coverage import refused
 from decon_core.scan.workers import wanted_workers
+from decon_core.storage.drafts import locked_or_refused
 from decon_core.storage.store import read_json
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.similarity.endpoint import Outcome
+    from decon_core.similarity.judge import Request
+    from decon_core.similarity.rewording_requests import RewordingPlan
 
 Product = TypeVar("Product", Mixture, Blend)
 Result = TypeVar("Result", bound=Verification)
@@ -77,8 +91,8 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     builder, chosen = _open_mixtures(config, names)
     say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
     for one in chosen:
-        if n := sum(totals["found"].get(UNPROVEN, 0) for totals in _totals(builder, one)):
-            found = f"{counted(n, 'document')} with a leak by a score that alone may not act"
+        if n := sum(totals["found"].get(CANDIDATES, 0) for totals in _totals(builder, one)):
+            found = f"{counted(n, 'document')} with a candidate only"
             say(f"{one.name}: {found}: not removed (docs/judge.md)")
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")
@@ -163,6 +177,7 @@ def blend(*, workers: Workers = None, config: ConfigPath) -> None:
       decon-assets blend plan garlic
       decon-assets blend verify                     all of them
       decon-assets blend verify .decon/blends/garlic
+      decon-assets blend reword --dry-run           items in other words, by an endpoint
 
     Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
     """
@@ -234,6 +249,80 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
 
     problems = _verify_each(chosen, partial(verify_blend, blender), describe, workers)
     return _exit_code_for(problems, config)
+
+
+@action(blend_group, "reword")
+def reword_items(
+    names: BlendNames = None,
+    *,
+    dry_run: bool = flag("--dry-run", "say what would be asked and how much that is; send nothing"),
+    config: ConfigPath,
+) -> int:
+    """Have the items of blends said in other words by a language model.
+
+    For contaminations with form = "reworded". [rewording] of decon.toml has the endpoint, the model
+    and the limits, as [judge] has for judging. Only seen items are asked about, and each once: an
+    answer is saved in rewordings.jsonl at once, also if the command is killed afterwards. An answer
+    with other numbers, or with the same words, is asked for again, then counted as failed; the
+    blend leaves such items out.
+
+    Examples:
+      decon-assets blend reword --dry-run       requests and tokens, before anything is sent
+      decon-assets blend reword garlic
+
+    Exit codes: 0 every seen item has its rewordings, 1 some have not, 2 an input is wrong or the
+    endpoint refuses all requests.
+    """
+    from decon_core.similarity.rewording_requests import load_rewording_prompt, plan_rewordings
+    from decon_core.similarity.rewordings import read_rewordings
+
+    loaded = load_config(config)
+    settings, path = loaded.rewording, loaded.rewordings
+    prompt = load_rewording_prompt(loaded.folder / settings.prompt if settings.prompt else None)
+    blender, chosen = _open_blends(config, names)
+    items = items_to_reword(blender.builder, chosen)
+
+    def plan() -> RewordingPlan:
+        known, count_tokens = read_rewordings(path), token_counter()
+        found = plan_rewordings(items, prompt, settings, known, count_tokens=count_tokens)
+        say(f'{counted(found.n_items, "seen item")} with form = "{REWORDED}"')
+        if found.n_answered:
+            say(f"  {found.n_answered:,} answered before: not asked again")
+        say_cost(found.requests, len(found.requests), settings)
+        return found
+
+    if dry_run:
+        plan()
+        say("nothing was sent")
+        return 0
+    key = require_endpoint(settings, loaded.path, docs="docs/blends.md")
+    with locked_or_refused(path.with_name(f".{path.name}.lock"), "another `blend reword`"):
+        return _reword(plan(), loaded, key)
+
+
+def _reword(plan: RewordingPlan, config: Config, key: str | None) -> int:
+    """Ask the requests of a plan, and save each answer at once; return the exit code."""
+    from decon_core.similarity.rewordings import append_rewording
+
+    settings, reasons = config.rewording, Counter[str]()
+
+    def save(request: Request, outcome: Outcome) -> None:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        said = outcome.judgement or {"failed": outcome.unjudged}
+        append_rewording(config.rewordings, plan.line_of(request, settings, at=at, said=said))
+        if outcome.judgement is None:
+            reasons[outcome.unjudged] += 1
+
+    spent = ask_with_progress(plan.requests, settings, save, key=key, task=plan.task)
+    if n_left := len(plan.requests) - spent.n_judged - spent.n_failed:
+        reasons[f"not asked: {spent.stopped}"] += n_left
+    if plan.requests:
+        sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
+        say(f"{sent}: {counted(spent.n_judged, 'rewording')}")
+        say(f"Saved in {config.rewordings}; `decon-assets run` builds the blends with them")
+    for reason, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+        say(f"  {n:,} without a rewording: {reason}")
+    return 1 if reasons else 0
 
 
 def _open_blends(config: Path, names: list[str] | None) -> tuple[Blender, list[Blend]]:

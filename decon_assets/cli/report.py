@@ -18,7 +18,8 @@ from decon_core.report.open import Coverage, coverage_of
 _MOST_LISTED = 20
 _MAIN_TABLES = (
     """SELECT benchmark, split, n_items AS items, n_leaked AS leaked,
-              n_question_only AS "question-only", n_not_indexable AS "not indexable",
+              n_question_only AS "question-only", n_candidates AS candidates,
+              n_not_indexable AS "not indexable",
               round(leak_rate, 4) AS share,
               printf('%.4f to %.4f', low, high) AS "95 % interval", n_leaks AS leaks
        FROM by_benchmark""",

@@ -179,13 +179,27 @@ def detectors_in(text: str) -> tuple[str, ...]:
 
 
 def _say_table(outcome: Outcome) -> None:
-    """Print leaked items per benchmark, by each detector and by all, and question-only items."""
+    """Print per benchmark the items that leaked or are question-only, and what each detector found.
+
+    Candidates have a column if a detector whose score is no proof was chosen.
+    """
     detectors = [*outcome.benchmarks[0].n_items_by_detector] if outcome.benchmarks else []
     if len(detectors) < 2:
         detectors = []
     by_detector = (*detectors, "all of them") if detectors else ()
+    unproven = registry.names_where(lambda one: not one.acts_on_score)
+    candidates = ("candidates",) if {*unproven}.intersection(detectors) else ()
     say_table(
-        ("benchmark", "items", "leaked", *by_detector, "question-only", "leaks", "documents"),
+        (
+            "benchmark",
+            "items",
+            "leaked",
+            *by_detector,
+            "question-only",
+            *candidates,
+            "leaks",
+            "documents",
+        ),
         [
             (
                 count.benchmark,
@@ -194,6 +208,7 @@ def _say_table(outcome: Outcome) -> None:
                 *(count.n_items_by_detector[name] for name in detectors),
                 *([count.n_items_by_all] if detectors else []),
                 count.n_question_only_items,
+                *([count.n_candidate_items] if candidates else []),
                 count.n_leaks,
                 count.n_documents,
             )
@@ -211,6 +226,9 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
     n = outcome.n_question_only_documents
     more = ": neither a leak nor clean" if n else ""
     yield f"{counted(n, 'document')} {hold(n)} a question without its answer (question-only){more}"
+    if n := outcome.n_candidate_documents:
+        why = "neither a leak nor clean, as the score is no proof"
+        yield f"{counted(n, 'document')} {hold(n)} a candidate: {why}"
     if not has_question_only:
         yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"
     ledger = out / results.LEDGER_FILE

@@ -32,7 +32,7 @@ from decon_core.blends.counts import (
 )
 from decon_core.blends.plan import Plan, plan_blend
 from decon_core.blends.write import WrittenPart, job_of, write_part
-from decon_core.config.blends import Blend
+from decon_core.config.blends import REWORDED, Blend
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, hash_file
@@ -66,7 +66,7 @@ ITEMS_FILE = "_items.parquet"
 _TABLES = (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
-_FORMAT = 1
+_FORMAT = 2
 # With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
@@ -104,11 +104,14 @@ class Blender:
         return manifest is not None and has_card(folder, manifest)
 
     def fingerprint(self, blend: Blend) -> str:
-        """Return a hash of all inputs: settings, packs of the mixture, inserted benchmarks."""
+        """Return a hash of all inputs: settings, packs, inserted benchmarks, rewordings."""
         mixture = self.mixture_of(blend)
         packs = self._pack_fingerprints[mixture.name]
         versions = self._versions(blend)
-        return fingerprint_of([_FORMAT, blend.to_json(), mixture.name, packs, versions])
+        inputs = [_FORMAT, blend.to_json(), mixture.name, packs, versions]
+        if any(one.form == REWORDED for one in blend.contamination):
+            inputs.append(self.builder.evidence.rewordings.digest)
+        return fingerprint_of(inputs)
 
     @cached_property
     def _pack_fingerprints(self) -> dict[str, list[str]]:

@@ -42,11 +42,12 @@ def card_of_blend(manifest: Value) -> str:
 DRAWN = ("phase", "source", "documents drawn", "tokens", "of the phase")
 SOURCES = ("source", "documents in the mixture", "tokens", "tokens drawn", "passes", "different")
 ITEMS = (
-    *("benchmarks", "texts by split", "form", "items seen", "unseen", "without answer"),
+    *("benchmarks", "texts by split", "form", "items seen", "unseen"),
+    *("without answer", "not rewritten"),
     *("texts", "tokens", "documents replaced", "their tokens", "where"),
 )
 _ITEM_COUNTS = (
-    *("n_items_seen", "n_items_unseen", "n_items_without_answer"),
+    *("n_items_seen", "n_items_unseen", "n_items_without_answer", "n_items_not_rewritten"),
     *("n_texts", "n_tokens", "n_replaced", "n_replaced_tokens"),
 )
 

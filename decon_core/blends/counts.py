@@ -22,7 +22,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 def planned_tokens(plan: Plan) -> Integers:
-    """Return the tokens of every text; copies with shuffled choices may have one more."""
+    """Return the tokens of every text; other copies of an item may have some more or less."""
     n_tokens: Integers = plan.stream.draws.n_tokens[plan.place]
     for number, contaminated in enumerate(plan.contaminated):
         is_item = plan.by == number
@@ -108,6 +108,7 @@ def _contamination(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any
         "n_items_seen": len(items.seen),
         "n_items_unseen": len(items.unseen),
         "n_items_without_answer": items.n_without_answer,
+        "n_items_not_rewritten": items.n_not_rewritten,
         "n_texts": int(is_item.sum()),
         "n_tokens": int(n_tokens[is_item].sum()),
         "texts_by_split": dict(sorted(splits.items())),

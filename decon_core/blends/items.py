@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, NamedTuple
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.blends import Contamination
+from decon_core.config.blends import REWORDED, Contamination
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
+from decon_core.similarity.rewordings import NO_REWORDINGS, ItemWords, Rewordings
 from decon_core.storage.store import Store
+from decon_core.text.rewriting import OTHER_ITEM, REWRITINGS
+from decon_core.text.rewriting.item_texts import ItemTexts
 from decon_core.wording import counted
 
 ITEM_KEY = ("benchmark", "split", "instance_index", "sub_index")
@@ -39,6 +43,11 @@ class Item:
     answer: str  # the correct answer; empty if unknown
     choices: tuple[str, ...]  # in the benchmark's order; empty if the question has none
     right: int  # index of the correct choice
+    rewordings: tuple[ItemWords, ...] = ()  # for the form that inserts them
+
+    @property
+    def words(self) -> ItemWords:
+        return ItemWords(self.passage, self.question)
 
     @property
     def name(self) -> str:
@@ -64,27 +73,44 @@ class ChosenItems:
     seen: tuple[Item, ...]
     unseen: tuple[Item, ...]
     n_without_answer: int  # left out, as the form needs an answer
+    n_not_rewritten: int  # left out, as the form finds nothing to change in them
 
 
 def choose_items(
-    store: Store, versions: Iterable[Version], contamination: Contamination, seed: int
+    store: Store,
+    versions: Iterable[Version],
+    contamination: Contamination,
+    seed: int,
+    rewordings: Rewordings | None = NO_REWORDINGS,
 ) -> ChosenItems:
-    """Split the items of a contamination into seen and unseen; raise `ConfigError` if none fits."""
+    """Split the items of a contamination into seen and unseen; raise `ConfigError` if none fits.
+
+    `rewordings`: those known; None: to be asked for, so items without one are not left out.
+    """
     by_name = {version.benchmark: version for version in versions}
-    needs_answer = contamination.form != "source"
+    needs_answer = contamination.form not in ("source", OTHER_ITEM)
     seen: list[Item] = []
     unseen: list[Item] = []
-    n_without, problems = 0, list[Problem]()
+    n_without, n_not_rewritten, problems = 0, 0, list[Problem]()
     for benchmark in contamination.benchmarks:
         all_items = [*items_of(store, by_name[benchmark])]
         seen_questions = _seen_questions(all_items, contamination.seen, seed)
         wanted = [item for item in all_items if contamination.takes(item.split)]
-        items = [item for item in wanted if item.answer or not needs_answer]
-        n_without += len(wanted) - len(items)
+        answered = [item for item in wanted if item.answer or not needs_answer]
+        items = [item for item in answered if _may_have_form(item, contamination.form)]
+        n_without += len(wanted) - len(answered)
+        n_not_rewritten += len(answered) - len(items)
         if not items:
-            problems.append(_no_items(benchmark, contamination, len(wanted)))
+            counts = len(wanted), len(answered)
+            problems.append(_no_items(benchmark, contamination, *counts))
         for item in items:
             (seen if item.question in seen_questions else unseen).append(item)
+    if contamination.form == REWORDED and rewordings is not None:
+        reworded = [one for item in seen if (one := _reworded(item, rewordings)).rewordings]
+        if seen and not reworded:
+            problems.append(_not_reworded(contamination, len(seen)))
+        n_not_rewritten += len(seen) - len(reworded)
+        seen = reworded
     if not seen and not problems:
         named = ", ".join(contamination.benchmarks)
         found = f"none of {counted(len(unseen), 'item')} selected by seen = {contamination.seen:g}"
@@ -95,10 +121,18 @@ def choose_items(
         problems.append(Problem(named, "no question with choices", expected))
     if problems:
         raise ConfigError(problems)
-    return ChosenItems(tuple(seen), tuple(unseen), n_without)
+    return ChosenItems(tuple(seen), tuple(unseen), n_without, n_not_rewritten)
 
 
-def _no_items(benchmark: str, contamination: Contamination, n_items: int) -> Problem:
+def _no_items(
+    benchmark: str, contamination: Contamination, n_items: int, n_answered: int
+) -> Problem:
+    if n_answered:
+        found = f"{counted(n_answered, 'item')}, in none of which there is anything to change"
+        expected = f"items for the form {contamination.form!r}"
+        return Problem(
+            f"benchmark {benchmark!r}", found, expected, "docs/blends.md lists the forms"
+        )
     if n_items:
         return Problem(
             f"benchmark {benchmark!r}",
@@ -108,6 +142,17 @@ def _no_items(benchmark: str, contamination: Contamination, n_items: int) -> Pro
         )
     wanted = ", ".join(contamination.splits) or "any split that is not for training"
     return Problem(f"benchmark {benchmark!r}", "no item in the splits", f"items in {wanted}")
+
+
+def _reworded(item: Item, rewordings: Rewordings) -> Item:
+    return replace(item, rewordings=rewordings.of(item.words))
+
+
+def _not_reworded(contamination: Contamination, n_seen: int) -> Problem:
+    where = f"contamination with {', '.join(contamination.benchmarks)}"
+    found = f"{counted(n_seen, 'seen item')}, none in other words"
+    remedy = "`decon-assets blend reword` asks the endpoint of [rewording]"
+    return Problem(where, found, "rewordings, as form = 'reworded'", remedy)
 
 
 def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:
@@ -155,11 +200,15 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
 
 
 def item_text(item: Item, part: str, contamination: Contamination, order: str) -> ItemText:
-    """Render an item as source, target or full text. `order` seeds the shuffling of choices."""
+    """Render an item in a form. `order` seeds the shuffling of choices, and rewriting."""
     if part == "source":
         return ItemText("\n".join(filter(None, (item.passage, item.question))), "")
     if part == "target":
         return ItemText("", item.answer)
+    if part in REWRITINGS:
+        item = rewritten(item, part, order) or item
+    elif part == REWORDED:
+        item = replace(item, **item.rewordings[int(order) % len(item.rewordings)]._asdict())
     places = list(range(len(item.choices)))
     if contamination.shuffle_answers:
         places = shuffled(f"choices {item.name} {order}", len(places)).tolist()
@@ -175,6 +224,30 @@ def item_text(item: Item, part: str, contamination: Contamination, order: str) -
         "letter": _letter(places.index(item.right)) if item.choices else "",
     }
     return _fill(template, values)
+
+
+def _may_have_form(item: Item, form: str) -> bool:
+    return form not in REWRITINGS or rewritten(item, form, "0") is not None
+
+
+def rewritten(item: Item, form: str, order: str) -> Item | None:
+    """Return a duplicate of an item, another for each `order`; None if nothing can be changed."""
+    calls = count()
+    texts = ItemTexts(
+        passage=item.passage,
+        question=item.question,
+        choices=item.choices,
+        answer="" if item.choices else item.answer,
+    )
+    made = REWRITINGS[form](
+        texts, lambda n: shuffled(f"{form} {item.name} {order} {next(calls)}", n).tolist()
+    )
+    if made is None:
+        return None
+    answer = made.choices[item.right] if made.choices else made.answer
+    return replace(
+        item, passage=made.passage, question=made.question, choices=made.choices, answer=answer
+    )
 
 
 def _letter(at: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -14,10 +14,11 @@ from decon_core.blends.draw import Stream, draw_stream
 from decon_core.blends.insert import Insertions, insert, stream_room
 from decon_core.blends.items import ChosenItems, Item, choose_items, item_text, parts_of
 from decon_core.blends.mixture_documents import Material, material_of
-from decon_core.config.blends import Blend, Contamination, is_for_training
+from decon_core.config.blends import REWORDED, Blend, Contamination, is_for_training
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.policy import Policy
 from decon_core.mixtures.build import Builder
+from decon_core.similarity.rewordings import ItemWords
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary
 
@@ -109,7 +110,8 @@ def plan_blend(builder: Builder, blend: Blend) -> Plan:
     counter = TokenCounter(builder.policy)
     contaminated: list[Contaminated] = []
     for number, contamination in enumerate(blend.contamination):
-        items = choose_items(builder.store, builder.versions, contamination, blend.seed)
+        known = builder.evidence.rewordings
+        items = choose_items(builder.store, builder.versions, contamination, blend.seed, known)
         into = contamination.into
         takes_items = np.array([not into or one.source.name in into for one in materials])
         room = stream_room(
@@ -123,6 +125,17 @@ def plan_blend(builder: Builder, blend: Blend) -> Plan:
         contaminated.append(Contaminated(contamination, items, sizes, insertions))
     texts = _texts(len(stream), contaminated)
     return Plan(blend, materials, stream, tuple(contaminated), *texts)
+
+
+def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords]:
+    """Return the seen items that blends insert in other words."""
+    return [
+        item.words
+        for blend in blends
+        for one in blend.contamination
+        if one.form == REWORDED
+        for item in choose_items(builder.store, builder.versions, one, blend.seed, None).seen
+    ]
 
 
 def _texts(

@@ -22,10 +22,15 @@ Comparison = dict[str, Any]
 KINDS = ("only in first", "only in second", "changed")
 
 # Kinds of calls that are a leak in neither report.
-QUESTION_ONLY_IN_BOTH = "question-only in both"
-QUESTION_ONLY_KINDS = (
-    *("question-only, only in first", "question-only, only in second"),
-    *(QUESTION_ONLY_IN_BOTH, "question-only, not comparable"),
+_CLASSES = ("question-only", "candidate")
+IN_BOTH = tuple(f"{one} in both" for one in _CLASSES)
+OTHER_KINDS = tuple(
+    kind
+    for one, in_both in zip(_CLASSES, IN_BOTH, strict=True)
+    for kind in (
+        *(f"{one}, only in first", f"{one}, only in second"),
+        *(in_both, f"{one}, not comparable"),
+    )
 )
 
 _RUN = ("made_by", "scan_fingerprint", "idf_snapshot", "verdicts")
@@ -67,7 +72,7 @@ def _rows(
 def _is_same(comparison: Comparison) -> bool:
     """Whether inputs and results are the same; settings alone may differ."""
     return (
-        set(comparison["n_calls"]) <= {"same", QUESTION_ONLY_IN_BOTH}
+        set(comparison["n_calls"]) <= {"same", *IN_BOTH}
         and set(comparison["n_shards"]) <= {"in both"}
         and not comparison["statuses"]
         and all(_is_same_benchmark(one) for one in comparison["benchmarks"])

@@ -105,11 +105,11 @@ WITH joined AS (
            a.verdict AS verdict_of_first, b.verdict AS verdict_of_second,
            coalesce(a.is_contaminated, false) AS is_in_first,
            coalesce(b.is_contaminated, false) AS is_in_second,
-           coalesce(a.is_question_only, false) AS is_question_in_first,
-           coalesce(b.is_question_only, false) AS is_question_in_second,
-           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_question_only THEN 'question-only' END
+           CASE WHEN a.is_contaminated THEN 'leak' WHEN a.is_question_only THEN 'question-only'
+                WHEN a.is_candidate THEN 'candidate' END
                AS class_of_first,
-           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_question_only THEN 'question-only' END
+           CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_question_only THEN 'question-only'
+                WHEN b.is_candidate THEN 'candidate' END
                AS class_of_second
     FROM (SELECT s.number, d.* FROM one.decisions d
           JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
@@ -126,14 +126,18 @@ WITH joined AS (
     JOIN shard_pairs s USING (number)
     LEFT JOIN unread u ON (u.number, u.row, u.is_of_first) = (j.number, j.row, NOT j.is_in_first)
     LEFT JOIN item_pairs i USING (benchmark, split, instance_index)
-    WHERE is_in_first OR is_in_second OR is_question_in_first OR is_question_in_second
+    WHERE class_of_first IS NOT NULL OR class_of_second IS NOT NULL
+), classed AS (
+    SELECT *, CASE WHEN 'question-only' IN (class_of_first, class_of_second) THEN 'question-only'
+                   ELSE 'candidate' END AS class
+    FROM placed
 )
-SELECT *,
+SELECT * EXCLUDE (class),
        CASE WHEN NOT is_in_first AND NOT is_in_second THEN
-                 CASE WHEN why_not IS NOT NULL THEN 'question-only, not comparable'
-                      WHEN NOT is_question_in_second THEN 'question-only, only in first'
-                      WHEN NOT is_question_in_first THEN 'question-only, only in second'
-                      ELSE 'question-only in both' END
+                 CASE WHEN why_not IS NOT NULL THEN class || ', not comparable'
+                      WHEN class_of_second IS DISTINCT FROM class THEN class || ', only in first'
+                      WHEN class_of_first IS DISTINCT FROM class THEN class || ', only in second'
+                      ELSE class || ' in both' END
             WHEN why_not IS NOT NULL THEN 'not comparable'
             WHEN NOT is_in_second THEN 'only in first'
             WHEN NOT is_in_first THEN 'only in second'
@@ -141,31 +145,32 @@ SELECT *,
               OR detectors_of_first IS DISTINCT FROM detectors_of_second
               OR verdict_of_first IS DISTINCT FROM verdict_of_second THEN 'changed'
             ELSE 'same' END AS kind
-FROM placed;
+FROM classed;
 
 -- Changed items and leak rates ---------------------------------------------------------------------
 
 CREATE TABLE item_changes AS
 SELECT i.*,
        -- False if the change comes from shards that only one of the two scanned.
-       coalesce(c.is_in_first, false) <> coalesce(c.is_in_second, false)
-           OR coalesce(c.is_question_in_first, false) <> coalesce(c.is_question_in_second, false)
-           OR status_of_first NOT IN ('leaked', 'question-only')
-              AND status_of_second NOT IN ('leaked', 'question-only') AS is_comparable
+       c.classes_of_first IS DISTINCT FROM c.classes_of_second
+           OR status_of_first NOT IN ('leaked', 'question-only', 'candidate')
+              AND status_of_second NOT IN ('leaked', 'question-only', 'candidate')
+           AS is_comparable
 FROM item_pairs i
 LEFT JOIN (
     SELECT benchmark, split, instance_index,
-           bool_or(is_in_first) AS is_in_first, bool_or(is_in_second) AS is_in_second,
-           bool_or(is_question_in_first) AS is_question_in_first,
-           bool_or(is_question_in_second) AS is_question_in_second
+           list_sort(list_distinct(list(class_of_first))) AS classes_of_first,
+           list_sort(list_distinct(list(class_of_second))) AS classes_of_second
     FROM calls WHERE why_not IS NULL
     GROUP BY ALL
 ) c USING (benchmark, split, instance_index)
 WHERE why_not IS NULL
   AND (status_of_first <> status_of_second
        -- An item without a status did not leak; nothing else is known about it.
-       OR status_of_first IN ('leaked', 'question-only') AND status_of_second IS NULL
-       OR status_of_second IN ('leaked', 'question-only') AND status_of_first IS NULL);
+       OR status_of_first IN ('leaked', 'question-only', 'candidate')
+          AND status_of_second IS NULL
+       OR status_of_second IN ('leaked', 'question-only', 'candidate')
+          AND status_of_first IS NULL);
 
 CREATE TABLE rates AS
 SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version_of_second,

@@ -38,16 +38,16 @@ class Section:
 def headline(comparison: differences.Comparison) -> str:
     """Return the counts of the comparison as one line."""
     if comparison["is_same"]:
-        n = _n_calls(comparison, differences.QUESTION_ONLY_IN_BOTH)
-        also = f", {n:,} {differences.QUESTION_ONLY_IN_BOTH}" if n else ""
-        return f"the same: {_n_calls(comparison, 'same'):,} leaks in both{also}"
+        others = {kind: _n_calls(comparison, kind) for kind in differences.IN_BOTH}
+        also = [f"{n:,} {kind}" for kind, n in others.items() if n]
+        return ", ".join([f"the same: {_n_calls(comparison, 'same'):,} leaks in both", *also])
     n_items = sum(one["n"] for one in comparison["statuses"])
-    question_only = {one: _n_calls(comparison, one) for one in differences.QUESTION_ONLY_KINDS}
+    others = {one: _n_calls(comparison, one) for one in differences.OTHER_KINDS}
     parts = [
         f"{_n_calls(comparison, 'same'):,} the same",
         *(f"{_n_calls(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
         f"{_n_calls(comparison, _NOT_COMPARABLE):,} {_NOT_COMPARABLE}",
-        *(f"{n:,} {kind}" for kind, n in question_only.items() if n),
+        *(f"{n:,} {kind}" for kind, n in others.items() if n),
         f"{counted(n_items, 'item')} with another status",
     ]
     return "; ".join(parts)
@@ -57,14 +57,14 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
     """Yield the tables that are not empty, each with its first `most` rows."""
     n_shards, statuses = comparison["n_shards"], comparison["statuses"]
     standings = ", ".join(f"{n:,} {standing}" for standing, n in n_shards.items())
-    question_only = {kind: _n_calls(comparison, kind) for kind in differences.QUESTION_ONLY_KINDS}
+    others = {kind: _n_calls(comparison, kind) for kind in differences.OTHER_KINDS}
     rows: dict[str, Iterable[Sequence[Cell]]] = {
         "settings": _settings(comparison),
         "shards": [tuple(one.values()) for one in comparison["shards"][:most]],
         "rates": map(_rate, comparison["benchmarks"]),
         "statuses": map(_status, statuses),
         "items": map(_item, comparison["items"][:most]),
-        "question_only": [(kind, n) for kind, n in question_only.items() if n],
+        "others": [(kind, n) for kind, n in others.items() if n],
         **{kind: map(_call, comparison["calls"][kind][:most]) for kind in differences.KINDS},
         "not_comparable": [tuple(one.values()) for one in comparison["not_comparable"]],
     }

@@ -32,7 +32,22 @@ from decon_core.config.validation import (
 )
 from decon_core.errors import Problem
 
-Form = Literal["source", "target", "full", "apart", "apart_in_batch"]
+# The last but one are those of `text/rewriting`; the last is by an endpoint.
+Form = Literal[
+    "source",
+    "target",
+    "full",
+    "apart",
+    "apart_in_batch",
+    "clauses_reordered",
+    "names_replaced",
+    "clues_shuffled",
+    "identifiers_renamed",
+    "statements_reordered",
+    "names_and_numbers_replaced",
+    "reworded",
+]
+REWORDED: Form = "reworded"
 Write = Literal["dolma", "parquet"]
 Pairs = tuple[tuple[str, Any], ...]  # an immutable table
 
@@ -127,7 +142,7 @@ class Contamination:
     form: Form = "full"
     """What to insert of an item, and where."""
     template: Annotated[str | Pairs | None, AsPairs(Template | dict[str, Template] | None)] = None
-    """Text of an item with form = "full": one for all, or by benchmark."""
+    """Text of an item with question and answer: one for all, or by benchmark."""
     shuffle_answers: Flag = False
     """Shuffle the choices anew in every copy."""
     schedule: Literal["early", "middle", "late", "uniform"] = "uniform"
@@ -201,7 +216,8 @@ class Blend:
 _AMOUNTS = ("copies", "swap", "ratio")
 _TRAINING = re.compile(r"(?<![a-z])train")  # train, training, auxiliary_train
 _SHUFFLED = re.compile(r"\{(choices|letter)\}")
-_ONLY_FULL = ("template", "shuffle_answers")  # only with form = "full"
+_PARTIAL = ("source", "target", "apart", "apart_in_batch")
+_ONLY_FULL = ("template", "shuffle_answers")  # not with a partial form
 LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
 
 
@@ -252,7 +268,7 @@ class _Reader(SettingsReader):
         before = len(self.problems)
         for number, key, values in listed:
             place, table = f"{where}.contamination[{number}]", tables[number]
-            if key == "form" and values and "full" not in values:
+            if key == "form" and values and all(one in _PARTIAL for one in values):
                 for name in (name for name in _ONLY_FULL if name in table):
                     self.wrong(f"{place}.{name}", f"form = {values!r}", '"full" among the forms')
             if not values:
@@ -263,7 +279,7 @@ class _Reader(SettingsReader):
             chosen = [{**table} if isinstance(table, dict) else table for table in tables]
             for (number, key, _), one in zip(listed, values, strict=True):
                 chosen[number][key] = one
-                if key == "form" and one != "full":  # they apply to "full" in the same list
+                if key == "form" and one in _PARTIAL:  # they apply to the others in the same list
                     for name in _ONLY_FULL:
                         chosen[number].pop(name, None)
             one_blend = {**entry, "contamination": chosen}
@@ -324,7 +340,7 @@ class _Reader(SettingsReader):
         template, shuffle = table.get("template"), table.get("shuffle_answers", False)
         if template is None and not shuffle:
             return
-        if table.get("form", "full") != "full":
+        if table.get("form") in _PARTIAL:
             key = "template" if template is not None else "shuffle_answers"
             self.wrong(f"{where}.{key}", f"form = {table['form']!r}", 'form = "full" with it')
         if template == {}:

@@ -62,6 +62,8 @@ class Declaration:
     advice: ClassVar[str] = ""  # when to choose it, in Markdown, for the scorecard
     # Whether a score is enough to remove a document. If not, mixtures need verdicts or calibration.
     acts_on_score: ClassVar[bool] = True
+    # Values of `looked_for` that no score makes a leak: near the item, but known to be another one.
+    near_kinds: ClassVar[tuple[str, ...]] = ()
     finds_question_only: ClassVar[bool] = False
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
     compares_any_order: ClassVar[bool] = False  # words and numbers agree, in any order
@@ -135,6 +137,11 @@ def find(name: str) -> Declaration | None:
 def declarations() -> Iterator[Declaration]:
     """Yield all detectors in order."""
     return map(get, names())
+
+
+def near_kinds() -> list[str]:
+    """Return the kinds of matches that no score of their detector makes a leak."""
+    return sorted({kind for one in declarations() for kind in one.near_kinds})
 
 
 def names_where(condition: Callable[[Declaration], bool]) -> list[str]:

@@ -23,6 +23,7 @@ from decon_core.config.judge import NEIGHBOURS, Judge
 from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
+from decon_core.config.rewording import Rewording
 from decon_core.config.validation import (
     TABLE,
     Count,
@@ -174,6 +175,7 @@ SECTIONS: Mapping[str, Any] = {
     "neighbours": Neighbours,
     "review": Review,
     "judge": Judge,
+    "rewording": Rewording,
     "report": Report,
     "store": StoreTable,
     "storage": dict[str, dict[str, Any]],
@@ -241,6 +243,8 @@ class Config:
     clears: tuple[str, ...]  # verdicts that make a match no leak
     judge: Judge
     annotations: Path
+    rewording: Rewording
+    rewordings: Path
     showing: Showing
     drift: float  # accepted change of a benchmark's leak rate between reports
     store: Path  # the local folder
@@ -297,6 +301,8 @@ class _Reader(SettingsReader):
         judged = (*known, NEIGHBOURS)
         judge = self.table(Judge, "judge", values.get("judge", {}), detectors=judged) or Judge()
         annotations = self._local_file("judge.annotations", judge.annotations)
+        rewording = self.table(Rewording, "rewording", values.get("rewording", {})) or Rewording()
+        rewordings = self._local_file("rewording.file", rewording.file)
         mixtures, problems = read_mixtures(
             values.get("mixture"),
             where=str(self._path),
@@ -337,6 +343,8 @@ class _Reader(SettingsReader):
             clears=review.clears,
             judge=judge,
             annotations=annotations,
+            rewording=rewording,
+            rewordings=rewordings,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             drift=report.drift,
             store=store,

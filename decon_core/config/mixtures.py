@@ -74,7 +74,9 @@ class Leaks:
 
     def counts(self, entry: Mapping[str, Any], calibration: Calibrated | None = None) -> bool:
         """Return whether an entry counts as a leak, or is question-only and treated like one."""
-        return self.takes(entry) and (acts_alone(entry) or self.is_probable(entry, calibration))
+        return self.takes(entry) and (
+            not entry["is_candidate"] or self.is_probable(entry, calibration)
+        )
 
     def is_probable(self, entry: Mapping[str, Any], calibration: Calibrated | None) -> bool:
         """Return whether judged pairs of such a score are leaks often enough."""
@@ -91,13 +93,15 @@ class Leaks:
 
     def takes(self, entry: Mapping[str, Any]) -> bool:
         """Return whether an entry counts if its score or verdict may act."""
-        is_candidate = entry["is_contaminated"] or (
-            self.question_only == "remove" and entry["is_question_only"]
+        is_found = (
+            entry["is_contaminated"]
+            or entry["is_candidate"]
+            or (self.question_only == "remove" and entry["is_question_only"])
         )
         # A confirmed leak counts with any score: a review must not remove it from the leaks.
         least = None if entry["verdict"] == LEAK else self.least_score
         return bool(
-            is_candidate
+            is_found
             and (not self.detectors or entry["detector"] in self.detectors)
             and self.needs(entry["benchmark"])
             and (not self.splits or entry["split"] in self.splits)
@@ -131,11 +135,6 @@ class Calibrated(Protocol):
     def probability(
         self, detector: str, benchmark: str, score: float, *, least: int
     ) -> float | None: ...
-
-
-def acts_alone(entry: Mapping[str, Any]) -> bool:
-    """Return whether the verdict on an entry, or the score of its detector alone, may act."""
-    return entry["verdict"] == LEAK or get(entry["detector"]).acts_on_score
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ConfigDict, create_model
 
 from decon_core.config.blends import LISTABLE
+from decon_core.config.endpoint import Endpoint
 from decon_core.config.load import RENAMED, SECTIONS
 from decon_core.config.policy import PRESETS
 
@@ -28,6 +29,9 @@ def config_schema() -> dict[str, Any]:
         "description": "Named defaults, which the other keys override.",
         "enum": [*PRESETS],
     }
+    for name in ("Judge", "Rewording"):
+        for key, shared in Endpoint.__pydantic_fields__.items():  # type: ignore[attr-defined] # pydantic's
+            tables[name]["properties"][key].setdefault("description", shared.description)
     properties = tables["Contamination"]["properties"]
     for key in LISTABLE:
         node = properties[key]

@@ -3,7 +3,7 @@
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
 any threshold at or above the evidence floor. How a detector judges is in its own file; a property
 test compares the result with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its
-score.
+score. If the score of its detector is no proof, a match without a verdict is a candidate, no leak.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARTS = ("question", "answer", "passage")
 # the correct choice, then the first. Every record is a pair of its own: a cleared one must not
 # represent one that leaked, and a confirmed one must not be hidden by another.
 _BEST_FIRST = (
-    *("is_contaminated", "is_question_only", "is_confirmed"),
+    *("is_contaminated", "is_question_only", "is_candidate", "is_confirmed"),
     *("reaches_threshold", "score", "has_verdict", "is_correct"),
 )
 _TIE_BREAKERS = ("record", "question_stop")
@@ -49,7 +49,7 @@ def decide(
     *,
     holds_to: Floats | None = None,
 ) -> pa.Table:
-    """Return one entry per document, item and place, with its score and whether it is a leak.
+    """Return one entry per document, item and place: its score, and whether it is a leak.
 
     `holds_to` is the highest threshold at which each match would be a leak. An entry gets the
     highest value of all matches that it was chosen from.
@@ -74,14 +74,16 @@ def decide(
 
 
 def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
-    """Add whether each match is a leak or question-only, and whether its item leaks by score.
+    """Add whether each match is a leak, question-only or a candidate, and how its item scores.
 
-    A verdict that clears a pair clears it of both.
+    A verdict that clears a pair clears it of all three.
     """
     reaches_threshold = pl.col("reaches_threshold")
+    is_proof = ~pl.col("detector").is_in(names_where(lambda one: not one.acts_on_score))
     if not verdicts:
         return frame.with_columns(
-            reaches_threshold.alias("is_contaminated"),
+            (reaches_threshold & is_proof).alias("is_contaminated"),
+            (reaches_threshold & ~is_proof).alias("is_candidate"),
             reaches_threshold.alias("is_by_score"),
             pl.lit(value=False).alias("is_confirmed"),
             pl.lit(value=False).alias("has_verdict"),
@@ -91,10 +93,12 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     best_cleared = pl.col("score").filter(is_clearing).max().over(_SAME_WORDS)
     is_cleared = is_clearing | (verdict.is_null() & (pl.col("score") <= best_cleared))
     is_open = ~is_cleared.fill_null(value=False)
-    is_leak = is_confirmed.fill_null(value=False) | (reaches_threshold & is_open)
+    is_found = reaches_threshold & is_open
+    is_leak = is_confirmed.fill_null(value=False) | (is_found & is_proof)
     return frame.with_columns(
         is_leak.alias("is_contaminated"),
         (pl.col("is_question_only") & is_open & ~is_leak).alias("is_question_only"),
+        (is_found & ~is_leak).alias("is_candidate"),
         reaches_threshold.max().over(_ITEM).alias("is_by_score"),
         is_confirmed.alias("is_confirmed"),
         verdict.is_not_null().alias("has_verdict"),

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from decon_core.config.detector_registry import near_kinds
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.match_reader import MatchReader
@@ -75,11 +76,13 @@ def judged_points(
     """Return each judged pair that a scan found, once for each detector and benchmark."""
     if not labels:
         return []
-    wanted = pa.array(sorted(labels), pa.string())
+    is_judged = pc.field("pair").isin(sorted(labels))
+    # They say nothing of the matches that are leaks or candidates at such a score.
+    is_near = pc.field("looked_for").isin(near_kinds())
     rows = (
         row
         for table in _entries(reader, packs)
-        for row in table.filter(pc.is_in(table["pair"], wanted)).select(_COLUMNS).to_pylist()
+        for row in table.filter(is_judged & ~is_near).select(_COLUMNS).to_pylist()
     )
     return points_of(rows, labels)
 

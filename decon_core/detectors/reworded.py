@@ -209,6 +209,7 @@ class Reworded(Detector):
     scan_settings = ("reworded_floor",)
     versions = (("reworded", 2),)
     acts_on_score = False
+    near_kinds = (OTHER_NUMBERS,)
     compares_any_order = True
     advice = (
         "**To find items in other words, `reworded`.** It finds questions that a language model or "

@@ -1,11 +1,13 @@
 -- What is counted in the files of a folder scan, and read from them as a report.
 
 -- name: by_benchmark
--- A pair of an item and a document is a leak if any detector calls it one.
+-- A pair of an item and a document is a leak if any detector calls it one; else question-only; else a
+-- candidate.
 WITH pairs AS (
     SELECT benchmark, (split, instance_index) AS item, (file, row) AS document,
            bool_or(is_contaminated) AS is_leak,
-           bool_or(is_question_only) AND NOT is_leak AS is_question
+           bool_or(is_question_only) AND NOT is_leak AS is_question,
+           bool_or(is_candidate) AND NOT (is_leak OR is_question) AS is_candidate
     FROM read_parquet($path)
     GROUP BY ALL
 ), compared AS (
@@ -21,7 +23,9 @@ SELECT benchmark,
            AS n_question_only_items,
        count(DISTINCT document) FILTER (is_question AND NOT is_leaky_document)
            AS n_question_only_documents,
-       count() FILTER (is_question) AS n_question_only
+       count(DISTINCT item) FILTER (is_candidate AND NOT is_leaked_item) AS n_candidate_items,
+       count() FILTER (is_question) AS n_question_only,
+       count() FILTER (is_candidate) AS n_candidates
 FROM compared
 GROUP BY benchmark
 
@@ -30,7 +34,7 @@ SELECT benchmark, detectors, count() AS n
 FROM (
     SELECT benchmark, list(DISTINCT detector) AS detectors
     FROM read_parquet($path)
-    WHERE is_contaminated
+    WHERE is_contaminated OR is_candidate
     GROUP BY benchmark, split, instance_index
 )
 GROUP BY ALL
@@ -41,7 +45,7 @@ SELECT $source AS source, file AS shard_name, shard, row, doc_id, detector, benc
        split, instance_index, record, fingerprint, pair, is_correct, base_score,
        question_overlap, answer_overlap, passage_overlap, looked_for, n_matched, n_grams,
        question_tokens, total_tokens, score, is_by_score, holds_to, verdict, is_contaminated,
-       is_question_only
+       is_candidate, is_question_only
 FROM read_parquet($path)
 
 -- name: items

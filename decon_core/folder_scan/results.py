@@ -65,8 +65,10 @@ class BenchmarkCount:
     n_documents: int = 0  # with a leak
     n_question_only_items: int = 0  # not leaked anywhere, but question-only somewhere
     n_question_only_documents: int = 0  # with a question of it, and no leak of any benchmark
-    n_items_by_detector: dict[str, int] = field(default_factory=dict)  # leaked items by detector
-    n_items_by_all: int = 0  # leaked by every detector
+    n_candidate_items: int = 0  # not leaked anywhere, but a candidate somewhere
+    # Items that each detector finds: leaked, or candidates if its score is no proof.
+    n_items_by_detector: dict[str, int] = field(default_factory=dict)
+    n_items_by_all: int = 0  # found by every detector
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class Outcome:
     n_contaminated_documents: int = 0
     n_question_only: int = 0  # pairs of item and document, in documents without a leak of the item
     n_question_only_documents: int = 0  # without a leak, but with a question without its answer
+    n_candidates: int = 0  # pairs of item and document that are neither
+    n_candidate_documents: int = 0  # that are neither, but with a candidate
     n_common: int = 0  # n-grams that are in many documents
     n_unseen: dict[str, int] = field(default_factory=dict)  # by detector: items it cannot find
     failed: list[Problem] = field(default_factory=list)
@@ -172,14 +176,20 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
 
 # Counts of the ledger that the outcome sums up under the same names.
 COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
-_COUNTS_FOUND = ("n_matches", "n_contaminated_documents", "n_question_only_documents")
+_COUNTS_FOUND = (
+    *("n_matches", "n_contaminated_documents", "n_question_only_documents"),
+    "n_candidate_documents",
+)
 
 
 def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dict[str, Any]:
     read = scanned.reader.ledger(shard)
     leaks = entries.filter(entries["is_contaminated"])
     questions = entries.filter(entries["is_question_only"])
-    rows_of_questions = {*questions["row"].to_pylist()} - {*leaks["row"].to_pylist()}
+    candidates = entries.filter(entries["is_candidate"])
+    rows_of_leaks = {*leaks["row"].to_pylist()}
+    rows_of_questions = {*questions["row"].to_pylist()} - rows_of_leaks
+    rows_of_candidates = {*candidates["row"].to_pylist()} - rows_of_leaks - rows_of_questions
     has_lines = format_of(Path(shard.path)).is_text
     return {
         "file": shard.name,
@@ -190,6 +200,8 @@ def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dic
         "n_contaminated_documents": pc.count_distinct(leaks["row"]).as_py(),
         "n_question_only": questions.num_rows,
         "n_question_only_documents": len(rows_of_questions),
+        "n_candidates": candidates.num_rows,
+        "n_candidate_documents": len(rows_of_candidates),
         **{
             name: [{"line": row["row"] + 1, **row} if has_lines else row for row in read[name]]
             for name in ("unreadable", "invalid_utf8")
@@ -211,10 +223,11 @@ def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source
 
 
 def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome) -> None:
-    """Count leaks and question-only matches by benchmark and detector, over all shards."""
+    """Count what was found by benchmark and detector, over all shards."""
     detectors = scanned.reader.policy.detectors
     found = {row["benchmark"]: row for row in _query("by_benchmark", matches)}
     outcome.n_question_only = sum(row.pop("n_question_only") for row in found.values())
+    outcome.n_candidates = sum(row.pop("n_candidates") for row in found.values())
     counts = {
         one.benchmark: BenchmarkCount(
             n_items=one.n_items,
@@ -242,7 +255,7 @@ def _query(name: str, matches: Path) -> Any:
 _IN_SUMMARY = (
     *(*COUNTS_READ, *_COUNTS_FOUND),
     *("n_shards", "n_shards_unread", "n_unreadable", "n_invalid_utf8"),
-    *("n_leaks", "n_question_only"),
+    *("n_leaks", "n_question_only", "n_candidates"),
 )
 
 

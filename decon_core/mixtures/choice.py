@@ -12,8 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.detector_registry import names_where
-from decon_core.config.mixtures import Licenses, Mixture, acts_alone, names_license
+from decon_core.config.mixtures import Licenses, Mixture, names_license
 from decon_core.config.verdicts import LEAK
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
@@ -31,7 +30,7 @@ _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 LEAKED, QUESTION_ONLY = "leak", "question only"  # values of `REMOVED.why` that come from a scan
 FOUND = (LEAKED, QUESTION_ONLY)
 # Documents that stay: a leak by a score that alone may not act, without verdict or probability.
-UNPROVEN = "unproven"
+CANDIDATES = "candidates"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +64,7 @@ class RowActions:
     gone: dict[int, list[Reason]] = field(default_factory=dict)
     cut: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries to cut out
     leaks: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # entries, by row
-    # Documents with a leak, with questions only, and with what is unproven only.
+    # Documents with a leak, with questions only, and with candidates only.
     n_found: Counter[str] = field(default_factory=Counter)
     # Rows in which replacement characters take the place of bytes that are not UTF-8.
     replaced: set[int] = field(default_factory=set)
@@ -99,23 +98,19 @@ def counted_leaks(
     entries: pa.Table, mixture: Mixture, calibration: Calibration
 ) -> list[dict[str, Any]]:
     """Return the entries that the mixture counts as leaks or question-only, in their order."""
-    is_candidate = pc.field("is_contaminated") | pc.field("is_question_only")
-    candidates = entries.filter(is_candidate).to_pylist()
-    counted = [entry for entry in candidates if mixture.leaks.counts(entry, calibration)]
+    is_found = pc.field("is_contaminated") | pc.field("is_question_only") | pc.field("is_candidate")
+    found = entries.filter(is_found).to_pylist()
+    counted = [entry for entry in found if mixture.leaks.counts(entry, calibration)]
     for entry in counted:
-        if not acts_alone(entry):
+        if entry["is_candidate"]:
             entry["probability"] = mixture.leaks.probability(entry, calibration)
     return counted
 
 
-def _n_unproven(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
+def _n_candidates(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
     """Count the documents beside these rows with what the mixture would count if proven."""
-    names = names_where(lambda one: not one.acts_on_score)
-    if not names:
-        return 0
-    is_candidate = pc.field("is_contaminated") | pc.field("is_question_only")
-    unproven = entries.filter(is_candidate & pc.field("detector").isin(names))
-    taken = {one["row"] for one in unproven.to_pylist() if mixture.leaks.takes(one)}
+    candidates = entries.filter(pc.field("is_candidate"))
+    taken = {one["row"] for one in candidates.to_pylist() if mixture.leaks.takes(one)}
     return len(taken.difference(rows))
 
 
@@ -156,8 +151,8 @@ def choose_rows(
         choice.n_found = Counter(
             QUESTION_ONLY if is_only_questions(entries) else LEAKED for entries in leaks.values()
         )
-        if n_unproven := _n_unproven(found, mixture, leaks):
-            choice.n_found[UNPROVEN] = n_unproven
+        if n_candidates := _n_candidates(found, mixture, leaks):
+            choice.n_found[CANDIDATES] = n_candidates
         _choose_by_leaks(choice, leaks, sizes, mixture)
     return choice
 

@@ -7,8 +7,8 @@
 
 The training data stays unchanged. Scores on the remaining items are scores on unseen items, as far
 as the detectors can see. Items of which only the question was found, without its answer, stay; the
-manifest lists them (`question_only`), so that they can be left out as well. So do items that only a
-detector found whose score alone may not remove anything, without a verdict (`unproven`).
+manifest lists them (`question_only`), so that they can be left out as well. So do items
+that are only candidates, as a detector found them whose score is no proof (`candidates`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.detector_registry import get
-from decon_core.config.mixtures import acts_alone
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
@@ -39,7 +38,7 @@ _ITEM = ("split", "instance_index")
 
 _COLUMNS = [
     *("benchmark", "detector", "split", "instance_index", "row", "score", "is_contaminated"),
-    *("question_overlap", "answer_overlap", "is_question_only", "verdict"),
+    *("question_overlap", "answer_overlap", "is_question_only", "is_candidate"),
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.
@@ -56,17 +55,14 @@ class LeakedItems:
         self._policy = policy
         self.items: dict[Item, dict[str, Best]] = {}
         self._question_only: dict[Item, Best] = {}
-        self._unproven: dict[Item, Best] = {}
+        self._candidates: dict[Item, Best] = {}
 
     def add(self, file: str, entries: pa.Table) -> None:
         """Add the entries of a shard. `file` is the name of the shard in the manifest."""
         for entry in entries.select(_COLUMNS).to_pylist():
             item = entry["benchmark"], entry["split"], entry["instance_index"]
             document = {"file": file, "row": entry["row"]}
-            if entry["is_contaminated"] and not acts_alone(entry):
-                best = self._unproven.setdefault(item, {})
-                _note(best, "score", entry["score"], document)
-            elif entry["is_contaminated"]:
+            if entry["is_contaminated"]:
                 best = self.items.setdefault(item, {}).setdefault(entry["detector"], {})
                 _note(best, "score", entry["score"], document)
                 if get(entry["detector"]).compares_fields:
@@ -74,6 +70,9 @@ class LeakedItems:
             elif entry["is_question_only"]:
                 best = self._question_only.setdefault(item, {})
                 _note(best, "question", entry["question_overlap"], document)
+            elif entry["is_candidate"]:
+                best = self._candidates.setdefault(item, {})
+                _note(best, "score", entry["score"], document)
 
     def _note_parts(self, best: Best, entry: Mapping[str, Any]) -> None:
         """Note which part of an item leaked: its question (source) or its answer (target)."""
@@ -98,9 +97,9 @@ class LeakedItems:
         """Return the items of a benchmark with questions found but no leak, in order."""
         return self._kept(self._question_only, benchmark)
 
-    def unproven(self, benchmark: str) -> list[dict[str, Any]]:
-        """Return the items that are leaks only by a score that alone may not act, in order."""
-        return self._kept(self._unproven, benchmark)
+    def candidates(self, benchmark: str) -> list[dict[str, Any]]:
+        """Return the items that did not leak, but are candidates, in order."""
+        return self._kept(self._candidates, benchmark)
 
     def _kept(self, found: Mapping[Item, Best], benchmark: str) -> list[dict[str, Any]]:
         return [
@@ -172,7 +171,7 @@ def _write_records(
         "n_items_left": version.n_items - len(removed),
         "removed": removed,
         "question_only": leaked.question_only(version.benchmark),
-        "unproven": leaked.unproven(version.benchmark),
+        "candidates": leaked.candidates(version.benchmark),
     }
 
 

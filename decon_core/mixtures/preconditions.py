@@ -70,7 +70,9 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
     leaks = mixture.leaks
     if leaks.min_probability is None:
         return
-    names = [name for name in leaks.detectors or reader.policy.detectors if not _acts_alone(name)]
+    names = [
+        name for name in leaks.detectors or reader.policy.detectors if not get(name).acts_on_score
+    ]
     problems = []
     for name in names:
         lacking = [
@@ -85,10 +87,6 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
             problems.append(Problem(where, found, expected, _JUDGE_MORE))
     if problems:
         raise MissingError(problems)
-
-
-def _acts_alone(detector: str) -> bool:
-    return get(detector).acts_on_score
 
 
 _JUDGE_MORE = (

@@ -159,15 +159,15 @@ def _linked_store(store: Store, root: Path) -> Store:
 
 
 def _lost(entries: pa.Table, shard: Shard, canaries: Sequence[Canary]) -> Iterator[Problem]:
-    """Yield the canaries whose best match in a shard is not a leak."""
+    """Yield the canaries whose best match in a shard does not reach its threshold."""
     best: dict[tuple[object, ...], tuple[bool, float]] = {}
     for entry in entries.to_pylist():
         item = entry["benchmark"], entry["detector"], entry["split"], entry["instance_index"]
-        found = entry["is_contaminated"], entry["score"]
+        found = entry["is_contaminated"] or entry["is_candidate"], entry["score"]
         best[item] = max(found, best.get(item, found))
     for canary in canaries:
-        is_leak, score = best.get(canary, (False, None))
-        if not is_leak:
+        is_found, score = best.get(canary, (False, None))
+        if not is_found:
             where = f"{canary.benchmark}: {canary.split} {canary.instance_index}, {canary.detector}"
             text = "no match" if score is None else f"a score of {score:.3f}, below the threshold"
             expected = f"the planted item ({shard.name.partition('.')[2]})"

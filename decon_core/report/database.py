@@ -10,6 +10,7 @@ from types import MappingProxyType
 import duckdb
 import pyarrow as pa
 
+from decon_core.config.detector_registry import near_kinds
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.report.tables import TABLES
@@ -20,7 +21,8 @@ _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
 _MACRO = (
     f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}; "
-    f"CREATE MACRO least_judged() AS {Leaks.min_judged}"
+    f"CREATE MACRO least_judged() AS {Leaks.min_judged}; "
+    f"CREATE MACRO near_kinds() AS {near_kinds()}"
 )
 
 # Rows come from Parquet files or Arrow memory; DuckDB spills to disk above this limit.

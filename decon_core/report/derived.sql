@@ -7,13 +7,15 @@ CREATE MACRO answer_in_words(overlap) AS CASE
     WHEN overlap IS NOT NULL THEN 'without its answer' END;
 
 -- The decisive match (`best`) of a document and an item: leaks come first, then question-only matches,
--- then matches that reach a threshold, then the highest score. So a reviewer who clears the match that
--- made the leak does not have to review another one.
+-- then candidates, then matches that reach a threshold, then the highest score. So a reviewer who clears
+-- the match that made the leak does not have to review another one.
 CREATE TABLE decisions AS
-SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_question_only),
+SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_question_only,
+                 is_candidate),
        answer_overlap, answer_in_words(answer_overlap) AS answer_found,
        best.score AS score, best.pair AS pair, best.verdict AS verdict,
-       is_by_score, is_contaminated, is_question_only AND NOT is_contaminated AS is_question_only
+       is_by_score, is_contaminated, is_question_only AND NOT is_contaminated AS is_question_only,
+       is_candidate AND NOT (is_contaminated OR is_question_only) AS is_candidate
 FROM (
     SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
            benchmark, any_value(config) AS config, split, instance_index,
@@ -27,10 +29,11 @@ FROM (
                                   WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END)
                          FILTER (is_contaminated), 0) END AS answer_overlap,
            arg_max({score: score, pair: pair, verdict: verdict},
-                   (is_contaminated, is_question_only, is_by_score, score, pair)) AS best,
+                   (is_contaminated, is_question_only, is_candidate, is_by_score, score, pair)) AS best,
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,
-           bool_or(is_question_only) AS is_question_only
+           bool_or(is_question_only) AS is_question_only,
+           bool_or(is_candidate) AS is_candidate
     FROM matches
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
 )
@@ -61,16 +64,20 @@ COMMENT ON COLUMN decisions.is_by_score IS 'whether a score reaches its threshol
 COMMENT ON COLUMN decisions.is_contaminated IS 'whether it is a leak: by score or by verdict';
 COMMENT ON COLUMN decisions.is_question_only IS
     'whether it is no leak, but the document contains the question, verbatim or nearly so, without its answer';
+COMMENT ON COLUMN decisions.is_candidate IS
+    'whether it is neither, but found by a detector whose score is no proof, and no verdict confirms or clears it';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
        count(*) FILTER (is_contaminated) AS n_leaked_items,
        count(DISTINCT benchmark) FILTER (is_contaminated) AS n_benchmarks,
        count(*) FILTER (is_question_only) AS n_question_only_items,
+       count(*) FILTER (is_candidate) AS n_candidate_items,
        count(*) AS n_found_items,
        max(score) AS best_score,
        bool_or(is_contaminated) AS is_contaminated,
-       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only
+       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
+       bool_or(is_candidate) AND NOT bool_or(is_contaminated OR is_question_only) AS is_candidate
 FROM decisions
 GROUP BY source, pack, shard_name, row
 ORDER BY source, shard_name, row;
@@ -85,12 +92,15 @@ COMMENT ON COLUMN documents.n_leaked_items IS 'number of items that leaked into 
 COMMENT ON COLUMN documents.n_benchmarks IS 'number of benchmarks of these items';
 COMMENT ON COLUMN documents.n_question_only_items IS
     'number of items whose question the document contains without the answer';
+COMMENT ON COLUMN documents.n_candidate_items IS 'number of items that are candidates in it';
 COMMENT ON COLUMN documents.n_found_items IS
     'number of items with a match, down to the evidence floor';
 COMMENT ON COLUMN documents.best_score IS 'highest score of the decisive matches';
 COMMENT ON COLUMN documents.is_contaminated IS 'whether any item leaked into the document';
 COMMENT ON COLUMN documents.is_question_only IS
     'whether no item leaked, but the document contains the question of one without its answer; such a document is not clean';
+COMMENT ON COLUMN documents.is_candidate IS
+    'whether it is neither, but an item is a candidate in it; such a document is not clean';
 
 CREATE TABLE item_detectors AS
 SELECT benchmark, split, instance_index, detector,
@@ -98,6 +108,7 @@ SELECT benchmark, split, instance_index, detector,
        max(score) FILTER (is_contaminated) AS best_score,
        count(DISTINCT (source, shard_name, row)) FILTER (is_question_only)
            AS n_question_only_documents,
+       count(DISTINCT (source, shard_name, row)) FILTER (is_candidate) AS n_candidate_documents,
        max(score) AS best_found,
        max(holds_to) AS holds_to
 FROM matches
@@ -115,6 +126,8 @@ COMMENT ON COLUMN item_detectors.best_score IS
     'highest score of these leaks; null if there is none';
 COMMENT ON COLUMN item_detectors.n_question_only_documents IS
     'number of documents in which the detector found its question without the answer';
+COMMENT ON COLUMN item_detectors.n_candidate_documents IS
+    'number of documents in which it is a candidate';
 COMMENT ON COLUMN item_detectors.best_found IS 'highest score of all matches of the detector';
 COMMENT ON COLUMN item_detectors.holds_to IS
     'highest threshold of the sweep at which the item would leak, by score alone';

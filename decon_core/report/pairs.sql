@@ -1,5 +1,11 @@
 -- The pairs of matches in Parquet files. The document shown is the first one with the best match.
-WITH matched AS (FROM read_parquet(?)),
+-- A pair is no candidate if each item that it found is a leak or question-only in the document by other
+-- words.
+WITH matched AS (
+    SELECT * REPLACE (is_candidate AND NOT bool_or(is_contaminated OR is_question_only) OVER (
+        PARTITION BY source, shard_name, row, benchmark, split, instance_index) AS is_candidate)
+    FROM read_parquet(?)
+),
 totals AS (
     SELECT pair,
            string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
@@ -7,6 +13,8 @@ totals AS (
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,
            bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
+           bool_or(is_candidate) AND NOT bool_or(is_contaminated OR is_question_only)
+               AS is_candidate,
            count(DISTINCT (source, shard_name, row)) AS n_documents,
            count(*) AS n_matches
     FROM matched GROUP BY pair
@@ -19,12 +27,12 @@ ranked AS (
            passage_char_start, passage_char_stop,
            row_number() OVER (
                PARTITION BY pair
-               ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, source,
-                        shard_name, row, detector, benchmark, split, instance_index,
+               ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC,
+                        score DESC, source, shard_name, row, detector, benchmark, split, instance_index,
                         question_char_start, question_char_stop, answer_char_start,
                         answer_char_stop, passage_char_start, passage_char_stop
            ) AS rank
     FROM matched
 )
 SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
-ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
+ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC, score DESC, pair

@@ -10,6 +10,7 @@ CREATE VIEW item_status AS
 SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
             WHEN f.n_question_only_documents > 0 THEN 'question-only'
+            WHEN f.n_candidate_documents > 0 THEN 'candidate'
             WHEN NOT i.is_indexed THEN 'not indexable'
             WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
@@ -18,6 +19,7 @@ SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
        f.found_by,
        coalesce(f.n_documents = 0 AND f.n_question_only_documents > 0, false) AS is_question_only,
        coalesce(f.n_question_only_documents, 0) AS n_question_only_documents,
+       coalesce(f.n_candidate_documents, 0) AS n_candidate_documents,
        CASE WHEN i.has_answer THEN f.answer_overlap END AS answer_overlap,
        CASE WHEN f.n_documents IS NULL OR f.n_documents = 0 THEN NULL
             WHEN NOT i.has_answer THEN 'has no answer'
@@ -28,20 +30,23 @@ LEFT JOIN (
     SELECT benchmark, split, instance_index,
            count(*) FILTER (is_contaminated) AS n_documents,
            count(*) FILTER (is_question_only) AS n_question_only_documents,
+           count(*) FILTER (is_candidate) AS n_candidate_documents,
            max(score) FILTER (is_contaminated) AS best_score,
            array_to_string(list_sort(list_distinct(flatten(
                list(detectors) FILTER (is_contaminated)))), ', ') AS found_by,
            max(answer_overlap) FILTER (is_contaminated) AS answer_overlap
-    FROM decisions WHERE is_contaminated OR is_question_only
+    FROM decisions WHERE is_contaminated OR is_question_only OR is_candidate
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with its class: leaked (by any detector), question-only (no leak, but its question was found without the answer), clean, not indexable (by no detector), or not fully scanned (no match, but shards are missing)';
+    'Every benchmark item with its class: leaked (by any detector), question-only (no leak, but its question was found without the answer), candidate (neither, but found by a detector whose score is no proof), clean, not indexable (by no detector), or not fully scanned (no match, but shards are missing)';
 COMMENT ON COLUMN item_status.n_documents IS 'number of documents in which it leaked';
 COMMENT ON COLUMN item_status.is_question_only IS
     'whether it did not leak, but a document contains its question, verbatim or nearly so, without the answer';
 COMMENT ON COLUMN item_status.n_question_only_documents IS
     'number of documents with its question and without its answer; also counted for leaked items';
+COMMENT ON COLUMN item_status.n_candidate_documents IS
+    'number of documents in which it is a candidate; also counted for other classes';
 COMMENT ON COLUMN item_status.answer_overlap IS
     'for a leaked item, the largest share of its answer in a document in which it leaked; null if it has no answer';
 COMMENT ON COLUMN item_status.what_leaked IS
@@ -58,11 +63,13 @@ SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
        wilson_high(n_leaked, n_items) AS high,
        n_leaks,
        n_question_only,
-       n_question_only / n_items AS question_only_rate
+       n_question_only / n_items AS question_only_rate,
+       n_candidates
 FROM (
     SELECT s.benchmark, s.split, count(*) AS n,
            count(*) FILTER (s.status = 'leaked') AS n_leaked,
            count(*) FILTER (s.status = 'question-only') AS n_question_only,
+           count(*) FILTER (s.status = 'candidate') AS n_candidates,
            count(*) FILTER (s.status = 'not indexable') AS n_unseen,
            sum(s.n_documents)::BIGINT AS n_leaks,
            coalesce(any_value(b.n_items IS NOT NULL), true) AS is_known
@@ -77,6 +84,8 @@ COMMENT ON COLUMN by_benchmark.n_question_only IS
     'number of items that did not leak, but whose question was found without the answer';
 COMMENT ON COLUMN by_benchmark.question_only_rate IS
     'share of question-only items; they are not part of leak_rate';
+COMMENT ON COLUMN by_benchmark.n_candidates IS
+    'number of items that are neither, but candidates; they are not part of leak_rate';
 
 CREATE VIEW flow AS
 SELECT s.benchmark, s.split, count(*) AS n_items,
@@ -84,6 +93,7 @@ SELECT s.benchmark, s.split, count(*) AS n_items,
        count(*) FILTER (status = 'not fully scanned') AS n_not_fully_scanned,
        count(*) FILTER (status = 'not indexable') AS n_not_indexable,
        count(*) FILTER (status = 'question-only') AS n_question_only,
+       count(*) FILTER (status = 'candidate') AS n_candidates,
        count(*) FILTER (what_leaked = 'with its answer') AS n_with_answer,
        count(*) FILTER (what_leaked = 'with part of its answer') AS n_with_part_of_answer,
        count(*) FILTER (what_leaked = 'without its answer') AS n_without_answer,
@@ -92,9 +102,10 @@ FROM item_status s
 GROUP BY s.benchmark, s.split
 ORDER BY s.benchmark, s.split;
 COMMENT ON VIEW flow IS
-    'Per benchmark and split: number of clean, question-only and not indexable items, and of leaked items by how much of the answer was found';
+    'Per benchmark and split: number of clean, question-only, candidate and not indexable items, and of leaked items by how much of the answer was found';
 COMMENT ON COLUMN flow.n_items IS 'number of items in this report';
 COMMENT ON COLUMN flow.n_question_only IS 'not counted as leaked';
+COMMENT ON COLUMN flow.n_candidates IS 'not counted as leaked';
 COMMENT ON COLUMN flow.n_with_answer IS
     'leaked items with at least half of the answer in a document in which they leaked';
 COMMENT ON COLUMN flow.n_with_part_of_answer IS
@@ -123,7 +134,8 @@ SELECT pair, source, shard_name, row, any_value(doc_id) AS doc_id,
        string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
        max(score) AS score,
        bool_or(is_contaminated) AS is_contaminated,
-       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only
+       bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
+       bool_or(is_candidate) AND NOT bool_or(is_contaminated OR is_question_only) AS is_candidate
 FROM matches
 GROUP BY pair, source, shard_name, row
 ORDER BY pair, source, shard_name, row;
@@ -140,7 +152,8 @@ SELECT s.source, s.n_documents, s.n_unreadable,
        wilson_high(coalesce(d.n_contaminated_documents, 0), s.n_documents) AS high,
        coalesce(d.n_question_only_documents, 0) AS n_question_only_documents,
        coalesce(d.n_question_only_documents, 0) / nullif(s.n_documents, 0)
-           AS question_only_share
+           AS question_only_share,
+       coalesce(d.n_candidate_documents, 0) AS n_candidate_documents
 FROM (
     SELECT source, sum(n_documents)::BIGINT AS n_documents,
            sum(n_unreadable)::BIGINT AS n_unreadable
@@ -148,7 +161,8 @@ FROM (
 ) s
 LEFT JOIN (
     SELECT source, count(*) FILTER (is_contaminated) AS n_contaminated_documents,
-           count(*) FILTER (is_question_only) AS n_question_only_documents
+           count(*) FILTER (is_question_only) AS n_question_only_documents,
+           count(*) FILTER (is_candidate) AS n_candidate_documents
     FROM documents GROUP BY source
 ) d USING (source)
 LEFT JOIN (
@@ -158,7 +172,7 @@ LEFT JOIN (
 ) i USING (source)
 ORDER BY s.source;
 COMMENT ON VIEW by_source IS
-    'Per source: number of documents; number and share of documents with a leak, with a 95 % interval; number of items that leaked; number and share of question-only documents';
+    'Per source: number of documents; number and share of documents with a leak, with a 95 % interval; number of items that leaked; number and share of question-only documents; number of documents that are neither, with a candidate';
 COMMENT ON COLUMN by_source.n_question_only_documents IS
     'number of documents without a leak, but with a question without its answer';
 
@@ -211,12 +225,13 @@ SELECT benchmark, detector, least(floor(score * 50 + 1e-9), 49)::INTEGER AS bin,
        count(*) AS n_matches,
        count(*) FILTER (is_by_score) AS n_by_score,
        count(*) FILTER (is_contaminated) AS n_contaminated,
-       count(*) FILTER (is_question_only) AS n_question_only
+       count(*) FILTER (is_question_only) AS n_question_only,
+       count(*) FILTER (is_candidate) AS n_candidates
 FROM matches
 GROUP BY ALL
 ORDER BY benchmark, detector, bin;
 COMMENT ON VIEW score_histogram IS
-    'Per benchmark and detector: number of matches by score in steps of 0.02, and how many of them are leaks or question-only';
+    'Per benchmark and detector: number of matches by score in steps of 0.02, and how many of them are leaks, question-only or candidates';
 
 -- With every benchmark at every step, so that sums over benchmarks are correct.
 CREATE VIEW threshold_sweep AS
@@ -298,25 +313,28 @@ CREATE VIEW items_by_detector AS
 SELECT i.benchmark, i.config, i.split, i.instance_index, i.detector,
        CASE WHEN f.n_documents > 0 THEN 'leaked'
             WHEN f.n_question_only_documents > 0 THEN 'question-only'
+            WHEN f.n_candidate_documents > 0 THEN 'candidate'
             WHEN NOT i.is_visible THEN 'not indexable'
             WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
        i.reason, i.detail,
-       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents
+       coalesce(f.n_question_only_documents, 0) AS n_question_only_documents,
+       coalesce(f.n_candidate_documents, 0) AS n_candidate_documents
 FROM indexability i
 LEFT JOIN benchmarks b USING (benchmark)
 LEFT JOIN item_detectors f USING (benchmark, split, instance_index, detector);
 COMMENT ON VIEW items_by_detector IS
-    'Every benchmark item with its class by each chosen detector (leaked, question-only, clean, not indexable, not fully scanned), and why a detector cannot find it';
+    'Every benchmark item with its class by each chosen detector (leaked, question-only, candidate, clean, not indexable, not fully scanned), and why a detector cannot find it';
 
 CREATE VIEW by_detector AS
 SELECT i.benchmark, i.detector,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
        coalesce(any_value(f.n_documents), 0) AS n_documents,
        count(*) FILTER (i.status = 'leaked' AND s.found_by = i.detector) AS n_leaked_by_it_alone,
-       count(*) FILTER (i.status = 'question-only') AS n_question_only
+       count(*) FILTER (i.status = 'question-only') AS n_question_only,
+       count(*) FILTER (i.status = 'candidate') AS n_candidates
 FROM items_by_detector i
 JOIN item_status s USING (benchmark, split, instance_index)
 LEFT JOIN (
@@ -327,7 +345,7 @@ LEFT JOIN (
 GROUP BY i.benchmark, i.detector
 ORDER BY i.benchmark, i.detector;
 COMMENT ON VIEW by_detector IS
-    'Per benchmark and chosen detector: number of leaked items, of documents with a leak, of leaked items that only this detector finds, and of question-only items';
+    'Per benchmark and chosen detector: number of leaked items, of documents with a leak, of leaked items that only this detector finds, of question-only items, and of candidates';
 
 CREATE VIEW indexability_by_detector AS
 SELECT benchmark, detector, count(*) AS n_items,
@@ -468,6 +486,7 @@ FROM (
         SELECT detector, benchmark FROM calibration_fit
         WHERE benchmark IS NOT NULL AND n_judged >= least_judged()
     ) own USING (detector, benchmark)
+    WHERE NOT coalesce(list_contains(near_kinds(), looked_for), false)
     GROUP BY pair, detector, benchmark
 ) found
 -- Scores of steps are rounded, as further digits are rounding errors.
@@ -476,4 +495,4 @@ ASOF JOIN (SELECT * REPLACE (coalesce(benchmark, '') AS benchmark) FROM calibrat
        AND round(found.score, 9) >= steps.score_from
 ORDER BY found.pair, found.detector, found.benchmark;
 COMMENT ON VIEW pair_probabilities IS
-    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; pairs with scores below all judged ones are left out';
+    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; pairs with scores below all judged ones are left out, and those that are known to be another item';

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.blends.build import REPLACED_FILE, TEXTS_FILE
-from decon_core.config import detector_registry as registry
 from decon_core.config.blends import Blend
 from decon_core.config.load import Showing
 from decon_core.config.mixtures import Mixture
@@ -45,7 +44,8 @@ _MOST_MATCHES = 5
 _MOST_DOCUMENTS = 100  # of a pair
 _MOST_TEXT = 400  # characters of each text
 _ENTRY_COLUMNS = (
-    *("is_contaminated", "is_question_only", "is_by_score", "detector", "benchmark", "config"),
+    *("is_contaminated", "is_question_only", "is_candidate", "is_by_score", "detector"),
+    *("benchmark", "config"),
     *("split", "instance_index", "record", "score", "base_score"),
     *("question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict"),
 )
@@ -239,8 +239,8 @@ def _matches(
 
 
 def _order(entry: Json) -> tuple[object, ...]:
-    is_leak, is_question_only = entry["is_contaminated"], entry["is_question_only"]
-    return not is_leak, not is_question_only, -entry["score"], entry["benchmark"]
+    classes = (not entry[name] for name in ("is_contaminated", "is_question_only", "is_candidate"))
+    return *classes, -entry["score"], entry["benchmark"]
 
 
 def _entry(
@@ -258,7 +258,6 @@ def _entry(
     records = load_records(builder.store, version, columns=[*PARTS])
     (record,) = records.slice(entry["record"], 1).to_pylist()
     policy = builder.policy.for_benchmark(version.benchmark)
-    acts_on_score = registry.get(entry["detector"]).acts_on_score
     texts = None
     if text is not None:
         form, context = policy.form, showing.context
@@ -270,7 +269,6 @@ def _entry(
             texts["agreement"] = excerpt.agreement
     return {
         **{name: entry[name] for name in _ENTRY_COLUMNS},
-        "is_candidate": entry["is_contaminated"] and not verdict and not acts_on_score,
         "missing": missing(entry, policy, record=record),
         "threshold": policy.thresholds[entry["detector"]],
         "characters": {part: [*span] for part, span in spans.items()},

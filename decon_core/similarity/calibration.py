@@ -234,7 +234,9 @@ def _error(predicted: Sequence[tuple[float, bool]]) -> float:
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:
-    """Return Wilson's 95 % score interval for a share of `n` draws."""
+    """Return Wilson's 95 % score interval for a share of `n` draws; without draws, 0 to 1."""
+    if not n:
+        return 0.0, 1.0
     squared = _Z * _Z
     centre = (share + squared / (2 * n)) / (1 + squared / n)
     half = _Z / (1 + squared / n) * math.sqrt(share * (1 - share) / n + squared / (4 * n * n))

@@ -31,6 +31,7 @@ from decon_core.similarity.annotations import (
     key_problems,
     problems_of,
 )
+from decon_core.similarity.rewordings import NO_REWORDINGS, Rewordings
 from decon_core.storage.line_log import read_objects
 
 _N_BANDS = 10  # of scores
@@ -60,10 +61,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of pairs beside verdicts: annotations, and candidates of files."""
+    """What people, files and endpoints said: of pairs beside verdicts, and items in other words."""
 
     annotations: Annotations = NO_ANNOTATIONS
     candidates: tuple[Candidate, ...] = ()
+    rewordings: Rewordings = NO_REWORDINGS  # of items, for blends
 
     @cached_property
     def digest(self) -> str:

@@ -20,14 +20,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from decon_core.config.judge import Judge
+from decon_core.config.endpoint import Endpoint
 from decon_core.errors import InputError, Problem
 from decon_core.similarity.judge import (
+    JUDGING,
     Request,
+    Task,
     UnusableAnswerError,
     answer_limit,
     body_of,
-    judgement_in,
 )
 
 if TYPE_CHECKING:
@@ -42,15 +43,15 @@ _RETRIED = frozenset({408, 409, 425, _TOO_MANY})
 _ABOUT_KEYS = (401, 403)
 # What is wrong with all requests, not with this one.
 _REFUSED = {
-    401: "the endpoint does not accept the key: judge.key_env names the variable it is read from",
-    403: "the endpoint does not allow this: check the key and judge.model",
-    404: "check judge.url, which ends before /chat/completions, and judge.model",
-    405: "check judge.url, which ends before /chat/completions",
+    401: "the endpoint does not accept the key: {table}.key_env names the variable it is read from",
+    403: "the endpoint does not allow this: check the key and {table}.model",
+    404: "check {table}.url, which ends before /chat/completions, and {table}.model",
+    405: "check {table}.url, which ends before /chat/completions",
 }
 
 
 class Outcome(NamedTuple):
-    """What came of a request: a judgement, or the reason why there is none."""
+    """What came of a request: the fields of its answer, or the reason why there are none."""
 
     judgement: dict[str, Any] | None
     unjudged: str = ""
@@ -67,15 +68,15 @@ class Spent:
     stopped: str = ""  # why nothing more is sent
     _reserved: int = 0  # tokens that requests under way may take
 
-    def may_send(self, settings: Judge, n_tokens: int) -> bool:
+    def may_send(self, settings: Endpoint, n_tokens: int) -> bool:
         """Reserve a request, unless it could exceed a limit."""
         if self.n_requests >= settings.max_requests:
-            self.stopped = f"judge.max_requests = {settings.max_requests:,}"
+            self.stopped = f"{settings.table}.max_requests = {settings.max_requests:,}"
         elif (
             settings.max_tokens is not None
             and self.n_tokens + self._reserved + n_tokens > settings.max_tokens
         ):
-            self.stopped = f"judge.max_tokens = {settings.max_tokens:,}"
+            self.stopped = f"{settings.table}.max_tokens = {settings.max_tokens:,}"
         else:
             self.n_requests += 1
             self._reserved += n_tokens
@@ -93,16 +94,17 @@ OnOutcome = Callable[[Request, Outcome, Spent], None]
 
 def ask(
     requests: Sequence[Request],
-    settings: Judge,
+    settings: Endpoint,
     on_outcome: OnOutcome,
     *,
     key: str | None = None,
+    task: Task = JUDGING,
 ) -> Spent:
     """Ask all requests; `on_outcome` is called in this thread for each that was answered or failed.
 
     Requests that no limit allows get no outcome. Raises InputError if the endpoint refuses all.
     """
-    return asyncio.run(_Asker(settings, key, on_outcome).ask(requests))
+    return asyncio.run(_Asker(settings, key, on_outcome, task).ask(requests))
 
 
 class _RetryError(Exception):
@@ -119,9 +121,10 @@ class _GiveUpError(Exception):
 
 @dataclass
 class _Asker:
-    settings: Judge
+    settings: Endpoint
     key: str | None
     on_outcome: OnOutcome
+    task: Task
     spent: Spent = field(default_factory=Spent)
     _not_before: float = 0.0  # a server that has too many requests named this time
     _in_a_row: int = 0  # failures
@@ -198,7 +201,7 @@ class _Asker:
         return request.n_tokens + answer_limit(self.settings)
 
     async def _try(self, client: AsyncClient, request: Request) -> dict[str, Any]:
-        """Send a request once and return the judgement."""
+        """Send a request once and return what its answer holds."""
         import httpx2
 
         used = 0
@@ -208,7 +211,7 @@ class _Asker:
             self._check(status, headers, content)
             used = self._most_tokens(request)
             text, used = _read(content, default_tokens=used)
-            return judgement_in(text)
+            return self.task.read(request, text)
         except TimeoutError:
             reason = f"no answer within {self.settings.timeout:g} s"
             used = self._most_tokens(request)  # it may have been answered
@@ -221,7 +224,7 @@ class _Asker:
             self.spent.received(self._most_tokens(request), used)
 
     async def _send(self, client: AsyncClient, request: Request) -> tuple[int, Any, bytes]:
-        body = body_of(request, self.settings)
+        body = body_of(request, self.settings, self.task)
         async with client.stream("POST", endpoint_address(self.settings), json=body) as response:
             content = b""
             async for chunk in response.aiter_bytes():
@@ -244,12 +247,13 @@ class _Asker:
             # Some servers repeat the key that they do not accept.
             found = f"HTTP {status}" if status in _ABOUT_KEYS else f"HTTP {status} ({detail})"
             where = endpoint_address(self.settings)
-            remedy = _REFUSED.get(status, "set judge.url to the address that it forwards to")
+            remedy = _REFUSED.get(status, "set {table}.url to the address that it forwards to")
+            remedy = remedy.format(table=self.settings.table)
             raise InputError(Problem(where, found, "an answer", remedy))
         raise _GiveUpError(f"HTTP {status} ({detail})")
 
 
-def endpoint_address(settings: Judge) -> str:
+def endpoint_address(settings: Endpoint) -> str:
     address = str(settings.url).rstrip("/")
     tail = "/chat/completions"
     return address if address.endswith(tail) else address + tail

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from decon_core.config.endpoint import Endpoint
 from decon_core.config.judge import Judge
 from decon_core.errors import InputError, Problem
 from decon_core.similarity.annotations import (
@@ -48,6 +49,7 @@ class Prompt:
 
     source: str
     where: str
+    key: str = "judge.prompt"  # of decon.toml
 
     @cached_property
     def digest(self) -> str:
@@ -68,8 +70,6 @@ class Prompt:
 
         Raises InputError if the template cannot be filled.
         """
-        from jinja2 import TemplateError
-
         values = {
             "benchmark": candidate.benchmark,
             "item": candidate.item_text,
@@ -77,13 +77,19 @@ class Prompt:
             "match_types": MATCH_TYPES,
             "schema": json.dumps(ANSWER_SCHEMA),
         }
+        return self.fill(values)
+
+    def fill(self, values: Mapping[str, Any]) -> str:
+        """Return the filled template; raise InputError if it cannot be filled."""
+        from jinja2 import TemplateError
+
         try:
             return str(self._template.render(values))
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             found = f"{type(error).__name__}: {error}"
             remedy = f"a template may use {', '.join(values)}"
-            where = f"judge.prompt: {self.where}"
-            raise InputError(Problem(where, found, _EXPECTED, remedy)) from None
+            where, expected = f"{self.key}: {self.where}", "a jinja2 template"
+            raise InputError(Problem(where, found, expected, remedy)) from None
 
 
 def load_prompt(path: Path | None) -> Prompt:
@@ -102,6 +108,10 @@ def load_prompt(path: Path | None) -> Prompt:
     return prompt
 
 
+class UnusableAnswerError(Exception):
+    """An answer without the fields that were asked for."""
+
+
 @dataclass(frozen=True)
 class Request:
     """One question to the endpoint, and the pairs that its answer is about."""
@@ -109,7 +119,15 @@ class Request:
     digest: str
     prompt: str
     n_tokens: int  # of the prompt, about
-    pairs: tuple[tuple[str, str], ...]  # with the fingerprint of the record
+    pairs: tuple[tuple[str, str], ...] = ()  # with the fingerprint of the record
+
+
+class Task(NamedTuple):
+    """What an endpoint is asked for."""
+
+    name: str
+    schema: Mapping[str, Any]  # of an answer
+    read: Callable[[Request, str], dict[str, Any]]  # raises UnusableAnswerError
 
 
 @dataclass
@@ -131,25 +149,30 @@ class Plan:
     def n_to_ask(self) -> int:
         return sum(len(one.pairs) for one in self.requests)
 
-    def within(self, settings: Judge) -> Plan:
+    def within(self, settings: Endpoint) -> Plan:
         """Return the plan of the requests that fit into the limits of one command."""
-        requests, n_tokens = [], 0
-        for one in self.requests[: settings.max_requests]:
-            n_tokens += one.n_tokens + answer_limit(settings)
-            if settings.max_tokens is not None and n_tokens > settings.max_tokens:
-                break
-            requests.append(one)
-        return replace(self, requests=requests)
+        return replace(self, requests=within_limits(self.requests, settings))
 
 
-def answer_limit(settings: Judge) -> int:
+def within_limits(requests: Sequence[Request], settings: Endpoint) -> list[Request]:
+    """Return the first requests, as many as fit into the limits of one command."""
+    fitting, n_tokens = [], 0
+    for one in requests[: settings.max_requests]:
+        n_tokens += one.n_tokens + answer_limit(settings)
+        if settings.max_tokens is not None and n_tokens > settings.max_tokens:
+            break
+        fitting.append(one)
+    return fitting
+
+
+def answer_limit(settings: Endpoint) -> int:
     """Return the most tokens of an answer; 0 if the parameters do not limit it."""
     names = ("max_tokens", "max_completion_tokens")
     limits = (settings.parameters.get(name) for name in names)
     return next((one for one in limits if isinstance(one, int)), 0)
 
 
-def request_digest(prompt: str, settings: Judge) -> str:
+def request_digest(prompt: str, settings: Endpoint) -> str:
     """Return the digest of all that an answer depends on; the address of the endpoint is not."""
     asked = [prompt, settings.model, dict(settings.parameters), settings.response_format]
     return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:32]
@@ -197,26 +220,31 @@ def plan_requests(
     return plan
 
 
-def body_of(request: Request, settings: Judge) -> dict[str, Any]:
+def body_of(request: Request, settings: Endpoint, task: Task) -> dict[str, Any]:
     """Return the JSON that is sent."""
     body = {**settings.parameters, "model": settings.model}
     body["messages"] = [{"role": "user", "content": request.prompt}]
     if settings.response_format == "json_object":
         body["response_format"] = {"type": "json_object"}
     elif settings.response_format == "json_schema":
-        schema = {"name": "judgement", "strict": True, "schema": ANSWER_SCHEMA}
+        schema = {"name": task.name, "strict": True, "schema": task.schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     return body
 
 
-class UnusableAnswerError(Exception):
-    """An answer without the fields that were asked for."""
-
-
 def judgement_in(content: str) -> dict[str, Any]:
-    """Return the last valid judgement in an answer; raise UnusableAnswerError without one.
+    """Return the last valid judgement in an answer; raise UnusableAnswerError without one."""
+    found = last_object(content, _FIELDS, _faults)
+    return {**found, "is_sd": bool(found["is_sd"])}
 
-    Models write before or around it: their thoughts, a fence, a second thought.
+
+def last_object(
+    content: str, names: Sequence[str], faults_of: Callable[[Mapping[str, Any]], list[str]]
+) -> dict[str, Any]:
+    """Return the fields of the last object in an answer without a fault.
+
+    Models write before or around it: their thoughts, a fence, a second thought. Raises
+    UnusableAnswerError if there is none.
     """
     decoder, at, faults = json.JSONDecoder(), content.find("{"), ["no JSON object"]
     found: dict[str, Any] | None = None
@@ -228,20 +256,20 @@ def judgement_in(content: str) -> dict[str, Any]:
         except (ValueError, RecursionError):
             stop = at + 1
         else:
-            faults = _faults(value)
-            found = found if faults else {name: value[name] for name in _FIELDS}
+            faults = [f"no {name}" for name in names if value.get(name) is None] or faults_of(value)
+            found = found if faults else {name: value[name] for name in names}
         at = content.find("{", stop)
     if found is None:
         raise UnusableAnswerError("; ".join(faults))
-    return {**found, "is_sd": bool(found["is_sd"])}
+    return found
 
 
 def _faults(value: Mapping[str, Any]) -> list[str]:
-    absent = [f"no {name}" for name in _FIELDS if value.get(name) is None]
-    if absent:
-        return absent
     problems = judgement_problems("answer", value)
     return [f"{one.where.partition(': ')[2]}: found {one.found}" for one in problems]
+
+
+JUDGING = Task("judgement", ANSWER_SCHEMA, lambda _, text: judgement_in(text))
 
 
 def annotations_of(

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.errors import InputError, Problem
+from decon_core.similarity.calibration import wilson
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -177,12 +178,8 @@ def _interval(value: float, resampled: Floats, n: int) -> tuple[float, float]:
     """
     low, high = np.nanpercentile(resampled, (2.5, 97.5)).tolist()
     if low == high and value in (0, 1):
-        reach = _Z**2 / (n + _Z**2)
-        low, high = (0.0, reach) if value == 0 else (1 - reach, 1.0)
+        low, high = wilson(value, n)
     return min(low, value), max(high, value)
-
-
-_Z = 1.959964
 
 
 class _Counts:

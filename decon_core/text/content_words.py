@@ -1,9 +1,9 @@
 """The content words of a text: without stop words, stemmed, weighted by how rare a word is.
 
-How rare is told by the vocabulary of the cl100k tokenizer, whose ids are in the order in which its
-training merged them: a frequent word is one token with a low id, a rare word takes several tokens.
-So a weight depends on the word alone, and not on other items or on the corpus. The stemmer is
-Snowball's English one; it leaves most words of other languages as they are.
+The vocabulary of the cl100k tokenizer shows how rare a word is, as its ids are in the order in
+which its training merged them: a frequent word is one token with a low id, a rare one is several
+tokens. So a weight depends on the word alone, and not on other items or on the corpus. The stemmer
+is Snowball's English one; it leaves most words of other languages as they are.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ minus. Ordinals ("3rd", "the third month") are no numbers; "two thirds" and "twi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -40,8 +40,8 @@ _SIGNS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
 NUMBER_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_PARTS, "halves"))
 
 
-def _any(words: object) -> str:
-    return "|".join(sorted(words, key=len, reverse=True))  # type: ignore[call-overload]
+def _any(words: Iterable[str]) -> str:
+    return "|".join(sorted(words, key=len, reverse=True))
 
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?|(?<!\d)\.\d+"

@@ -236,13 +236,13 @@ class _Reader(ast.NodeVisitor):
             self._assign(target, node.value)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
-        pair = target, value
-        if all(isinstance(one, ast.Tuple) for one in pair) and len(target.elts) == len(value.elts):  # type: ignore[attr-defined] # both are tuples
-            operands = [self._of(one) for one in value.elts]  # type: ignore[attr-defined]
-            for one, operand in zip(target.elts, operands, strict=True):  # type: ignore[attr-defined]
-                self._write(one, operand)
-        else:
-            self._write(target, self._of(value))
+        match target, value:
+            case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+                operands = [self._of(one) for one in values]
+                for one, operand in zip(targets, operands, strict=True):
+                    self._write(one, operand)
+            case _:
+                self._write(target, self._of(value))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value:
@@ -452,10 +452,12 @@ def _counted(target: ast.expr, iterable: ast.expr) -> tuple[ast.expr, ast.expr, 
     """Return number, element and sequence of `for NUMBER, ELEMENT in enumerate(SEQUENCE)`."""
     if not (isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name)):
         return None
-    is_pair = isinstance(target, ast.Tuple) and len(target.elts) == 2
-    if iterable.func.id != "enumerate" or not is_pair or len(iterable.args) != 1:
+    if iterable.func.id != "enumerate" or len(iterable.args) != 1:
         return None
-    return (*target.elts, iterable.args[0])  # type: ignore[attr-defined] # a pair
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+        return None
+    number, element = target.elts
+    return number, element, iterable.args[0]
 
 
 class _Step(NamedTuple):
@@ -479,6 +481,7 @@ def _step_of(loop: ast.While) -> _Step | None:
 
 def _counts(statement: ast.stmt, name: str) -> bool:
     """Return whether a statement is `NAME += CONSTANT` or `NAME = NAME + CONSTANT`."""
+    target: ast.expr
     if isinstance(statement, ast.AugAssign):
         target, operator, added = statement.target, statement.op, statement.value
     elif (
@@ -488,7 +491,7 @@ def _counts(statement: ast.stmt, name: str) -> bool:
         and statement.value.left.id == name
     ):
         value = statement.value
-        target, operator, added = statement.targets[0], value.op, value.right  # type: ignore[assignment] # any target
+        target, operator, added = statement.targets[0], value.op, value.right
     else:
         return False
     is_target = isinstance(target, ast.Name) and target.id == name

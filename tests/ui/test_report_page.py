@@ -558,7 +558,9 @@ def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
 
 def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
     page = show(write_world(tmp_path / "r.duckdb", share=0.0))
-    expect(page.locator("#flow")).to_contain_text("No item leaked, and none is question-only.")
+    expect(page.locator("#flow")).to_contain_text(
+        "No item leaked, and none is question-only or a candidate."
+    )
     expect(page.locator("#scores")).to_contain_text("Nothing was found")
     page.get_by_role("link", name="Pairs").click()
     expect(page.get_by_text("Nothing was found.")).to_be_visible()

@@ -9,8 +9,8 @@ from functools import cached_property
 from itertools import chain
 from random import Random
 
-from decon_core.quality.scorecard import segments
 from decon_core.quality.scorecard.items import Item
+from decon_core.text import segments
 
 # More do not change the result, and there may be a hundred benchmarks.
 _MOST_ITEMS = 1500

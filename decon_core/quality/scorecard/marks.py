@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import sqrt
 
 import polars as pl
 
@@ -20,6 +19,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 from decon_core.quality.scorecard.tables import SCHEMAS
+from decon_core.similarity.calibration import wilson
 
 CALLS = SCHEMAS["calls"]
 
@@ -68,18 +68,6 @@ def mark(
         _agreement(plants, detectors),
         _found(plants, detectors),
     )
-
-
-def wilson(n_found: int, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share; valid for small and extreme counts."""
-    if n == 0:
-        return 0.0, 1.0
-    z = 1.959964
-    share = n_found / n
-    middle = share + z * z / (2 * n)
-    reach = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return max(0.0, (middle - reach) / scale), min(1.0, (middle + reach) / scale)
 
 
 _ORDER = {
@@ -132,7 +120,7 @@ def _shares(rows: pl.DataFrame, table: str, n_found: str, share: str) -> pl.Data
     shares = counts.to_dicts()
     for row in shares:
         row[share] = row[n_found] / row["n"]
-        row["low"], row["high"] = wilson(row[n_found], row["n"])
+        row["low"], row["high"] = wilson(row[share], row["n"])
     return pl.DataFrame(shares, schema=SCHEMAS[table])
 
 
@@ -150,7 +138,8 @@ def _totals(
         planted, negative, _ = groups
         n_found, n_false, n_others = (int(group["is_contaminated"].sum()) for group in groups)
         n_question_only = [int(group["is_question_only"].sum()) for group in groups]
-        low, high = wilson(n_found, n_found + n_false)
+        precision = _share(n_found, n_found + n_false)
+        low, high = wilson(precision or 0.0, n_found + n_false)
         rows.append(
             {
                 "detector": detector,
@@ -160,7 +149,7 @@ def _totals(
                 "recall": _share(n_found, planted.height),
                 "n_negatives": negative.height,
                 "n_false_alarms": n_false,
-                "precision": _share(n_found, n_found + n_false),
+                "precision": precision,
                 "low": low,
                 "high": high,
                 "average_precision": average_precision(curve),

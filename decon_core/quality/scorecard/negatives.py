@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from decon_core.quality.scorecard import segments
 from decon_core.quality.scorecard.edits.content import another_number, everywhere
+from decon_core.quality.scorecard.edits.duplicates import other_item
 from decon_core.quality.scorecard.edits.edit import Edit, Material
 from decon_core.quality.scorecard.edits.surface import verbatim
 from decon_core.quality.scorecard.items import Choice, as_text
 from decon_core.quality.scorecard.lexicon import is_name_like, like, longest_kept
+from decon_core.text import segments
 
 # A question that is nearly all template ("Which of the following is true?") would rightly match.
 _LONGEST_KEPT = 6  # words in a row
@@ -81,6 +82,7 @@ def benchmark_like(m: Material) -> str | None:
 
 HARD_NEGATIVES = (
     Edit("same template", "", same_template),
+    Edit("other names and numbers", "", other_item),
     Edit("passage alone", "", lambda m: m.item.passage),
     Edit("neighbouring item", "", verbatim, is_of_held_out=True),
     Edit("benchmark-like", "", benchmark_like),

@@ -17,7 +17,7 @@ from decon_core.quality.scorecard.edits.edit import Edit, Material, Written
 from decon_core.quality.scorecard.items import Item, ItemKey, items_of
 from decon_core.quality.scorecard.lexicon import Lexicon, lexicon_of
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
-from decon_core.quality.scorecard.segments import canonical_words
+from decon_core.text.segments import canonical_words
 
 Kind = Literal["plant", "hard_negative"]
 One = TypeVar("One")

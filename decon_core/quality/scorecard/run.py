@@ -180,7 +180,8 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
         pl.lit(shard).alias("shard"),
         *("row", "benchmark", "split", "instance_index"),
         pl.when(is_by_length).then(pl.col("n_matched")).otherwise("score").alias("score"),
-        "is_contaminated",
+        # What a detector finds, also if its score alone is no proof.
+        pl.col("is_contaminated") | pl.col("is_candidate"),
         "is_question_only",
         *(
             pl.coalesce(f"question_char_{edge}", f"answer_char_{edge}").alias(edge)

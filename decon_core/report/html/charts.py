@@ -105,8 +105,8 @@ def _split_labels(rows: Rows) -> list[str]:
 
 
 def parts(benchmarks: Rows) -> Chart:
-    """Draw leaked items by what leaked, and question-only items, per benchmark."""
-    rows = [row for row in benchmarks if row["n_leaked"] or row["n_question_only"]][:MOST_LINES]
+    """Draw leaked items by what leaked, question-only items and candidates, per benchmark."""
+    rows = [*filter(is_found, benchmarks)][:MOST_LINES]
     bars = [
         {
             **_bar(name, colour, pattern),
@@ -122,6 +122,11 @@ def parts(benchmarks: Rows) -> Chart:
     ]
     title = "What was found of the items"
     return _stacked(title, bars, _split_labels(rows), "items", opens=("benchmark", "split"))
+
+
+def is_found(row: Row) -> bool:
+    """Return whether an item of this benchmark and split was found in any way."""
+    return bool(row["n_leaked"] or row["n_question_only"] or row["n_candidates"])
 
 
 def flow(rows: Rows) -> Chart:
@@ -201,10 +206,11 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:
-    """Draw a histogram of one detector's scores: leaks, question-only and near misses."""
+    """Draw a histogram of one detector's scores, by the class of the matches."""
     heights: dict[str, list[int]] = {key: [0] * _BINS for key, *_ in _FIXED["scores"]}
     for row in rows:
-        n_others = row["n_matches"] - row["n_contaminated"] - row["n_question_only"]
+        classes = ("n_contaminated", "n_question_only", "n_candidates")
+        n_others = row["n_matches"] - sum(row[name] for name in classes)
         numbers = {**row, "n_others": n_others}
         for key, column in heights.items():
             column[row["bin"]] += numbers[key]

@@ -30,12 +30,14 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
        (SELECT count(*) FROM documents WHERE is_question_only)
            AS n_question_only_documents,
+       (SELECT count(*) FROM documents WHERE is_candidate) AS n_candidate_documents,
        (SELECT count(*) FROM documents WHERE n_leaked_items > 1) AS n_crowded_documents,
        (SELECT count(*) FROM pairs) AS n_pairs,
        (SELECT count(*) FROM pairs WHERE is_contaminated) AS n_leak_pairs,
        (SELECT count(*) FROM item_status WHERE status = 'leaked') AS n_leaked,
        (SELECT count(*) FROM item_status WHERE status = 'question-only')
            AS n_question_only,
+       (SELECT count(*) FROM item_status WHERE status = 'candidate') AS n_candidates,
        (SELECT count(*) FROM items WHERE NOT is_indexed) AS n_invisible,
        (SELECT count(*) FROM verdicts) AS n_verdicts,
        (SELECT count(*) FROM verdicts WHERE NOT is_found) AS n_verdicts_not_found
@@ -98,7 +100,8 @@ SELECT detector, other, sum(n_both)::BIGINT AS n_both, sum(n_detector_only)::BIG
 FROM agreement GROUP BY detector, other ORDER BY detector, other
 
 -- name: detectors
-SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_documents)::BIGINT AS n_documents,
+SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_candidates)::BIGINT AS n_candidates,
+       sum(n_documents)::BIGINT AS n_documents,
        sum(n_leaked_by_it_alone)::BIGINT AS n_leaked_by_it_alone
 FROM by_detector GROUP BY detector ORDER BY detector
 
@@ -188,14 +191,14 @@ LEFT JOIN (
         FROM pair_probabilities GROUP BY pair, detector
     ) GROUP BY pair
 ) q USING (pair)
-ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.score DESC, p.pair
+ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.is_candidate DESC, p.score DESC, p.pair
 LIMIT $most_pairs
 
 -- name: places
 -- The first documents of every pair with several documents, leaks first.
 WITH first AS (
     SELECT pair, row_number() OVER (
-        ORDER BY is_contaminated DESC, is_question_only DESC, score DESC, pair
+        ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC, score DESC, pair
     ) AS number
     FROM pairs ORDER BY number LIMIT $most_pairs
 )

@@ -15,12 +15,15 @@ const detectorsOf = (number) => (named("detectors", number) ?? "").split(", ");
 const itemName = (number) =>
   [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
 
-// Question-only is neither a leak nor a near miss.
+// Question-only pairs and candidates are neither leaks nor near misses. Nor is a pair of a detector whose
+// score is no proof if other words make the item a leak in the document.
 function kindOf(number) {
   if (columns.is_leak[number]) return "leak";
-  return columns.is_question_only[number] ? "question" : "near";
+  if (columns.is_question_only[number]) return "question";
+  if (columns.is_candidate[number]) return "candidate";
+  return columns.is_by_score[number] && !columns.plain.verdict[number] ? "also" : "near";
 }
-const KINDS = { leak: "leak", question: "question-only", near: "near miss" };
+const KINDS = { leak: "leak", question: "question-only", candidate: "candidate", also: "found by other words, too", near: "near miss" };
 
 function pairsHash(filter) {
   const wanted = Object.entries(filter).filter(([, value]) => value !== "" && value != null);
@@ -237,7 +240,8 @@ function listRow(place) {
     made("span", { class: "head", dir: "auto", text: columns.head[number] || "–" }),
   );
   for (const child of node.children) child.title = child.textContent;
-  if (kindOf(number) === "question" && !verdict) node.append(made("span", { class: "kind", text: KINDS.question }));
+  const kind = kindOf(number);
+  if (["question", "candidate"].includes(kind) && !verdict) node.append(made("span", { class: "kind", text: KINDS[kind] }));
   if (verdict) node.append(made("span", { class: "verdict", text: plain(verdict) }));
   node.style.top = `${place * ROW_PIXELS}px`;
   node.addEventListener("click", () => {
@@ -399,16 +403,16 @@ function facts(number) {
     if (values.some((value) => value !== null && value !== "")) list.append(made("div", {}, made("dt", { text: name }), made("dd", {}, ...values)));
   };
   const { plain: own, scores } = columns;
-  const isCandidate = !own.verdict[number] && detectorsOf(number).every((detector) => columns.review_only.includes(detector));
-  const call = isCandidate && kindOf(number) === "leak" ? "candidate" : KINDS[kindOf(number)];
-  const asked = columns.is_leak[number] === columns.is_by_score[number] ? "" : ", by a verdict";
-  put("score", `${scores.score[number].toFixed(3)} · ${call}${asked}`);
+  const kind = kindOf(number);
+  const isAsScored = ["candidate", "also"].includes(kind) || columns.is_leak[number] === columns.is_by_score[number];
+  put("score", `${scores.score[number].toFixed(3)} · ${KINDS[kind]}${isAsScored ? "" : ", by a verdict"}`);
   put("detector", detectorsOf(number).map((detector) => detectorName(detector, named("benchmark", number))).join(", "));
   for (const part of PARTS) {
     const share = scores[`${part}_overlap`][number];
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
-  if (kindOf(number) === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
+  if (kind === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
+  if (kind === "candidate") put("candidate", "the score of this detector is no proof: it counts as a leak by a verdict only");
   put("probability of a duplicate", plain(own.probability[number]));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));

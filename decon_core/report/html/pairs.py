@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.config import detector_registry as registry
 from decon_core.report.html.gather import Facts
 from decon_core.report.html.labels import beginning
 
@@ -33,6 +32,7 @@ _SCORES = ("score", "question_overlap", "answer_overlap", "passage_overlap")
 _FLAGS = {
     "is_leak": "is_contaminated",
     "is_question_only": "is_question_only",
+    "is_candidate": "is_candidate",
     "is_by_score": "is_by_score",
 }
 
@@ -50,7 +50,6 @@ def columns(facts: Facts) -> dict[str, Any]:
         "n_all_leaks": facts.totals["n_leak_pairs"],
         "has_snippets": facts.has_snippets,
         "pairs_per_chunk": PAIRS_PER_CHUNK,
-        "review_only": registry.names_where(lambda one: not one.acts_on_score),
         "thresholds": {name: facts.score_threshold(name) for name in facts.thresholds},
         "own_thresholds": {
             name: dict(facts.own_thresholds(name))
@@ -85,7 +84,7 @@ def doubts(facts: Facts) -> list[float | None]:
 
 
 def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
-    """Yield what is read on demand of `PAIRS_PER_CHUNK` pairs each, in the order of `columns`.
+    """Yield the texts of `PAIRS_PER_CHUNK` pairs at a time, in the order of `columns`.
 
     With snippets off, no text of a document is included, even if the report contains it.
     """

@@ -77,7 +77,7 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
     n_question_only = totals["n_question_only_documents"]
     part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
     question_only = f"question-only: {_of(n_question_only, n_documents)}"
-    rows = (
+    rows = [
         (n_leaked, "items leaked", _of(n_leaked, n_items)),
         (n_with_answer, "of them with their answer", _of(n_with_answer, n_leaked) + part),
         (n_contaminated, "documents hold a leak", _of(n_contaminated, n_documents)),
@@ -87,7 +87,10 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
             "items that no detector can find",
             _of(n_not_indexable, n_items),
         ),
-    )
+    ]
+    if n_candidates := totals["n_candidate_documents"]:
+        note = f"a score that is no proof: {_of(n_candidates, n_documents)}"
+        rows.insert(4, (n_candidates, "more hold only a candidate", note))
     return [
         {"value": "–" if n is None else count(n), "name": name, "note": note}
         for n, name, note in rows
@@ -175,17 +178,13 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
 
 def _what_leaked(built: Section, facts: Facts) -> Section:
     rows, counted_rows = facts["benchmarks"], facts.with_known_total
-    if not any(map(_is_found, rows)):
+    if not any(map(charts.is_found, rows)):
         return _nothing(built)
     flows = [charts.flow(counted_rows)] if counted_rows else []
-    by_benchmark = _by_benchmark([row for row in counted_rows if _is_found(row)])
+    by_benchmark = _by_benchmark([row for row in counted_rows if charts.is_found(row)])
     choices = [Choice(ALL, [*flows, charts.parts(rows)])]
     choices += [Choice(name, [charts.flow(group)]) for name, group in by_benchmark]
     return replace(built, choices=choices)
-
-
-def _is_found(row: Row) -> bool:
-    return bool(row["n_leaked"] or row["n_question_only"])
 
 
 def _detectors(built: Section, facts: Facts) -> Section:

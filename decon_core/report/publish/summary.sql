@@ -22,6 +22,7 @@ SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
            AS question_only_high,
        CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_not_indexable, 0) END
            AS n_not_indexable,
+       coalesce(i.n_candidates, 0) AS n_candidates,
        coalesce(i.n_not_fully_scanned, 0) AS n_not_fully_scanned,
        coalesce(d.n_documents, 0) AS n_documents,
        coalesce(d.n_question_only_documents, 0) AS n_question_only_documents
@@ -33,6 +34,7 @@ LEFT JOIN (
            sum(n_with_answer + n_with_part_of_answer + n_without_answer
                + n_leaked_without_having_one)::BIGINT AS n_leaked,
            sum(n_question_only)::BIGINT AS n_question_only,
+           sum(n_candidates)::BIGINT AS n_candidates,
            sum(n_not_fully_scanned)::BIGINT AS n_not_fully_scanned,
            sum(n_not_indexable)::BIGINT AS n_not_indexable
     FROM flow GROUP BY benchmark

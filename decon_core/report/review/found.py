@@ -50,6 +50,7 @@ class PairSummary:
     is_by_score: bool
     is_contaminated: bool
     is_question_only: bool | None  # None: the report was made by another program
+    is_candidate: bool | None  # None: likewise
     verdict: str | None  # the one in the report
     n_documents: int
     source: str
@@ -58,10 +59,15 @@ class PairSummary:
 
     @property
     def called(self) -> str:
-        """The class of the pair in the report: leak, question-only or near miss."""
+        """The class of the pair in the report, in the words of its page."""
         if self.is_contaminated:
             return "leak"
-        return "question-only" if self.is_question_only else "near miss"
+        if self.is_question_only:
+            return "question-only"
+        if self.is_candidate:
+            return "candidate"
+        is_found = self.is_candidate is not None and self.is_by_score and not self.verdict
+        return "found by other words, too" if is_found else "near miss"
 
     @property
     def item(self) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from decon_core.config.detector_registry import near_kinds
 from decon_core.decisions.judged import points_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.open import queries_in, rows_of
@@ -51,7 +52,7 @@ def judged_tables(
     if not has_snippets:
         pairs = [_without_quotes(row) for row in pairs]
     decided = {pair: one.is_sd for pair, one in labels.items() if one.is_sd is not None}
-    rows = [row for row in found if row["pair"] in decided and row["score"] is not None]
+    rows = [row for row in found if row["pair"] in decided and _is_point(row)]
     calibration = calibrate(points_of(rows, decided))
     curves = calibration.curves.items()
     return {
@@ -61,6 +62,10 @@ def judged_tables(
         ),
         "calibration_fit": table_of("calibration_fit", _fit_rows(n_pairs, found, labels, curves)),
     }
+
+
+def _is_point(row: Row) -> bool:
+    return row["score"] is not None and not row.get("is_near")
 
 
 def _order(row: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -78,7 +83,7 @@ def _found(
     with duckdb.connect() as connection:
         judged = pa.table({"pair": pa.array(sorted(labels), pa.string())})
         connection.register("judged", judged)
-        found = rows_of(connection, _QUERIES["found"], files)
+        found = rows_of(connection, _QUERIES["found"], {**files, "near_kinds": near_kinds()})
         for row in rows_of(connection, _QUERIES["counts"], files):
             n_pairs[row["detector"], row["benchmark"] or ALL] = row["n_pairs"]
     return found, n_pairs

@@ -54,6 +54,7 @@ class Gap:
     leaked: Group
     with_answer: Group  # leaked with at least half of the answer; included in `leaked`
     question_only: Group  # neither leaked nor clean
+    candidate: Group  # likewise: found by a detector whose score is no proof
     not_indexable: Group
     not_fully_scanned: Group  # no match, in a report that does not cover all shards
     not_joined: Group
@@ -62,7 +63,9 @@ class Gap:
     high: float | None
     p: float | None
     question_only_gap: float | None  # question-only - clean
-    decontaminated: float | None  # on joined items that are neither leaked nor question-only
+    decontaminated: (
+        float | None
+    )  # on joined items of the other classes: not leaked, question-only or candidates
     moved: float | None  # `decontaminated` - score on all joined items
     remark: str
 

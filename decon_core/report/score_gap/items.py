@@ -16,19 +16,21 @@ CLEAN = "clean"
 LEAKED = "leaked"
 WITH_ANSWER = "leaked with its answer"
 QUESTION_ONLY = "question-only"
+CANDIDATE = "candidate"
 NOT_INDEXABLE = "not indexable"
 NOT_FULLY_SCANNED = "not fully scanned"
 NOT_JOINED = "not joined"
 
 # The groups of a gap, and the verdicts of their items.
 NEITHER = (CLEAN, NOT_INDEXABLE, NOT_FULLY_SCANNED)
-JOINED = (*NEITHER, LEAKED, WITH_ANSWER, QUESTION_ONLY)
+JOINED = (*NEITHER, LEAKED, WITH_ANSWER, QUESTION_ONLY, CANDIDATE)
 GROUPS = {
     "all": (*JOINED, NOT_JOINED),
     "clean": (CLEAN,),
     "leaked": (LEAKED, WITH_ANSWER),
     "with_answer": (WITH_ANSWER,),
     "question_only": (QUESTION_ONLY,),
+    "candidate": (CANDIDATE,),
     "not_indexable": (NOT_INDEXABLE,),
     "not_fully_scanned": (NOT_FULLY_SCANNED,),
     "not_joined": (NOT_JOINED,),

@@ -27,11 +27,12 @@ _NAMES = ("model", "benchmark", "split", "subset", "setting", "filter", "metric"
 HEADS = (
     *_NAMES,
     *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
-    *("question-only", "without both", "moved"),
+    *("question-only", "without these", "moved"),
 )
 GROUP_HEADS = (
     *_NAMES,
-    *("clean", "leaked", "of them with their answer", "question-only", "not indexable"),
+    *("clean", "leaked", "of them with their answer", "question-only"),
+    *("candidates", "not indexable"),
     *("not fully scanned", "not joined", "remark"),
 )
 JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.neighbours import Neighbours
 from decon_core.corpus.packs import Pack
 from decon_core.schemas import NEIGHBOURS, SIMILARITY, STRATA
+from decon_core.similarity.calibration import wilson
 from decon_core.similarity.neighbours.nearest import EDGES, Nearest, n_by_bin
 from decon_core.similarity.neighbours.sample import (
     OnProgress,
@@ -224,21 +224,11 @@ def _similarity(found: Sequence[_Documents], strata: Sequence[Stratum]) -> pa.Ta
         n_items = one.n_items.tolist()
         for edge, n, n_of_items in zip(EDGES, at_or_above, n_items, strict=True):
             share = n / stratum.n_sampled if stratum.n_sampled else 0.0
-            low, high = _wilson(share, stratum.n_sampled)
+            low, high = wilson(share, stratum.n_sampled)
             row = {"benchmark": one.benchmark, "source": one.source, "similarity": edge}
             row |= {"n_items": n_of_items, "n_documents": n, "share": share, "low": low}
             rows.append(row | {"high": high, "n_estimated": share * stratum.n_documents})
     return pa.Table.from_pylist(rows, schema=SIMILARITY)
-
-
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
-    if not n:
-        return 0.0, 1.0
-    squared = 1.959964**2
-    centre, scale = share + squared / (2 * n), 1 + squared / n
-    reach = sqrt(squared * (share * (1 - share) / n + squared / (4 * n * n)))
-    return max(0.0, (centre - reach) / scale), min(1.0, (centre + reach) / scale)
 
 
 def _found(

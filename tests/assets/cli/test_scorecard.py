@@ -54,7 +54,7 @@ def test_the_more_words_are_edited_the_less_is_found(card, detector, way):
 
 def test_decon_flags_no_hard_negative(card):
     rows = table(card, "negatives").filter(detector="decon")
-    assert rows.height == 4
+    assert rows.height == 5
     assert rows["n"].sum() > 20
     assert rows["n_flagged"].sum() == 0
 

@@ -103,7 +103,31 @@ def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
     assert all(one["is_comparable"] for one in found["items"])
     (quiz,) = found["benchmarks"]
     assert (quiz["n_question_only_of_first"], quiz["n_question_only_of_second"]) == (1, 2)
-    assert "Question-only" in [one.title for one in sections(found, most=5)]
+    assert "Question-only and candidates" in [one.title for one in sections(found, most=5)]
+
+
+def test_candidates_are_compared_beside_leaks(compared):
+    candidate = {"is_contaminated": False, "is_candidate": True}
+    side = tables([match(1), match(2, 1, **candidate)])
+    same = compared(side, side)
+    assert same["is_same"]
+    assert headline(same) == "the same: 1 leaks in both, 1 candidate in both"
+    found = compared(
+        tables([match(1, 0, **candidate), match(2, 1, **candidate)]),
+        tables([match(1, 0), match(3, 2, **candidate)]),
+    )
+    assert found["n_calls"] == {
+        "only in second": 1,
+        "candidate, only in first": 1,
+        "candidate, only in second": 1,
+    }
+    (gained,) = found["calls"]["only in second"]
+    assert (gained["class_of_first"], gained["class_of_second"]) == ("candidate", "leak")
+    assert {(one["status_of_first"], one["status_of_second"]) for one in found["items"]} == {
+        ("candidate", "leaked"),
+        ("candidate", "clean"),
+        ("clean", "candidate"),
+    }
 
 
 def test_a_leak_of_first_side_is_only_there_and_one_of_both_may_have_another_score(compared):

@@ -297,6 +297,7 @@ TABLES = {
     "SourceTable": ("configuration", "corpus.source."),
     "Review": ("configuration", "review."),
     "Judge": ("configuration", "judge."),
+    "Rewording": ("configuration", "rewording."),
     "Report": ("configuration", "report."),
     "StoreTable": ("configuration", "store."),
     "Policy": ("configuration decon-detector detectors", ""),

@@ -17,8 +17,8 @@ from decon_core.folder_scan.run import Request, scan_folder
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 ALL = ["decon", "exact", "ngram_any", "ratcliff", "longest_match"]
-# A fingerprint names the settings too; the class of its own came with question-only.
-NEW = {"detector_fingerprint", "is_question_only"}
+# A fingerprint names the settings, too; question-only and candidates came later.
+NEW = {"detector_fingerprint", "is_candidate", "is_question_only"}
 
 
 @pytest.mark.parametrize(

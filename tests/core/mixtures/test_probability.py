@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +17,8 @@ from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.verify import verify
+from decon_core.report.build import build_report
+from decon_core.report.review.found import PairFilter, open_report
 from decon_core.similarity.annotations import Annotation, Annotations
 from decon_core.similarity.candidates import Evidence
 from tests.core.detectors.first_sentence import FirstSentence
@@ -99,7 +102,7 @@ def test_a_score_alone_removes_nothing_and_the_manifest_says_how_much_that_leave
     builder = place.builder()
     assert numbers_left(place, builder, CLEAN) == {*range(N)}
     manifest = builder.build(CLEAN, place.packs[0]).manifest
-    assert manifest["totals"]["found"] == {"unproven": N}
+    assert manifest["totals"]["found"] == {"candidates": N}
 
 
 def test_a_verdict_removes_whatever_the_score(place):
@@ -114,7 +117,7 @@ def test_a_verdict_removes_whatever_the_score(place):
     assert {*range(N)} - numbers_left(place, builder, CLEAN) == {3, 70}
     assert builder.build(CLEAN, place.packs[0]).manifest["totals"]["found"] == {
         "leak": 2,
-        "unproven": N - 3,
+        "candidates": N - 3,
     }
 
 
@@ -192,14 +195,38 @@ def test_spans_are_cut_where_they_are_probable(place):
     assert totals["n_documents_out"] == N
 
 
-def test_a_clean_benchmark_keeps_what_is_unproven_and_lists_it(place):
+def test_a_clean_benchmark_keeps_candidates_and_lists_them(place):
     pairs = pairs_of(place)
     pair, item, _ = pairs[7]
     place.verdicts = Verdicts({pair: Verdict(pair=pair, fingerprint=item, verdict="leak")})
     (built,) = build_clean_benchmarks(place.builder(), place.versions)
     assert [one["instance_index"] for one in built.manifest["removed"]] == [7]
-    listed = [one["instance_index"] for one in built.manifest["unproven"]]
+    listed = [one["instance_index"] for one in built.manifest["candidates"]]
     assert listed == [n for n in range(N) if n != 7]
+
+
+def test_the_report_counts_candidates_neither_as_leaks_nor_as_clean(place):
+    pairs = pairs_of(place)
+    said = ((*pairs[3][:2], "leak"), (*pairs[71][:2], "template"))
+    verdicts = Verdicts(
+        {pair: Verdict(pair=pair, fingerprint=item, verdict=one) for pair, item, one in said}
+    )
+    builder = place.builder()
+    summary = build_report(
+        builder.store, place.packs, place.versions, builder.policy, verdicts=verdicts
+    )
+    assert (summary.n_leaked, summary.n_candidates) == (1, N - 2)
+    with duckdb.connect(str(builder.store.report), read_only=True) as connection:
+        found = connection.sql("SELECT instance_index, status FROM item_status").fetchall()
+        documents = "SELECT count() FROM documents WHERE is_candidate AND n_candidate_items = 1"
+        assert connection.sql(documents).fetchall() == [(N - 2,)]
+        by_detector = "SELECT n_leaked, n_candidates FROM by_detector"
+        assert connection.sql(by_detector).fetchall() == [(1, N - 2)]
+    classes = {3: "leaked", 71: "clean"}
+    assert dict(found) == {n: classes.get(n, "candidate") for n in range(N)}
+    with open_report(builder.store.report) as opened:
+        called = [one.called for one in opened.pairs(PairFilter())]
+    assert sorted({*called}) == ["candidate", "leak", "near miss"]
 
 
 # Settings -----------------------------------------------------------------------------------------

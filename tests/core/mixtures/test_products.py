@@ -206,7 +206,7 @@ def test_the_report_answers_what_leaked_from_where_and_what_was_removed(reported
             return connection.execute(query).fetchall()
 
         assert rows("FROM by_benchmark SELECT * EXCLUDE (low, high)") == [
-            ("b", "test", 2, 1, 0, 0.5, 1, 0, 0.0)
+            ("b", "test", 2, 1, 0, 0.5, 1, 0, 0.0, 0)
         ]
         columns = "source, n_documents, n_unreadable, n_contaminated_documents, n_leaked_items"
         assert rows(f"SELECT {columns} FROM by_source") == [("web", 3, 1, 1, 1)]

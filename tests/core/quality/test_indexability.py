@@ -104,7 +104,7 @@ def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
         found = {
             entry["instance_index"]
             for entry in entries
-            if entry["is_contaminated"] and entry["detector"] == detector
+            if (entry["is_contaminated"] or entry["is_candidate"]) and entry["detector"] == detector
         }
         seen = {
             row["instance_index"]
@@ -299,9 +299,9 @@ def test_an_item_has_leaked_when_any_rule_says_so(reported):
 def test_the_report_says_what_each_rule_found_and_what_only_it_did(reported):
     _, rows = reported
     assert rows("FROM by_detector WHERE benchmark = 'b'") == [
-        ("b", "decon", 1, 1, 0, 0),
-        ("b", "exact", 3, 2, 1, 0),
-        ("b", "ngram_any", 2, 3, 0, 0),
+        ("b", "decon", 1, 1, 0, 0, 0),
+        ("b", "exact", 3, 2, 1, 0, 0),
+        ("b", "ngram_any", 2, 3, 0, 0, 0),
     ]
     query = (
         "SELECT detector, status, n_documents, reason FROM items_by_detector WHERE benchmark = 'b' "

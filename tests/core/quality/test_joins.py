@@ -66,7 +66,7 @@ def found_in(bench, items, documents, policy):
     entries = reader.entries(shard, versions, source="web").to_pylist()
     leaked = {}
     for entry in entries:
-        if entry["is_contaminated"] and entry["benchmark"] == "b":
+        if (entry["is_contaminated"] or entry["is_candidate"]) and entry["benchmark"] == "b":
             key = entry["row"], entry["detector"], entry["instance_index"]
             leaked[key] = max(entry, leaked.get(key, entry), key=lambda one: one["score"])
     return versions, leaked

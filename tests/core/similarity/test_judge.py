@@ -20,6 +20,7 @@ from decon_core.similarity.candidates import (
     read_candidates,
 )
 from decon_core.similarity.judge import (
+    JUDGING,
     annotations_of,
     body_of,
     load_prompt,
@@ -166,12 +167,12 @@ def test_a_plan_says_what_certainly_fits_into_the_limits():
 def test_the_format_of_the_answer_is_asked_for_as_configured():
     (request,) = plan([[candidate()]]).requests
     settings = replace(SETTINGS, parameters={"seed": 3}, response_format="text")
-    assert body_of(request, settings) == {
+    assert body_of(request, settings, JUDGING) == {
         "model": "m",
         "seed": 3,
         "messages": [{"role": "user", "content": request.prompt}],
     }
-    as_object = body_of(request, replace(SETTINGS, response_format="json_object"))
+    as_object = body_of(request, replace(SETTINGS, response_format="json_object"), JUDGING)
     assert as_object["response_format"] == {"type": "json_object"}
 
 

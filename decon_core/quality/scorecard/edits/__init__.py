@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from decon_core.quality.scorecard.edits import characters, content, markup, surface, turns, words
+from decon_core.quality.scorecard.edits import (
+    characters,
+    content,
+    duplicates,
+    markup,
+    surface,
+    turns,
+    words,
+)
 from decon_core.quality.scorecard.edits.edit import Edit
 
 # In the order of the report.
@@ -12,5 +20,6 @@ TRANSFORMATIONS: tuple[Edit, ...] = (
     *characters.EDITS,
     *words.EDITS,
     *content.EDITS,
+    *duplicates.EDITS,
     *turns.EDITS,
 )

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from decon_core.quality.scorecard.edits.edit import Edit, Material, of_text
 from decon_core.quality.scorecard.items import as_text
-from decon_core.quality.scorecard.segments import plain_words, spliced
+from decon_core.text.segments import plain_words, spliced
 
 # One word in this many is changed.
 _TOUCHED = 5

@@ -7,10 +7,11 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
 
-from decon_core.quality.scorecard import segments
 from decon_core.quality.scorecard.edits.edit import DATA, Edit, Material, graded
 from decon_core.quality.scorecard.items import Choice, Item, as_text, body, ending, together
 from decon_core.quality.scorecard.lexicon import Lexicon, is_name_like
+from decon_core.text import segments
+from decon_core.text.rewriting import names
 
 _LABELS = {"1. 2. 3.": "{}. ", "bullets": "• "}
 
@@ -68,13 +69,7 @@ def numbers_changed(has_all: bool, m: Material) -> str | None:
 
 def another_number(old: str, rng: Random) -> str:
     """Return another number of equal length, with the same points and commas."""
-    if old.lower() in segments.NUMBER_WORDS:
-        word = rng.choice([word for word in segments.NUMBER_WORDS if word != old.lower()])
-        return word.capitalize() if old[0].isupper() else word
-    while True:
-        new = "".join(str(rng.randrange(10)) if sign.isdigit() else sign for sign in old)
-        if new != old and (new[0] != "0" or old[0] == "0"):
-            return new
+    return names.another_number(old, lambda n: rng.sample(range(n), n))
 
 
 def names_substituted(m: Material) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from decon_core.quality.scorecard.edits.edit import DATA, Material, graded
 from decon_core.quality.scorecard.items import together
-from decon_core.quality.scorecard.segments import Span, formulas, plain_words, spliced
+from decon_core.text.segments import Span, formulas, plain_words, spliced
 
 _Markup = Mapping[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decon_core.quality.scorecard.edits.edit import Edit, Material, Turn
 from decon_core.quality.scorecard.items import answer_line, body, together
-from decon_core.quality.scorecard.segments import begins_sentence, formulas, outside, word_spans
+from decon_core.text.segments import begins_sentence, formulas, outside, word_spans
 
 _GO_ON = ("Go on.", "I see. And then?", "Understood, what is the question?", "Yes?")
 

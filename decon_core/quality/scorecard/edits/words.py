@@ -8,7 +8,7 @@ from dataclasses import replace
 from decon_core.quality.scorecard.edits.edit import Edit, Material, graded
 from decon_core.quality.scorecard.items import as_text, body, ending
 from decon_core.quality.scorecard.lexicon import filler
-from decon_core.quality.scorecard.segments import Span, plain_words, spliced, word_spans
+from decon_core.text.segments import Span, plain_words, spliced, word_spans
 
 _RATES = {"5 %": 0.05, "10 %": 0.1, "20 %": 0.2, "40 %": 0.4}
 _KEPT = {"75 % kept": 0.75, "50 % kept": 0.5, "25 % kept": 0.25}

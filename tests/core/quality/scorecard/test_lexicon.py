@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from decon_core.quality.scorecard.items import Item, ItemKey
 from decon_core.quality.scorecard.lexicon import Lexicon, filler, lexicon_of
-from decon_core.quality.scorecard.segments import canonical_words
+from decon_core.text.segments import canonical_words
 
 
 def lexicon_with(*texts):

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from decon_core.errors import InputError
 from decon_core.quality.scorecard import marks
-from decon_core.quality.scorecard.marks import CALLS, cohens_kappa, mark, wilson
+from decon_core.quality.scorecard.marks import CALLS, cohens_kappa, mark
 from decon_core.quality.scorecard.planted_shards import TRUTH
+from decon_core.similarity.calibration import wilson
 
 THRESHOLDS = {"a": 0.5, "b": 0.5}
 
@@ -183,12 +184,12 @@ def test_wilson_agrees_with_published_values():
         (0, 20, 0.0, 0.1611),
         (1, 29, 0.0061, 0.1718),
     ):
-        assert wilson(n_found, n) == pytest.approx((low, high), abs=5e-5)
+        assert wilson(n_found / n if n else 0, n) == pytest.approx((low, high), abs=5e-5)
 
 
 @given(st.integers(0, 300), st.integers(1, 300))
 def test_prop_an_interval_holds_its_share(n_found, n):
-    low, high = wilson(min(n_found, n), n)
+    low, high = wilson(min(n_found, n) / n if n else 0, n)
     assert 0 <= low <= min(n_found, n) / n + 1e-12
     assert min(n_found, n) / n - 1e-12 <= high <= 1
 

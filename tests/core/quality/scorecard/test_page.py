@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from decon_core.quality.scorecard.marks import CALLS, mark
+from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 from decon_core.quality.scorecard.page import markdown
 from decon_core.quality.scorecard.picture import svg
 from decon_core.quality.scorecard.plan import plan
@@ -57,7 +58,7 @@ def test_tables_are_as_wide_as_their_heads(marked, planned, empty):
 def test_every_grade_has_a_row(marked):
     totals, recall, negatives, *_ = tables_of(markdown(marked))
     assert len(recall) == 2 + marked.recall.height / 3
-    assert len(negatives) == 2 + 4
+    assert len(negatives) == 2 + len(HARD_NEGATIVES)
     assert len(totals) == 2 + 3
 
 

@@ -12,8 +12,8 @@ from decon_core.quality.scorecard.edits import TRANSFORMATIONS
 from decon_core.quality.scorecard.items import as_text, items_of
 from decon_core.quality.scorecard.negatives import HARD_NEGATIVES
 from decon_core.quality.scorecard.plan import indexed_records, plan
-from decon_core.quality.scorecard.segments import canonical_words
 from decon_core.schemas import RECORDS
+from decon_core.text.segments import canonical_words
 
 
 @pytest.fixture(scope="module")

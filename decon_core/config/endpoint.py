@@ -1,0 +1,81 @@
+"""What [judge] and [rewording] of decon.toml share: an endpoint, its prompt, and its limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+from pydantic.dataclasses import dataclass
+
+from decon_core.config.validation import (
+    AS_WRITTEN,
+    TABLE,
+    Count,
+    Name,
+    Positive,
+    expects,
+    invalid,
+)
+
+_URL = "an address such as https://api.example.org/v1, without a name or password in it"
+_VARIABLE = "the name of an environment variable, as JUDGE_KEY; never the key itself"
+
+
+def _address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_valid = is_valid and "@" not in parts.netloc
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise invalid(_URL, found="an address with a password" if "@" in text else None)
+    return text
+
+
+def _variable(name: str) -> str:
+    # A key that was pasted here must not be repeated in the message.
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
+        raise invalid(_VARIABLE, found="something else")
+    return name
+
+
+Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400), expects("seconds, above 0")]
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Endpoint:
+    """An OpenAI-compatible endpoint."""
+
+    table: ClassVar[str]  # of decon.toml, for messages
+
+    url: Annotated[str, AfterValidator(_address), expects(_URL)] | None = None
+    """Address of the endpoint, up to `/chat/completions`."""
+    model: Name | None = None
+    """Name of the model, as the endpoint knows it."""
+    key_env: Annotated[str, AfterValidator(_variable), expects(_VARIABLE)] | None = None
+    """Name of the environment variable with the key of the endpoint."""
+    prompt: Name | None = None
+    """Jinja2 template that replaces the built-in prompt."""
+    response_format: Literal["json_schema", "json_object", "text"] = "json_schema"
+    """How the endpoint is told to answer in JSON: by the schema, by a flag, or by the prompt."""
+    parameters: Annotated[Mapping[str, Any], AS_WRITTEN] = field(
+        default_factory=lambda: {"temperature": 0, "max_tokens": 1024}, hash=False
+    )
+    """Further fields of a request, sent as they are."""
+    concurrency: Positive = 4
+    """Requests at the same time."""
+    max_requests: Positive = 1000
+    """Most requests of one command, retries included."""
+    max_tokens: Positive | None = None
+    """Most tokens of one command: prompts and answers."""
+    timeout: Seconds = 120.0
+    """Seconds to wait for an answer."""
+    retries: Count = 4
+    """Further tries of a request that failed or was answered without the fields asked for."""
+    first_wait: Seconds = 1.0
+    """Seconds before the first retry; twice as many before each further one."""

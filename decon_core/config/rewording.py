@@ -1,0 +1,28 @@
+"""[rewording] in decon.toml: the endpoint that rewords the items of blends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Any, ClassVar
+
+from pydantic.dataclasses import dataclass
+
+from decon_core.config.endpoint import Endpoint
+from decon_core.config.validation import AS_WRITTEN, TABLE, Name, Positive, expects
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Rewording(Endpoint):
+    """[rewording]: items in other words, by an OpenAI-compatible endpoint."""
+
+    table: ClassVar[str] = "rewording"
+
+    file: Annotated[Name, expects("a local file, which need not exist")] = "rewordings.jsonl"
+    """File of rewordings, which need not exist: every answer is appended to it."""
+    variants: Positive = 1
+    """Rewordings of each item; the copies of a blend take turns."""
+    parameters: Annotated[Mapping[str, Any], AS_WRITTEN] = field(
+        default_factory=lambda: {"temperature": 1, "max_tokens": 4096}, hash=False
+    )
+    """Further fields of a request, sent as they are."""

@@ -1,0 +1,129 @@
+"""Items in other words, by an endpoint: what it is asked, what is accepted, and what is known.
+
+A rewording is accepted if it differs from the item and has the same numbers; whether it asks the
+same, a person or a judge has to say. Answers are kept by the content of the item: an item of
+several blends is asked about once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from decon_core.config.rewording import Rewording
+from decon_core.errors import InputError, Problem
+from decon_core.similarity.judge import (
+    Prompt,
+    Request,
+    Task,
+    last_object,
+    request_digest,
+)
+from decon_core.similarity.rewordings import FIELDS, ItemWords, Line, Rewordings
+from decon_core.text.numbers import numbers_in
+from decon_core.text.segments import canonical_words
+
+_BUILT_IN = Path(__file__).with_name("rewording_prompt.txt.j2")
+_SIGN = "\ue000item\ue001"  # to see whether a template shows the question
+
+
+def load_rewording_prompt(path: Path | None) -> Prompt:
+    """Read a template, the built-in one for None; raise InputError if it cannot be used."""
+    file, expected = path or _BUILT_IN, "a jinja2 template that shows {{ question }}"
+    where = f"rewording.prompt: {file}"
+    try:
+        prompt = Prompt(file.read_text(encoding="utf-8"), str(file), "rewording.prompt")
+        shown = _prompt_about(ItemWords("", _SIGN), 0, Rewording(), prompt)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(where, str(error), expected)) from None
+    if _SIGN not in shown:
+        raise InputError(Problem(where, "a template without {{ question }}", expected))
+    return prompt
+
+
+def _prompt_about(item: ItemWords, variant: int, settings: Rewording, prompt: Prompt) -> str:
+    numbers = {"variant": variant + 1, "variants": settings.variants}
+    return prompt.fill({**item._asdict(), **numbers})
+
+
+# What an answer has to be.
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in FIELDS},
+    "required": [*FIELDS],
+    "additionalProperties": False,
+}
+
+
+@dataclass
+class RewordingPlan:
+    """What is left to ask, and which item and variant each request is about."""
+
+    requests: list[Request] = field(default_factory=list)
+    about: dict[str, tuple[ItemWords, int]] = field(default_factory=dict)  # by digest
+    n_items: int = 0
+    n_answered: int = 0  # requests, before
+
+    @property
+    def task(self) -> Task:
+        return Task("rewording", _SCHEMA, self._read)
+
+    def _read(self, request: Request, content: str) -> dict[str, Any]:
+        item, _ = self.about[request.digest]
+        return last_object(content, FIELDS, lambda value: faults_of(item, value))
+
+    def line_of(self, request: Request, settings: Rewording, *, at: str, said: Line) -> Line:
+        """Return the line of an answer. `said`: its fields, or `failed`."""
+        item, variant = self.about[request.digest]
+        about = {"item": item.key, "variant": variant, "request": request.digest}
+        return {**about, "by": settings.model, "at": at, **said}
+
+
+def plan_rewordings(
+    items: Iterable[ItemWords],
+    prompt: Prompt,
+    settings: Rewording,
+    known: Rewordings,
+    *,
+    count_tokens: Callable[[str], int],
+) -> RewordingPlan:
+    """Return the requests for all variants of items that were not answered before."""
+    plan = RewordingPlan()
+    for item in dict.fromkeys(items):
+        plan.n_items += 1
+        for variant in range(settings.variants):
+            text = _prompt_about(item, variant, settings, prompt)
+            # Also by variant: a template may not show it.
+            digest = request_digest(f"{variant}\n{text}", settings)
+            if digest in known.answered:
+                plan.n_answered += 1
+            elif digest not in plan.about:
+                plan.about[digest] = item, variant
+                plan.requests.append(Request(digest, text, count_tokens(text)))
+    return plan
+
+
+def faults_of(item: ItemWords, value: Line) -> list[str]:
+    """Return why an answer is no rewording of an item."""
+    if not all(isinstance(value[name], str) for name in FIELDS):
+        return ["a field that is no text"]
+    made = ItemWords(value["passage"].strip(), value["question"].strip())
+    faults = []
+    if not made.question or bool(made.passage) != bool(item.passage.strip()):
+        faults.append("a passage or question too few or too many")
+    if _words_of(made) == _words_of(item):
+        faults.append("the same words")
+    if _numbers_of(made) != _numbers_of(item):
+        faults.append("other numbers")
+    return faults
+
+
+def _words_of(item: ItemWords) -> list[str]:
+    return [word for text in item for word in canonical_words(text)]
+
+
+def _numbers_of(item: ItemWords) -> frozenset[float]:
+    """Return the numbers of an item, without "one", which may become "a" or stand for a word."""
+    return frozenset(number.value for text in item for number in numbers_in(text)) - {1.0}

@@ -1,0 +1,115 @@
+"""Which consecutive statements of a Python program may change places.
+
+It follows from the names that they read and write; what may have an effect stays where it is.
+Operators count as without effect, as those of numbers, strings and lists are. Of two statements
+that may raise an exception the first stays the first.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import groupby
+from typing import NamedTuple
+
+# Without effect on any argument: they take nothing from an iterator.
+_PURE_CALLS = frozenset({"len", "abs", "int", "float", "round", "bool", "ord", "chr", "range"})
+_COMPUTED = (
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.Subscript, ast.Slice, ast.IfExp),
+    *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+)
+_PLAIN = (ast.Constant, ast.Name, ast.List, ast.Tuple, ast.Dict, ast.expr_context)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class _Use(NamedTuple):
+    reads: frozenset[str]
+    writes: frozenset[str]
+    may_raise: bool
+
+
+def runs_of(tree: ast.Module) -> Iterator[list[ast.stmt]]:
+    """Yield runs of two or more consecutive statements without effect but on their names.
+
+    Not in a `try`, where the handler sees how far the statements came.
+    """
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Try | ast.TryStar):
+            continue
+        waiting += ast.iter_child_nodes(node)
+        for name in ("body", "orelse"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                for is_movable, run in groupby(block, key=lambda one: _use(one) is not None):
+                    if is_movable and len(statements := list(run)) > 1:
+                        yield statements
+
+
+def orders_matter(first: ast.stmt, second: ast.stmt) -> bool:
+    """Return whether the order of two movable statements may matter, or they are equal."""
+    one, other = _use(first), _use(second)
+    if one is None or other is None or ast.dump(first) == ast.dump(second):
+        return True
+    return bool(
+        one.writes & (other.reads | other.writes)
+        or one.reads & other.writes
+        or (one.may_raise and other.may_raise)
+    )
+
+
+def _use(statement: ast.stmt) -> _Use | None:
+    """Return what a statement reads and writes; None if it may have another effect."""
+    if isinstance(statement, _DEFINITIONS):
+        return _use_of_definition(statement)
+    if not isinstance(statement, ast.Assign):
+        return None
+    written = [name for one in statement.targets for name in _targets(one, statement.value)]
+    nodes = [*ast.walk(statement.value)]
+    called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
+    if not written or not all(_is_without_effect(one) for one in nodes):
+        return None
+    return _Use(
+        frozenset(one.id for one in nodes if isinstance(one, ast.Name)),
+        frozenset(written),
+        bool(called) or any(isinstance(one, _COMPUTED) for one in nodes),
+    )
+
+
+def _targets(target: ast.expr, value: ast.expr) -> list[str]:
+    """Return the names that an assignment writes; none if it writes anything else, or unpacks."""
+    if isinstance(target, ast.Name):
+        return [target.id]
+    is_pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+    if not is_pairs or len(target.elts) != len(value.elts):  # type: ignore[attr-defined] # tuples
+        return []
+    names = [one.id for one in target.elts if isinstance(one, ast.Name)]  # type: ignore[attr-defined]
+    return names if len(names) == len(target.elts) else []  # type: ignore[attr-defined]
+
+
+def _is_without_effect(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        is_pure = isinstance(node.func, ast.Name) and node.func.id in _PURE_CALLS
+        return is_pure and not node.keywords
+    if isinstance(node, ast.Dict):
+        return all(isinstance(key, ast.Constant) for key in node.keys)
+    return isinstance(node, _PLAIN + _COMPUTED)
+
+
+def _use_of_definition(statement: ast.FunctionDef | ast.AsyncFunctionDef) -> _Use | None:
+    """Functions without decorators are independent; only their annotations are read."""
+    given = statement.args
+    defaults = [*given.defaults, *(one for one in given.kw_defaults if one)]
+    if statement.decorator_list or not all(isinstance(one, ast.Constant) for one in defaults):
+        return None
+    every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    annotations = [statement.returns, *(one.annotation for one in every if one)]
+    read = {
+        name.id
+        for annotation in annotations
+        if annotation
+        for name in ast.walk(annotation)
+        if isinstance(name, ast.Name)
+    }
+    return _Use(frozenset(read), frozenset({statement.name}), may_raise=False)

@@ -1,0 +1,224 @@
+"""Python programs with other names, or with independent statements in another order.
+
+Both leave what a program computes as it is, so its tests pass. Names that a caller could use stay:
+those of functions, classes, modules and attributes, and keyword arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import symtable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from decon_core.text.code_form import parsed, program_of, standard_names
+from decon_core.text.rewriting.independence import orders_matter, runs_of
+from decon_core.text.rewriting.item_texts import ItemTexts, Shuffle
+from decon_core.text.rewriting.words import listed
+from decon_core.text.segments import Span, spliced
+
+_SEES_NAMES = frozenset({"locals", "globals", "vars", "eval", "exec", "dir"})
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:\r\n|\n|\r))*")
+_AFTER = re.compile(r"[ \t\f]*(?:#[^\r\n]*)?")
+
+_Change = tuple[Span, str]
+
+
+@dataclass(frozen=True)
+class _Program:
+    text: str
+    tree: ast.Module
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The places of the lines."""
+        return [0, *(found.end() for found in _LINE_END.finditer(self.text))]
+
+    def place(self, line: int, column: int) -> int:
+        """Return the place of a line and a column in bytes."""
+        start = self.starts[line - 1]
+        stop = self.starts[line] if line < len(self.starts) else len(self.text)
+        return start + len(self.text[start:stop].encode()[:column].decode())
+
+    def span(self, node: ast.stmt) -> Span:
+        return (
+            self.place(node.lineno, node.col_offset),
+            self.place(node.end_lineno or node.lineno, node.end_col_offset or 0),
+        )
+
+
+def identifiers_renamed(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
+    """Rename the parameters and local variables of a program; None if it has none to rename."""
+    return _rewritten(item, lambda program: _renamings(program, shuffle))
+
+
+def statements_reordered(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
+    """Give independent statements another order; None if there are none."""
+    return _rewritten(item, lambda program: _moves(program, shuffle))
+
+
+def _rewritten(
+    item: ItemTexts, changes_of: Callable[[_Program], Iterable[_Change]]
+) -> ItemTexts | None:
+    """Change the program of an item: its answer, its question, or both together."""
+    found = program_of(item.question, item.answer)
+    if found is None:
+        return None
+    question = item.question if found.has_question else ""
+    text = question + (item.answer if found.has_answer else "")
+    tree = parsed(text)
+    if tree is None:  # for example, a program between sentences
+        return None
+    edge = len(question)
+    changes = [
+        (span, new)
+        for span, new in changes_of(_Program(text, tree))
+        if not span[0] < edge < span[1]
+    ]
+    made = spliced(text, changes)
+    if not changes or parsed(made) is None:
+        return None
+    edge += sum(len(new) - (stop - start) for (start, stop), new in changes if stop <= edge)
+    return replace(
+        item,
+        question=made[:edge] if found.has_question else item.question,
+        answer=made[edge:] if found.has_answer else item.answer,
+    )
+
+
+# Names --------------------------------------------------------------------------------------------
+
+
+def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
+    """Yield every place of each name that can be renamed, with the new name."""
+    used = {*re.findall(r"\w+", program.text)}
+    places = _places(program)
+    local_names = _local_names(program)
+    old = [name for name in places if name in local_names]
+    free = [
+        name
+        for name in listed("programs", "variables")
+        if name not in used and not _is_standard(name)
+    ]
+    if used & _SEES_NAMES or len(old) > len(free):
+        return
+    for name, at in zip(old, shuffle(len(free)), strict=False):
+        for span in places[name]:
+            yield span, free[at]
+
+
+def _is_standard(name: str) -> bool:
+    return any(name in names for names in standard_names()) or hasattr(builtins, name)
+
+
+def _places(program: _Program) -> dict[str, list[Span]]:
+    """Return where each variable stands, in the order of the text."""
+    places: dict[str, list[Span]] = {}
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.Name | ast.arg):
+            name = node.id if isinstance(node, ast.Name) else node.arg
+            start = program.place(node.lineno, node.col_offset)
+            places.setdefault(name, []).append((start, start + len(name)))
+    return dict(sorted(places.items(), key=lambda one: min(one[1])))
+
+
+def _local_names(program: _Program) -> set[str]:
+    """Return the names that are variables of functions wherever they stand."""
+    tables = [symtable.symtable(program.text, "program", "exec")]
+    locals_, others = set[str](), set[str]()
+    for table in tables:
+        tables += table.get_children()
+        for symbol in table.get_symbols():
+            is_inner = symbol.is_local() or symbol.is_free()
+            is_local = table.get_type() == "function" and is_inner and not symbol.is_imported()
+            (locals_ if is_local else others).add(symbol.get_name())
+    return {
+        name
+        for name in locals_ - others - {*_fixed_names(program.tree)}
+        if not name.startswith("_") and name.isascii() and not _is_standard(name)
+    }
+
+
+def _fixed_names(tree: ast.Module) -> Iterator[str]:
+    """Yield names that stand where there is no variable to rename, or that a caller may use."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.ExceptHandler(name=str(name)) | ast.keyword(arg=str(name)):
+                yield name
+            case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield name
+            case ast.MatchMapping(rest=str(name)):
+                yield name
+            case ast.Global() | ast.Nonlocal():
+                yield from node.names
+            case ast.JoinedStr():  # the places of its names differ between versions of Python
+                yield from (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+            case ast.Constant(value=str(text)):  # f(key=2) in the examples of a docstring
+                yield from re.findall(r"(\w+)\s*=(?!=)", text)
+            case _:
+                pass
+
+
+# Order --------------------------------------------------------------------------------------------
+
+
+def _moves(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
+    """Yield runs of statements in another order; of nested ones the outer."""
+    moved_until = 0
+    for run in sorted(runs_of(program.tree), key=lambda run: program.span(run[0])):
+        units = _units(program, run) if program.span(run[0])[0] >= moved_until else None
+        order = _another_extension(run, shuffle)
+        if units is None or order is None:
+            continue
+        moved_until = units[-1][1][1]
+        gaps, bodies = zip(*units, strict=True)
+        pieces = [
+            f"{program.text[slice(*gap)]}{program.text[slice(*bodies[at])]}"
+            for gap, at in zip(gaps, order, strict=True)
+        ]
+        yield (gaps[0][0], bodies[-1][1]), "".join(pieces)
+
+
+def _units(program: _Program, run: Sequence[ast.stmt]) -> list[tuple[Span, Span]] | None:
+    """Return the blank lines before each statement, and its lines with the comments above it.
+
+    None if a line holds more than one statement.
+    """
+    text, units = program.text, []
+    before = program.starts[run[0].lineno - 1]
+    for number, statement in enumerate(run):
+        start, stop = program.span(statement)
+        if text[program.starts[statement.lineno - 1] : start].strip():
+            return None
+        end = _AFTER.match(text, stop)
+        stop = end.end() if end else stop
+        line_end = _LINE_END.match(text, stop)
+        if line_end is None and stop < len(text):
+            return None
+        blank = _BLANK_LINES.match(text, before) if number else None
+        first = blank.end() if blank else before
+        units.append(((before, first), (first, stop)))
+        before = stop
+    return units
+
+
+def _another_extension(run: Sequence[ast.stmt], shuffle: Shuffle) -> list[int] | None:
+    """Return another order in which every statement follows those that it depends on."""
+    n = len(run)
+    before = [{one for one in range(at) if orders_matter(run[one], run[at])} for at in range(n)]
+    free = [at for at in range(1, n) if at - 1 not in before[at]]
+    if not free:
+        return None
+    order: list[int] = []
+    while len(order) < n:
+        ready = [at for at in range(n) if at not in order and before[at] <= {*order}]
+        order.append(ready[shuffle(len(ready))[0]])
+    if order == sorted(order):
+        order[free[0] - 1 : free[0] + 1] = [free[0], free[0] - 1]
+    return order

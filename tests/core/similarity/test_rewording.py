@@ -1,0 +1,102 @@
+"""What is accepted as the same item in other words, and what is kept."""
+
+from dataclasses import replace
+
+import pytest
+
+from decon_core.config.rewording import Rewording
+from decon_core.errors import InputError
+from decon_core.similarity.judge import Request, UnusableAnswerError
+from decon_core.similarity.rewording_requests import (
+    RewordingPlan,
+    faults_of,
+    load_rewording_prompt,
+    plan_rewordings,
+)
+from decon_core.similarity.rewordings import (
+    NO_REWORDINGS,
+    ItemWords,
+    Rewordings,
+    append_rewording,
+    read_rewordings,
+)
+
+ITEM = ItemWords("", "Laura has 3 eggs and eats one half. How many are left?")
+SETTINGS = Rewording(model="m", variants=2)
+
+
+def planned(known=NO_REWORDINGS, settings=SETTINGS, items=(ITEM, ITEM)):
+    prompt = load_rewording_prompt(None)
+    return plan_rewordings(items, prompt, settings, known, count_tokens=len)
+
+
+@pytest.mark.parametrize(
+    ("question", "faults"),
+    [
+        ("Of her three eggs Laura eats a half. What remains?", []),
+        ("Of 3 eggs Laura eats a third. What remains?", ["other numbers"]),
+        ("laura has 3 eggs, and eats one half; how many are left?", ["the same words"]),
+        ("Of 4 eggs Laura eats one half. What remains?", ["other numbers"]),
+        ("", ["a passage or question too few or too many", "other numbers"]),
+        (7, ["a field that is no text"]),
+    ],
+)
+def test_other_words_and_the_same_numbers_are_wanted(question, faults):
+    assert faults_of(ITEM, {"passage": "", "question": question}) == faults
+
+
+def test_each_variant_is_asked_for_once():
+    plan = planned()
+    assert (plan.n_items, len(plan.requests), plan.n_answered) == (1, 2, 0)
+    assert len({one.digest for one in plan.requests}) == 2
+    said = {"passage": "", "question": "Of 3 eggs Laura eats one half. What remains?"}
+    lines = tuple(plan.line_of(one, SETTINGS, at="now", said=said) for one in plan.requests)
+    assert planned(Rewordings(lines)).requests == []
+    assert len(Rewordings(lines).of(ITEM)) == 2
+    failed = plan.line_of(plan.requests[0], SETTINGS, at="now", said={"failed": "HTTP 500"})
+    assert len(planned(Rewordings((failed,))).requests) == 2
+    assert Rewordings((*lines, failed)).of(ITEM) == Rewordings(lines).of(ITEM)
+    assert Rewordings((*lines, failed)).digest == Rewordings(lines).digest
+    other_model = replace(SETTINGS, model="another")
+    assert len(planned(Rewordings(lines), other_model).requests) == 2
+
+
+def test_an_answer_is_read_out_of_what_is_around_it():
+    plan = planned()
+    good = '{"passage": "", "question": "Of 3 eggs Laura eats one half. What remains?"}'
+    read = plan.task.read(plan.requests[0], f"Sure: ```json\n{good}\n``` {{}}")
+    assert read["question"].startswith("Of 3 eggs")
+    with pytest.raises(UnusableAnswerError, match="no question"):
+        plan.task.read(plan.requests[0], '{"passage": ""}')
+    with pytest.raises(KeyError):
+        RewordingPlan().task.read(Request("unknown", "", 1), good)
+
+
+def test_a_file_is_appended_to_and_read_again(tmp_path):
+    path = tmp_path / "rewordings.jsonl"
+    assert read_rewordings(path) == Rewordings()
+    plan = planned()
+    line = plan.line_of(
+        plan.requests[1], SETTINGS, at="now", said={"passage": "p", "question": "q\ud800"}
+    )
+    append_rewording(path, line)
+    assert read_rewordings(path).of(ITEM) == (ItemWords("p", "q\ud800"),)
+    with path.open("a") as file:
+        file.write('{"item": "torn')  # a killed command
+    assert len(read_rewordings(path).lines) == 1
+    path.write_text('{"item": 3, "variant": "one", "request": "r", "question": "q"}\n')
+    with pytest.raises(InputError) as raised:
+        read_rewordings(path)
+    assert len(raised.value.problems) == 3
+
+
+def test_a_template_has_to_show_the_question(tmp_path):
+    path = tmp_path / "prompt.j2"
+    path.write_text("Reword {{ passage }}")
+    with pytest.raises(InputError, match=r"without \{\{ question"):
+        load_rewording_prompt(path)
+    path.write_text("Reword {{ question }} {{ item }}")
+    with pytest.raises(InputError, match=r"rewording\.prompt"):
+        load_rewording_prompt(path)
+    path.write_text("Reword {{ question }}, no. {{ variant }}")
+    assert load_rewording_prompt(path).digest != load_rewording_prompt(None).digest
