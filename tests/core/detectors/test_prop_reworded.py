@@ -12,7 +12,9 @@ from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.detectors.reworded import SAME_ITEM
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.text.word_cache import Ragged
+from decon_core.text.canonical import canonical
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged
 from tests.oracle.reworded import best_window
 from tests.uncompiled import fewer
 
@@ -108,6 +110,57 @@ def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
     assert alone == [
         (one.document, one.part, one.question_characters, one.score, one.looked_for)
         for one in together
+    ]
+
+
+@settings(derandomize=True, max_examples=fewer(10))
+@given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=3, unique=True))
+def test_what_stands_far_apart_in_a_long_document_is_found_as_by_the_oracle(data, questions):
+    policy = Policy(detectors=("reworded",), reworded_floor=data.draw(st.sampled_from([0.02, 0.2])))
+    pieces = [
+        piece
+        for n in data.draw(st.lists(st.integers(0, 1100), min_size=1, max_size=3))
+        for piece in ("river stone " * (n // 2), data.draw(documents(questions[0])))
+    ]
+    text = " ".join(" ".join(pieces).split())
+    found = {
+        one.record: (one.question_characters, one.score)
+        for one in find([questions], [text], policy)
+    }
+    places = places_of(text)
+    expected = {
+        record: ((places[best.start][0], places[best.stop - 1][1]), best.score)
+        for record, question in enumerate(questions)
+        if (best := best_window(text, places, question, FORM, policy.reworded_floor))
+    }
+    assert found == expected
+
+
+_WRITTEN = st.text(st.sampled_from("aeot 3½’'“”-.,—…\u200b\u0301ﬁé日本語、\n<b>&amp;"), max_size=40)
+
+
+@settings(derandomize=True, max_examples=fewer(100))
+@given(st.lists(_WRITTEN, min_size=1, max_size=4), st.integers(1, 30))
+def test_the_encoder_of_a_scan_gives_the_same_findings(texts, n_times):
+    """Words that are normalized to several or none, and long ones, which are not stored."""
+    policy = Policy(detectors=("reworded",), reworded_floor=0.02)
+    at_work = search([[ITEM, "sold breakfast market friends"]], policy)
+    batch = Batch.of_texts([f"{REWORDED} {text * n_times} {REWORDED}" for text in texts])
+    encoder = Encoder(
+        load_tokenizer("cl100k"), GrowingVocabulary(), form=FORM, table_mb=1, terms=at_work.terms
+    )
+    tokens = encoder.encode(batch.text, batch.starts, batch.stops)
+    numbers = at_work.terms.encode([canonical(text, FORM) for text in batch_texts(batch)])
+    terms = encoder.terms_of_latest()
+    assert [terms.row(at).tolist() for at in range(len(terms))] == numbers
+    shared = at_work.find(BatchTexts(batch, tokens, None, encoder))
+    assert shared == at_work.find(BatchTexts(batch, tokens, None))
+
+
+def batch_texts(batch):
+    return [
+        batch.text[start:stop].tobytes().decode()
+        for start, stop in zip(batch.starts, batch.stops, strict=True)
     ]
 
 
