@@ -1,4 +1,4 @@
-"""What commands that ask an endpoint share: its key, what is said before, and progress."""
+"""Shared by the commands that ask an endpoint: its key, the estimate of its cost, and progress."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from decon_core.config.validation import (
 )
 
 _URL = "an address such as https://api.example.org/v1, without a name or password in it"
-_VARIABLE = "the name of an environment variable, as JUDGE_KEY; never the key itself"
+_VARIABLE = "the name of an environment variable, such as API_KEY; never the key itself"
 
 
 def _address(text: str) -> str:
@@ -44,6 +44,7 @@ def _variable(name: str) -> str:
     return name
 
 
+KeyVariable = Annotated[str, AfterValidator(_variable), expects(_VARIABLE)]
 Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400), expects("seconds, above 0")]
 
 
@@ -57,12 +58,12 @@ class Endpoint:
     """Address of the endpoint, up to `/chat/completions`."""
     model: Name | None = None
     """Name of the model, as the endpoint knows it."""
-    key_env: Annotated[str, AfterValidator(_variable), expects(_VARIABLE)] | None = None
+    key_env: KeyVariable | None = None
     """Name of the environment variable with the key of the endpoint."""
     prompt: Name | None = None
     """Jinja2 template that replaces the built-in prompt."""
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"
-    """How the endpoint is told to answer in JSON: by the schema, by a flag, or by the prompt."""
+    """How a request asks for JSON: with a JSON schema, in JSON mode, or only by the prompt."""
     parameters: Annotated[Mapping[str, Any], AS_WRITTEN] = field(
         default_factory=lambda: {"temperature": 0, "max_tokens": 1024}, hash=False
     )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
 
+from decon_core.config.endpoint import KeyVariable
 from decon_core.config.validation import (
     TABLE,
     Name,
@@ -19,21 +17,11 @@ from decon_core.config.validation import (
     SettingsReader,
     Whole,
     did_you_mean,
-    expects,
-    invalid,
 )
 
 _DEFAULT_SIZE = 1000
 _URLS = ("http://", "https://")
 _NAMES = ("wordllama", "minilm")
-_VARIABLE = "the name of an environment variable, as EMBEDDING_KEY; never the key itself"
-
-
-def _variable(name: str) -> str:
-    # A key that was pasted here must not be repeated in the message.
-    if not re.fullmatch("[A-Z_][A-Z0-9_]*", name):
-        raise invalid(_VARIABLE, found="something else")
-    return name
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -54,7 +42,7 @@ class Neighbours(Sample):
     """`wordllama`, `minilm`, a sentence-transformers folder, or the URL of an endpoint."""
     model: Name | None = None
     """With a URL: name of the model, as the endpoint knows it."""
-    key_env: Annotated[str, AfterValidator(_variable), expects(_VARIABLE)] | None = None
+    key_env: KeyVariable | None = None
     """With a URL: name of the environment variable with the key of the endpoint."""
     source: Mapping[str, Sample] = field(default_factory=dict, hash=False)
     """Size or share of single sources, by name."""

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, create_model
+from pydantic import ConfigDict, TypeAdapter, create_model
 
 from decon_core.config.blends import LISTABLE
 from decon_core.config.endpoint import Endpoint
@@ -29,9 +29,10 @@ def config_schema() -> dict[str, Any]:
         "description": "Named defaults, which the other keys override.",
         "enum": [*PRESETS],
     }
+    inherited = TypeAdapter(Endpoint).json_schema()["properties"]
     for name in ("Judge", "Rewording"):
-        for key, shared in Endpoint.__pydantic_fields__.items():  # type: ignore[attr-defined] # pydantic's
-            tables[name]["properties"][key].setdefault("description", shared.description)
+        for key, shared in inherited.items():
+            tables[name]["properties"][key].setdefault("description", shared["description"])
     properties = tables["Contamination"]["properties"]
     for key in LISTABLE:
         node = properties[key]

@@ -336,6 +336,15 @@ def settle_terms(
 
 
 @kernel
+def _copied(source: Numbers, start: int, stop: int, out: Numbers, n: np.uint64) -> np.uint64:
+    """Write a part of `source` to `out` from `n` on, and return where it ends."""
+    for at in range(start, stop):
+        out[n] = source[at]
+        n += ONE
+    return n
+
+
+@kernel
 def expand_terms(
     terms: Numbers,
     word_offsets: Integers,
@@ -363,9 +372,7 @@ def expand_terms(
                 size = np.int64(source[start])
                 if np.int64(n) + size + n_left > out.size:
                     return False
-                for at in range(start + 1, start + 1 + size):
-                    out[n] = source[at]
-                    n += ONE
+                n = _copied(source, start + 1, start + 1 + size, out, n)
         term_offsets[document + 1] = np.int64(n)
     return True
 
@@ -421,13 +428,9 @@ def expand(
             if np.int64(n) + stop - start + MOST_NEAR * (values.size - word) > out.size:
                 return False
             if value & _PASSING:
-                for at in range(start, stop):
-                    out[n] = passing[at]
-                    n += ONE
+                n = _copied(passing, start, stop, out, n)
             else:
-                for at in range(start, stop):
-                    out[n] = arena[at]
-                    n += ONE
+                n = _copied(arena, start, stop, out, n)
         token_offsets[document + 1] = np.int64(n)
     return True
 

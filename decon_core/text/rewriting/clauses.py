@@ -25,7 +25,7 @@ _FIRST = re.compile(
 _LAST = re.compile(
     rf"(?P<rest>[A-Z][^,;:()\"]+?)\s+(?P<last>(?:{_CONJUNCTIONS})\s[^,;:()\"]+)(?P<end>[.?!]+)"
 )
-# Not an adverbial clause: it is what somebody asks or knows, or part of a phrase.
+# Words before a conjunction that does not begin an adverbial clause: "asked if", "even if".
 _TIED = re.compile(
     r"\b(?:ask\w*|wonder\w*|kn[eo]w\w*|see|check|determine|decide\w*|find|remember\w*|even|only|just"
     r"|than|soon|long|right|shortly|and|or|but|not|is|are|was|were"

@@ -79,13 +79,14 @@ def _use(statement: ast.stmt) -> _Use | None:
 
 def _targets(target: ast.expr, value: ast.expr) -> list[str]:
     """Return the names that an assignment writes; none if it writes anything else, or unpacks."""
-    if isinstance(target, ast.Name):
-        return [target.id]
-    is_pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
-    if not is_pairs or len(target.elts) != len(value.elts):  # type: ignore[attr-defined] # tuples
-        return []
-    names = [one.id for one in target.elts if isinstance(one, ast.Name)]  # type: ignore[attr-defined]
-    return names if len(names) == len(target.elts) else []  # type: ignore[attr-defined]
+    match target, value:
+        case ast.Name(id=name), _:
+            return [name]
+        case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+            names = [one.id for one in targets if isinstance(one, ast.Name)]
+            return names if len(names) == len(targets) else []
+        case _:
+            return []
 
 
 def _is_without_effect(node: ast.AST) -> bool:

@@ -23,6 +23,8 @@ MATCH = {
     "score": 0.9,
     "is_contaminated": True,
 }
+QUESTION_ONLY = {"score": 0.7, "is_contaminated": False, "is_question_only": True}
+CANDIDATE = {"is_contaminated": False, "is_candidate": True}
 
 
 def item(number, **more):
@@ -64,6 +66,14 @@ def places(found, kind):
     return [(one["row"], one["instance_index"]) for one in found["calls"][kind]]
 
 
+def statuses(found):
+    """Status in both reports of every item whose status differs."""
+    return {
+        one["instance_index"]: (one["status_of_first"], one["status_of_second"])
+        for one in found["items"]
+    }
+
+
 def test_equal_reports_are_the_same(compared):
     side = tables([match(1), match(2, 1)])
     found = compared(side, side)
@@ -73,15 +83,20 @@ def test_equal_reports_are_the_same(compared):
     assert headline(found) == "the same: 2 leaks in both"
 
 
-def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
-    question = {"score": 0.7, "is_contaminated": False, "is_question_only": True}
-    side = tables([match(1), match(2, 1, **question)])
+@pytest.mark.parametrize(
+    ("kind", "fields"), [("question-only", QUESTION_ONLY), ("candidate", CANDIDATE)]
+)
+def test_matches_that_are_no_leak_are_counted_apart(compared, kind, fields):
+    side = tables([match(1), match(2, 1, **fields)])
     same = compared(side, side)
     assert same["is_same"]
-    assert headline(same) == "the same: 1 leaks in both, 1 question-only in both"
+    assert headline(same) == f"the same: 1 leaks in both, 1 {kind} in both"
+
+
+def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
     found = compared(
-        tables([match(1, 0), match(2, 1, **question)]),
-        tables([match(1, 0, **question), match(3, 2, **question)]),
+        tables([match(1, 0), match(2, 1, **QUESTION_ONLY)]),
+        tables([match(1, 0, **QUESTION_ONLY), match(3, 2, **QUESTION_ONLY)]),
     )
     assert not found["is_same"]
     assert found["n_calls"] == {
@@ -91,14 +106,10 @@ def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
     }
     (lost,) = found["calls"]["only in first"]
     assert (lost["class_of_first"], lost["class_of_second"]) == ("leak", "question-only")
-    changes = {
-        (one["instance_index"], one["status_of_first"], one["status_of_second"])
-        for one in found["items"]
-    }
-    assert changes == {
-        (0, "leaked", "question-only"),
-        (1, "question-only", "clean"),
-        (2, "clean", "question-only"),
+    assert statuses(found) == {
+        0: ("leaked", "question-only"),
+        1: ("question-only", "clean"),
+        2: ("clean", "question-only"),
     }
     assert all(one["is_comparable"] for one in found["items"])
     (quiz,) = found["benchmarks"]
@@ -107,14 +118,9 @@ def test_a_question_without_its_answer_is_compared_beside_leaks(compared):
 
 
 def test_candidates_are_compared_beside_leaks(compared):
-    candidate = {"is_contaminated": False, "is_candidate": True}
-    side = tables([match(1), match(2, 1, **candidate)])
-    same = compared(side, side)
-    assert same["is_same"]
-    assert headline(same) == "the same: 1 leaks in both, 1 candidate in both"
     found = compared(
-        tables([match(1, 0, **candidate), match(2, 1, **candidate)]),
-        tables([match(1, 0), match(3, 2, **candidate)]),
+        tables([match(1, 0, **CANDIDATE), match(2, 1, **CANDIDATE)]),
+        tables([match(1, 0), match(3, 2, **CANDIDATE)]),
     )
     assert found["n_calls"] == {
         "only in second": 1,
@@ -123,10 +129,10 @@ def test_candidates_are_compared_beside_leaks(compared):
     }
     (gained,) = found["calls"]["only in second"]
     assert (gained["class_of_first"], gained["class_of_second"]) == ("candidate", "leak")
-    assert {(one["status_of_first"], one["status_of_second"]) for one in found["items"]} == {
-        ("candidate", "leaked"),
-        ("candidate", "clean"),
-        ("clean", "candidate"),
+    assert statuses(found) == {
+        0: ("candidate", "leaked"),
+        1: ("candidate", "clean"),
+        2: ("clean", "candidate"),
     }
 
 
