@@ -29,6 +29,7 @@ _SECONDS_BETWEEN_LOG_LINES = 10.0
     kind="parquet",
     schema=NEIGHBOURS,
     origins=same("records", *ITEM),
+    not_configured=lambda config: None if config.neighbours else "[neighbours]",
 )
 def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Paragraphs of a sample of the corpus that are nearest to each benchmark item by embedding.

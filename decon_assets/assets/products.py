@@ -162,6 +162,7 @@ def _share_metadata(built: Built) -> dict[str, object]:
     kind="file",
     schema=BLENDED,
     origins=same("records", *ITEM, "sub_index"),
+    not_configured=lambda config: None if config.blends else "[[blend]]",
 )
 def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Weighted streams of documents drawn from the mixtures, with test items if asked for.

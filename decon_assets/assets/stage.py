@@ -28,6 +28,7 @@ Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
 Body = Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]
 Problems = Callable[[Config, Store], Sequence[Problem]]
+NotConfigured = Callable[[Config], str | None]
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Stage:
     priority: int  # in the queue: assets that others depend on, and quick ones, first
     remarks: Problems  # on a stage that is kept as it is; may raise
     unmet: Problems  # requirements in the settings that are not met
+    not_configured: NotConfigured  # the table that decon.toml lacks, if the stage needs one
 
 
 STAGES: dict[str, Stage] = {}  # by the name of the asset
@@ -62,6 +64,7 @@ def stage(
     priority: int = 0,
     remarks: Problems = lambda *_: (),
     unmet: Problems = lambda *_: (),
+    not_configured: NotConfigured = lambda _: None,
 ) -> Callable[[Body], dg.AssetsDefinition]:
     """Declare an asset of the pipeline.
 
@@ -80,7 +83,9 @@ def stage(
 
     def declare(body: Body) -> dg.AssetsDefinition:
         name = body.__name__
-        STAGES[name] = Stage(name, missing, dimensions, is_required, priority, remarks, unmet)
+        STAGES[name] = Stage(
+            *(name, missing, dimensions, is_required, priority, remarks, unmet, not_configured)
+        )
 
         def execute(context: dg.AssetExecutionContext, decon: Decon) -> None:
             with dagster_failures(), decon.writable_store() as (config, store):

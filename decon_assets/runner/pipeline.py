@@ -129,9 +129,7 @@ class Pipeline:
         is_unmet = bool(stage.unmet(registered.config, registered.store))
         checks = [*map(check_of, gates)] if is_unmet else failed_checks(self._instance, gates)
         if not checks:
-            is_outdated = stage.remarks(registered.config, registered.store)
-            state = "kept, from earlier versions" if is_outdated else "up to date"
-            self._lines.line(f"{stage.name}: {state}")
+            self._lines.line(f"{stage.name}: {_state_of(stage, registered)}")
             return []
         job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
         with watch_interrupts() as check:
@@ -182,6 +180,14 @@ class Pipeline:
                 if any(error and "Interrupt" in (error.cls_name or "") for error in errors):
                     raise KeyboardInterrupt  # by SIGTERM, which Dagster treats like Ctrl-C
                 raise PipelineError(_reason(asset, result))
+
+
+def _state_of(stage: Stage, registered: Registration) -> str:
+    """Return what is said of a stage without anything to make."""
+    if table := stage.not_configured(registered.config):
+        return f"not configured: decon.toml has no {table}"
+    is_outdated = stage.remarks(registered.config, registered.store)
+    return "kept, from earlier versions" if is_outdated else "up to date"
 
 
 def _reason(asset: str, result: dg.ExecuteInProcessResult) -> str:
