@@ -14,6 +14,7 @@ from decon_core.text import segments
 from decon_core.text.rewriting.item_texts import ItemTexts, Shuffle
 from decon_core.text.rewriting.words import listed
 
+_WORD = re.compile(r"\w+")  # of "Ann's" the name alone
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]+\b")
 # "Ann, Zubin and Bob": in a list of names all are names.
 _LIST = re.compile(r"\b[A-Z][a-z]+(?:, [A-Z][a-z]+)*,? (?:and|or) [A-Z][a-z]+\b")
@@ -71,7 +72,7 @@ def _has_surname(names: set[str], text: str) -> bool:
 def names_replaced(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
     """Replace every name of a person; None if there is none."""
     old = persons_in(item)
-    used = {word for text in item for word in segments.words(text)}
+    used = {word for text in item for word in _WORD.findall(text)}
     free = [name for name in listed("names", "new") if name not in used]
     if not old or len(old) > len(free):
         return None

@@ -9,7 +9,7 @@ from random import Random
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench import duplicates
@@ -118,6 +118,18 @@ def test_an_item_about_a_person_of_the_world_is_not_changed(question):
 
 
 @given(stories(), st.integers(0, 99))
+@example(
+    (
+        ItemTexts(
+            question="Then it rained. Kelly gave 58 plums to Mohammed's dog. Why did Kelly leave? "
+            "Stuart gave 26 plums to Emma's dog. Why did Stuart leave? "
+            "Stuart gave 77 plums to Cameron's dog. Why did Stuart leave?",
+            answer="Emma was hungry.",
+        ),
+        ["Emma", "Mohammed", "Kelly", "Cameron", "Stuart"],
+    ),
+    82,
+)
 def test_prop_with_other_numbers_it_is_another_item_without_an_answer(story, seed):
     item, names = story
     made = rewrite(OTHER_ITEM, item, seed)
