@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from itertools import combinations, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -134,6 +134,7 @@ class _Item:
         return self.word_weight + sum(numerals)
 
 
+@lru_cache(maxsize=1 << 12)
 def _number_weight(value: float) -> int:
     is_small = value <= _LARGEST_SMALL_NUMBER and (value == int(value) or value == 0.5)
     return _SMALL_NUMBER_WEIGHT if is_small else _NUMBER_WEIGHT
@@ -144,8 +145,7 @@ def _numbers_of(text: str, form: Form) -> list[float]:
     return [number.value for number in found]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evidence:
+class Evidence(NamedTuple):
     """How a window agrees with an item."""
 
     words: int  # weight of the words in both
@@ -155,7 +155,7 @@ class Evidence:
     all_numbers: int  # weight of the item's numbers
     n_numbers: int  # of the item
     n_agreeing: int
-    n_replaced: int  # numbers of the item that are absent while others stand there
+    is_same_item: bool
 
     @property
     def score(self) -> float:
@@ -165,39 +165,53 @@ class Evidence:
 
     @property
     def kind(self) -> str:
-        is_verbatim = self.words >= _NEARLY_ALL_WORDS * self.all_words
-        most_replaced = 0 if is_verbatim else _MOST_REPLACED * self.n_numbers
-        is_same = (
-            self.n_agreeing >= _LEAST_AGREEING * self.n_numbers and self.n_replaced <= most_replaced
-        )
-        return SAME_ITEM if is_same else OTHER_NUMBERS
+        return SAME_ITEM if self.is_same_item else OTHER_NUMBERS
 
     @property
     def rank(self) -> tuple[bool, float]:
-        return self.kind == SAME_ITEM, self.score
+        return self.is_same_item, self.score
 
 
 def _evidence(
     item_numbers: Sequence[float],
-    within: Sequence[float],
     around: Sequence[float],
+    within: Callable[[], Sequence[float]],
     words: tuple[int, int, int],
 ) -> Evidence:
-    """Compare the numbers of an item with those within a window and around it."""
-    needed = Counter(item_numbers)
-    agreeing = needed & Counter(around)
-    n_other = len(within) - (needed & Counter(within)).total()
+    """Compare the numbers of an item with those around a window, and within it if they matter."""
     weight, n_words, all_words = words
+    agreeing = _in_both(item_numbers, around)
+    n_absent = len(item_numbers) - len(agreeing)
+    is_verbatim = weight >= _NEARLY_ALL_WORDS * all_words
+    most_replaced = 0 if is_verbatim else _MOST_REPLACED * len(item_numbers)
+    is_same_item = n_absent <= most_replaced or (
+        len(agreeing) >= _LEAST_AGREEING * len(item_numbers)
+        and _n_others(item_numbers, within()) <= most_replaced
+    )
     return Evidence(
         words=weight,
         n_words=n_words,
         all_words=all_words,
-        numbers=sum(map(_number_weight, agreeing.elements())),
+        numbers=sum(map(_number_weight, agreeing)),
         all_numbers=sum(map(_number_weight, item_numbers)),
         n_numbers=len(item_numbers),
-        n_agreeing=agreeing.total(),
-        n_replaced=min(len(item_numbers) - agreeing.total(), n_other),
+        n_agreeing=len(agreeing),
+        is_same_item=is_same_item,
     )
+
+
+def _n_others(numbers: Sequence[float], found: Sequence[float]) -> int:
+    return len(found) - len(_in_both(numbers, found))
+
+
+def _in_both(numbers: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Return the numbers that are in both, each as often as in both."""
+    left, common = [*others], []
+    for number in numbers:
+        if number in left:
+            left.remove(number)
+            common.append(number)
+    return common
 
 
 @register
@@ -444,9 +458,9 @@ class _RewordedSearch(Search):
         edges, arrays = self._arrays["number_offsets"], self._arrays
         numbers = arrays["numbers"][edges[item] : edges[item + 1]].tolist()
         all_words = int(arrays["word_totals"][item])
-        within = document.numbers(*window)
         around = document.numbers(window[0] - _MARGIN, window[1] + _MARGIN)
-        return _evidence(numbers, within, around, (*words, all_words))
+        within = partial(document.numbers, *window)
+        return _evidence(numbers, around, within, (*words, all_words))
 
     def _findings(
         self, number: int, item: int, evidence: Evidence, characters: tuple[int, int]

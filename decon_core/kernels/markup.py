@@ -307,3 +307,36 @@ def _is_lower(text: Bytes, at: int, is_lower: Bools) -> bool:
     if point >= 0x80:
         point, _ = character_at(text, at)
     return point < is_lower.size and is_lower[point]
+
+
+@kernel
+def original_characters(
+    text: Bytes, edits: Integers, left: Bytes, starts: Integers, stops: Integers
+) -> int:
+    """Write the range of original characters of each character of `left`; return their number.
+
+    `left` is a text without mark-up, and `edits` are those that `strip` wrote for it.
+    """
+    n = at = character = end = 0
+    for edit in range(edits.shape[0] + 1):
+        is_last = edit == edits.shape[0]
+        begin = text.size if is_last else edits[edit, 0]
+        end += begin - at
+        while at < begin:
+            if text[at] & 0xC0 != 0x80:
+                starts[n], stops[n] = character, character + 1
+                n += 1
+                character += 1
+            at += 1
+        if is_last:
+            break
+        first = character
+        while at < edits[edit, 1]:
+            character += text[at] & 0xC0 != 0x80
+            at += 1
+        for _ in range(edits[edit, 2]):
+            if left[end] & 0xC0 != 0x80:
+                starts[n], stops[n] = first, character
+                n += 1
+            end += 1
+    return n

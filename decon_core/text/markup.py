@@ -65,7 +65,7 @@ class Stripper:
 
 def compile_markup() -> None:
     """Compile the kernels by stripping a text that needs each of them."""
-    stripped("<b>a</b>")
+    stripped_with_offsets("<b>a</b>")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,26 +111,10 @@ def stripped_with_offsets(text: str) -> Stripped:
     if n == 0:
         numbers = np.arange(len(text) + 1)
         return Stripped(text, numbers[:-1], numbers[1:])
-    content_out = out[: offsets[1]]
-    starts, stops = _origins(content, edits[:n])
-    begins = np.flatnonzero((content_out & 0xC0) != 0x80)
-    return Stripped(content_out.tobytes().decode(), starts[begins], stops[begins])
-
-
-def _origins(content: Bytes, edits: Integers) -> tuple[Integers, Integers]:
-    """Return the original character range of each byte of the stripped text."""
-    first, last, n_left = edits.T
-    # Original bytes that stay and bytes that edits left, in the order of the result.
-    changes = np.zeros(content.size + 1, np.int64)
-    np.add.at(changes, first, 1)
-    np.add.at(changes, last, -1)
-    kept = np.flatnonzero(np.cumsum(changes)[:-1] == 0)
-    begins = np.concatenate([kept, np.repeat(first, n_left)])
-    ends = np.concatenate([kept + 1, np.repeat(last, n_left)])
-    order = np.argsort(begins, kind="stable")
-    # Bytes to characters: a byte belongs to the character that begins at or before it.
-    number = np.cumsum((content & 0xC0) != 0x80)
-    return number[begins[order]] - 1, number[ends[order] - 1]
+    left = out[: offsets[1]]
+    starts, stops = np.empty((2, left.size), np.int64)
+    n_characters = markup.original_characters(content, edits[:n], left, starts, stops)
+    return Stripped(left.tobytes().decode(), starts[:n_characters], stops[:n_characters])
 
 
 @lru_cache(maxsize=1)

@@ -62,13 +62,16 @@ _NUMBER = re.compile(
 _WORD = re.compile(_COUNTED)
 # Where a number may begin. Searching these first, and the numbers only there, takes a third of the
 # time of searching the numbers.
-_SIGN_OR_DIGIT = re.compile(rf"[.\d{''.join(_SIGNS)}]")
+_POINT_OR_DIGITS = re.compile(r"[.\d]\d*")
+_SIGN = re.compile(f"[{''.join(_SIGNS)}]")
 _LETTERS = re.compile("[a-z]+")
 _FIRST_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_ALONE))
 # What may follow a number and belongs to it.
 _AND_PART = re.compile(rf"\s+and\s+(?:a|one)[\s-]+(half|quarter|third)\b|\s?([{''.join(_SIGNS)}])")
 _OF_PARTS = re.compile(rf"[\s-]+({_PART})")
 _PERCENT = re.compile(r"\s?%|[\s-]+per\s?cent\b")
+# Most numbers are followed by none of these.
+_MAY_FOLLOW = re.compile(rf"\s?[%{''.join(_SIGNS)}]|[\s-]+(?:and\s|per|{_PART})")
 
 
 _LEADING_DIGITS = re.compile(r"(\d{1,15})(?!\d|(?:st|nd|rd|th)$)")
@@ -104,35 +107,44 @@ def _lower(text: str) -> str:
 def _numbers_of(text: str) -> Iterator[Number]:
     at = 0
     for start in _beginnings(text):
-        if start < at or not (found := _NUMBER.match(text, start)):
+        if start < at:
+            continue
+        found = _NUMBER.match(text, start)
+        if not found and text[start] == ".":
+            found = _NUMBER.match(text, start + 1)
+        if not found:
             continue
         *before, last = _values_of(found)
         yield from before
         last = _with_suffix(text, last, is_word=found["words"] is not None)
-        yield last._replace(value=float(f"{last.value:.9g}"))
+        yield Number(float(f"{last.value:.9g}"), last.start, last.stop)
         at = max(last.stop, found.end())
 
 
 def _beginnings(text: str) -> list[int]:
     """Return in order where a number may begin."""
-    found = [sign.start() for sign in _SIGN_OR_DIGIT.finditer(text)]
-    if not _FIRST_WORDS.isdisjoint(_LETTERS.findall(text)):
-        words = _LETTERS.finditer(text)
-        found += [word.start() for word in words if word[0] in _FIRST_WORDS]
-        found.sort()
-    return found
+    found = [digits.start() for digits in _POINT_OR_DIGITS.finditer(text) if digits[0] != "."]
+    if not text.isascii():
+        found += [sign.start() for sign in _SIGN.finditer(text)]
+    if words := _FIRST_WORDS.intersection(_LETTERS.findall(text)):
+        for word in words:
+            at = text.find(word)
+            while at >= 0:
+                found.append(at)
+                at = text.find(word, at + 1)
+    return sorted(found)
 
 
 def _values_of(found: re.Match[str]) -> Iterator[Number]:
     place = found.span()
-    if found["whole"]:
+    if digits := found["digits"]:
+        factor = _SCALES[found["scale"]] if found["scale"] else 1.0
+        yield Number(float(digits.replace(",", "")) * factor, *place)
+    elif found["whole"]:
         part = int(found["mixed_over"]) / int(found["mixed_under"])
         yield Number(int(found["whole"]) + part, *place)
     elif found["over"]:
         yield Number(int(found["over"]) / int(found["under"]), *place)
-    elif found["digits"]:
-        factor = _SCALES[found["scale"]] if found["scale"] else 1.0
-        yield Number(float(found["digits"].replace(",", "")) * factor, *place)
     elif found["words"]:
         yield from _counted(found["words"], found.start())
     else:
@@ -172,6 +184,8 @@ def _scaled(value: float, scale: float) -> float:
 
 def _with_suffix(text: str, number: Number, *, is_word: bool) -> Number:
     """Include "and a half", "thirds" after a number word, and a percent sign."""
+    if not _MAY_FOLLOW.match(text, number.stop):
+        return number
     if more := _AND_PART.match(text, number.stop):
         part = _PARTS[more[1]] if more[1] else _SIGNS[more[2]]
         number = number._replace(value=number.value + part, stop=more.end())

@@ -216,6 +216,8 @@ class Encoder:
         counts = self._counts(number, of_terms=of_terms)
         if self._form.strip_markup and may_have_markup(text):
             without_markup = stripped_with_offsets(text)
+            if without_markup.text is text:
+                return self._places_of_words(counts, text)
             left = self._places_of_words(counts, without_markup.text)
             starts = without_markup.starts[left.starts]
             stops = without_markup.stops[left.stops - 1]
