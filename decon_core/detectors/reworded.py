@@ -178,7 +178,7 @@ def _evidence(
     within: Callable[[], Sequence[float]],
     words: tuple[int, int, int],
 ) -> Evidence:
-    """Compare the numbers of an item with those around a window, and within it if they matter."""
+    """Compare the numbers of an item with those around a window, and within it if need be."""
     weight, n_words, all_words = words
     agreeing = _in_both(item_numbers, around)
     n_absent = len(item_numbers) - len(agreeing)
@@ -186,7 +186,7 @@ def _evidence(
     most_replaced = 0 if is_verbatim else _MOST_REPLACED * len(item_numbers)
     is_same_item = n_absent <= most_replaced or (
         len(agreeing) >= _LEAST_AGREEING * len(item_numbers)
-        and _n_others(item_numbers, within()) <= most_replaced
+        and len(there := within()) - len(_in_both(item_numbers, there)) <= most_replaced
     )
     return Evidence(
         words=weight,
@@ -198,10 +198,6 @@ def _evidence(
         n_agreeing=len(agreeing),
         is_same_item=is_same_item,
     )
-
-
-def _n_others(numbers: Sequence[float], found: Sequence[float]) -> int:
-    return len(found) - len(_in_both(numbers, found))
 
 
 def _in_both(numbers: Sequence[float], others: Sequence[float]) -> list[float]:
@@ -458,7 +454,8 @@ class _RewordedSearch(Search):
         edges, arrays = self._arrays["number_offsets"], self._arrays
         numbers = arrays["numbers"][edges[item] : edges[item + 1]].tolist()
         all_words = int(arrays["word_totals"][item])
-        around = document.numbers(window[0] - _MARGIN, window[1] + _MARGIN)
+        margin = window[0] - _MARGIN, window[1] + _MARGIN
+        around = document.numbers(*margin) if numbers else []
         within = partial(document.numbers, *window)
         return _evidence(numbers, around, within, (*words, all_words))
 
@@ -466,17 +463,20 @@ class _RewordedSearch(Search):
         self, number: int, item: int, evidence: Evidence, characters: tuple[int, int]
     ) -> Iterator[Finding]:
         arrays = self._arrays
-        for at in range(int(arrays["use_offsets"][item]), int(arrays["use_offsets"][item + 1])):
-            n_terms = int(arrays["term_offsets"][item + 1] - arrays["term_offsets"][item])
+        uses = slice(*arrays["use_offsets"][item : item + 2].tolist())
+        first_term, last_term = arrays["term_offsets"][item : item + 2].tolist()
+        n_looked_for = last_term - first_term + evidence.n_numbers
+        users = arrays["use_parts"][uses].tolist(), arrays["use_records"][uses].tolist()
+        for part, record in zip(*users, strict=True):
             yield Finding(
                 document=number,
-                part=int(arrays["use_parts"][at]),
-                record=int(arrays["use_records"][at]),
+                part=part,
+                record=record,
                 score=evidence.score,
                 question_overlap=evidence.words / evidence.all_words,
                 n_matched=evidence.n_words + evidence.n_agreeing,
-                question_tokens=n_terms + evidence.n_numbers,
-                total_tokens=n_terms + evidence.n_numbers,
+                question_tokens=n_looked_for,
+                total_tokens=n_looked_for,
                 question_characters=characters,
                 looked_for=evidence.kind,
             )

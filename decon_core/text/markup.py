@@ -86,7 +86,9 @@ _JOINT = re.compile("[-\u2010\u00ad]\r?\n")
 
 def may_have_markup(text: str) -> bool:
     """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
-    return "<" in text or "&" in text or "%" in text or _JOINT.search(text) is not None
+    if "<" in text or "&" in text or "%" in text:
+        return True
+    return "\n" in text and _JOINT.search(text) is not None
 
 
 def stripped(text: str) -> str:

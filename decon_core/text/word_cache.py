@@ -237,15 +237,15 @@ class Encoder:
 
     def _places_of_words(self, counts: Integers, text: str) -> Places:
         n = counts.size
-        starts, stops = np.empty((2, n), np.int64)
+        edges = np.empty(2 * n + 1, np.int64)
         word = np.repeat(np.arange(n), counts)
         if "Σ" in text or "İ" in text:  # split the lower-cased text and map its offsets back
             plain = clean_with_offsets(text, punctuation=self._form.punctuation)
             return Places(*_places_of_canonical(plain), word, word)
         data = np.frombuffer(text.encode(), np.uint8)
-        if word_stream.word_places(data, *self._classes, starts, stops) != n:
+        if word_stream.word_places(data, *self._classes, edges) != 2 * n:
             raise ValueError(f"expected a text of the latest batch, with {n} words")
-        return Places(starts, stops, word, word)
+        return Places(edges[:-1:2], edges[1::2], word, word)
 
     def _places_in_whole(self, text: str) -> Places:
         plain = canonical_with_offsets(text, self._form)
