@@ -35,7 +35,8 @@ class NgramAny(Detector):
         "**To compare with published numbers, `ngram_any`.** One common run is enough, so it is "
         "the only one to find some items with a quarter of the question left. At 13 tokens it "
         "misses every shorter question, and edits of one word in five hide about half of the "
-        "others. At 8 it finds more than any other detector, and flags a quarter of the hard "
+        "others. Most copies of a question with other names and numbers share such a run, and are "
+        "flagged. At 8 it finds more than any other detector, and flags a third of the hard "
         "negatives: phrases that many questions share."
     )
 

@@ -48,8 +48,9 @@ class Ratcliff(Detector):
         "other words, names and numbers, shuffled sentences, and formulas in a text of another "
         "language. It compares unchanged text, so capitals and unusual "
         'characters hide an item (`normalize = "decon"` fixes that, but loses some formulas). '
-        "It also flags short questions that follow a template, and items that share their setting "
-        "with another: review what only it finds before you remove it."
+        "It also flags items that share their setting with another, and nearly every copy of a "
+        "question with other names and numbers, which is another item: review what only it finds "
+        "before you remove it."
     )
 
     def setting_problems(self, policy: Policy) -> Iterator[Problem]:

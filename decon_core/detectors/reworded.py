@@ -222,10 +222,10 @@ class Reworded(Detector):
     near_kinds = (OTHER_NUMBERS,)
     compares_any_order = True
     advice = (
-        "**To find items in other words, `reworded`.** It finds questions that a language model or "
-        "a person reworded, which no other detector sees, as long as the numbers and some of the "
-        "rarer words are kept. It tells copies with other numbers apart. Its matches are "
-        "candidates for review: a score alone removes nothing."
+        "**To find items in other words, `reworded`.** It finds questions that a person or a model "
+        "reworded, as long as the numbers and some of the rarer words are kept, and tells copies "
+        "with other numbers apart. It also flags items that share their setting with another, and "
+        "passages without their question. Its matches are candidates: a score removes nothing."
     )
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
