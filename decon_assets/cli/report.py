@@ -27,7 +27,8 @@ _MAIN_TABLES = (
               n_contaminated_documents AS "with a leak", round(contaminated_share, 6) AS share,
               n_leaked_items AS "leaked items",
               n_question_only_documents AS "question-only",
-              round(question_only_share, 6) AS "share of them"
+              round(question_only_share, 6) AS "share of them",
+              n_candidate_documents AS candidates
        FROM by_source""",
 )
 

@@ -37,15 +37,15 @@ def card_of(report: Path) -> str:
 def card_from(summary: Summary) -> str:
     """Return the section for a summary."""
     policy = summary["policy"]
+    known = {one["detector"]: find(one["detector"]) for one in summary["detectors"]}
     return render(
         "report/publish/card.md.j2",
         **summary,
         notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings={
-            one["detector"]: known.summary if (known := find(one["detector"])) else ""
-            for one in summary["detectors"]
-        },
+        meanings={name: one.summary if one else "" for name, one in known.items()},
+        without_proof=[name for name, one in known.items() if one and not one.acts_on_score],
+        finds_rewordings=any(one and one.compares_any_order for one in known.values()),
         settings=_settings(policy) if policy else "",
     )
 

@@ -67,7 +67,7 @@ def _without(row: Mapping[str, Any], *keys: str) -> Summary:
 
 
 def format_headline(report: Path) -> str:
-    """Return the numbers of documents with leaks, question-only matches and invalid UTF-8."""
+    """Return the numbers of documents with leaks, question-only, candidates, invalid UTF-8."""
     with opened(report) as connection:
         (counts,) = rows_of(connection, _QUERIES["documents"])
     n, n_questions = counts["n_documents"], counts["n_question_only"]
@@ -77,7 +77,12 @@ def format_headline(report: Path) -> str:
     )
     policy = json.loads(counts["policy"] or "{}")
     left_out = "" if keeps_question_only(policy) else f"; {QUESTIONS_LEFT_OUT}"
-    invalid = ""
+    candidates, invalid = "", ""
+    if n_candidates := counts["n_candidates"]:
+        candidates = (
+            f"\n{n_candidates:,} more {hold(n_candidates)} only a candidate, neither a leak nor "
+            "clean until a person has judged it: decon-assets review"
+        )
     if n_invalid := counts["n_invalid_utf8"]:
         invalid = (
             f"\n{counted(n_invalid, 'document')} {have(n_invalid)} bytes that are not UTF-8 "
@@ -85,7 +90,7 @@ def format_headline(report: Path) -> str:
         )
     return (
         f"{documents} {hold(n_leaks)} a leak; {n_questions:,} more {hold(n_questions)} a question "
-        f"without its answer (question-only){left_out}{invalid}"
+        f"without its answer (question-only){left_out}{candidates}{invalid}"
     )
 
 

@@ -91,6 +91,9 @@ WITH all_shards AS (
 ), questions AS (
     SELECT source, count(*) AS n
     FROM documents WHERE is_question_only GROUP BY GROUPING SETS ((source), ())
+), candidates AS (
+    SELECT source, count(*) AS n
+    FROM documents WHERE is_candidate GROUP BY GROUPING SETS ((source), ())
 )
 SELECT s.*,
        coalesce(f.n, 0) AS n_contaminated_documents,
@@ -100,10 +103,12 @@ SELECT s.*,
        coalesce(f.n_leaked_items, 0) AS n_leaked_items,
        coalesce(q.n, 0) AS n_question_only_documents,
        coalesce(q.n, 0) / nullif(s.n_documents, 0) AS question_only_rate,
-       wilson_high(coalesce(q.n, 0), s.n_documents) AS question_only_high
+       wilson_high(coalesce(q.n, 0), s.n_documents) AS question_only_high,
+       coalesce(c.n, 0) AS n_candidate_documents
 FROM all_shards s
 LEFT JOIN leaks f ON f.source IS NOT DISTINCT FROM s.source
 LEFT JOIN questions q ON q.source IS NOT DISTINCT FROM s.source
+LEFT JOIN candidates c ON c.source IS NOT DISTINCT FROM s.source
 ORDER BY s.source
 
 -- name: unreadable
@@ -128,6 +133,7 @@ SELECT (SELECT CASE WHEN count(*) = count(n_documents) THEN sum(n_documents)::BI
        (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
        count(*) FILTER (is_contaminated) AS n_leaks,
        count(*) FILTER (is_question_only) AS n_question_only,
+       count(*) FILTER (is_candidate) AS n_candidates,
        (SELECT any_value(policy) FROM runs) AS policy
 FROM documents
 

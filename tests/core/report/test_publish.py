@@ -143,6 +143,26 @@ def test_question_only_is_counted_beside_leaks_and_never_as_clean(report):
     assert sources == [("books", 0, 0.0), ("web", 3, 0.075)]
 
 
+def test_candidates_are_in_the_headline_the_summary_and_the_card(report):
+    candidate = {**MATCH, "is_contaminated": False, "is_by_score": False, "is_candidate": True}
+    matches = [
+        *tables()["matches"],
+        {**candidate, "instance_index": 3, "row": 20, "detector": "reworded"},
+        {**candidate, "instance_index": 3, "row": 1, "detector": "reworded"},  # beside a leak
+    ]
+    path = report(matches=matches)
+    assert "\n1 more holds only a candidate, neither a leak nor clean" in format_headline(path)
+    summary = summary_of(path)
+    assert summary["corpus"]["n_candidate_documents"] == 1
+    assert [one["n_candidate_documents"] for one in summary["sources"]] == [0, 1]
+    assert [one["n_candidates"] for one in summary["benchmarks"]] == [1]
+    card = card_of(path)
+    assert "1 document holds neither, but a candidate: text found only by a detector" in card
+    assert "Candidates, neither leaked nor clean: 1 of `quiz`." in card
+    assert "candidate" not in format_headline(report())
+    assert "andidate" not in card_of(report())
+
+
 def test_question_only_has_a_limit_of_its_own_and_leaks_have_theirs(report):
     matches = [{**QUESTION, "instance_index": n, "row": n} for n in range(3)]
     summary = summary_of(report(matches=matches))
