@@ -84,7 +84,7 @@ def stage(
     def declare(body: Body) -> dg.AssetsDefinition:
         name = body.__name__
         STAGES[name] = Stage(
-            *(name, missing, dimensions, is_required, priority, remarks, unmet, not_configured)
+            name, missing, dimensions, is_required, priority, remarks, unmet, not_configured
         )
 
         def execute(context: dg.AssetExecutionContext, decon: Decon) -> None:
