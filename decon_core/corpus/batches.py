@@ -75,9 +75,20 @@ class Batch:
         )
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a part lies in its shard."""
+
+    row: int  # its first row
+    n_rows: int
+    offset: int = 0  # of its first byte in the uncompressed shard; 0 in tables
+    n_bytes: int = 0  # uncompressed; 0 in tables
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
     """An unparsed part of a shard; may be parsed in another thread."""
 
     read: Callable[[], Batch]
     position: int  # approximate progress: offset in the compressed file
+    place: Place

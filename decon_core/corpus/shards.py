@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from decon_core.config.load import Source
-from decon_core.corpus.batches import Block
+from decon_core.corpus.batches import Block, Place
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.formats import Decide, Ids, format_of
 from decon_core.corpus.formats.recognize import require_format
@@ -53,7 +53,23 @@ def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) 
     """
     with open_shard(shard) as file:
         for part in format_of(file.path).parts(file, source, part_bytes=block_bytes):
-            yield Block(partial(part.batch, source), file.tell())
+            yield Block(partial(part.batch, source), file.tell(), part.place)
+
+
+def changed(shard: Shard) -> Problem:
+    """Describe a shard that is not the registered file."""
+    return Problem(shard.path, "different content", "the registered content", REGISTER)
+
+
+def read_places(
+    shard: Shard, source: Source, places: Sequence[Place], restart: bytes
+) -> Iterator[Block]:
+    """Yield the parts at these places, which `read_blocks` yielded before."""
+    del restart
+    wanted = set(places)
+    for block in read_blocks(shard, source):
+        if block.place in wanted:
+            yield block
 
 
 def values_of(

@@ -327,7 +327,9 @@ def build_shares(
         of_pack = replace(builder, packs=(pack,), n_known=builder.n_packs)
         # Only a control needs packs other than its own.
         jobs.append((builder if mixture.take == "control" else of_pack, mixture, pack))
-    n_workers = useful_workers(workers, [shard for _, pack in wanted for shard in pack.shards])
+    n_workers = useful_workers(
+        workers, [shard.n_bytes for _, pack in wanted for shard in pack.shards]
+    )
     for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=lambda _: None):
         yield *job[1:], future
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
-from decon_core.corpus.batches import Batch, Block
+from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
@@ -220,7 +220,9 @@ class Rescan:
         """
         if not documents:
             return ENTRIES.empty_table(), {}
-        scanned = self._scanner.scan(Block(lambda: Batch.of(documents), 0))
+        scanned = self._scanner.scan(
+            Block(lambda: Batch.of(documents), 0, Place(0, len(documents)))
+        )
         self._scanner.detectors.take_counts()
         rows, *sizes = (column.to_pylist() for column in scanned.documents.columns)
         by_row = dict(zip(rows, zip(*sizes, strict=True), strict=True))

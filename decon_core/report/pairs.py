@@ -118,7 +118,7 @@ def _add_texts(
         else:
             by_pair[row["pair"]] = row
     jobs = [*_jobs(packs, [*by_pair.values()], showing, reader.policy.form)]
-    workers = useful_workers(wanted_workers(), [job.shard for job in jobs])
+    workers = useful_workers(wanted_workers(), [job.shard.n_bytes for job in jobs])
     for _, future in run_jobs(_read_texts, jobs, workers=workers, on_advance=lambda _: None):
         for pair, texts in future.result().items():
             by_pair[pair] |= texts

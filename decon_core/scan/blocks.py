@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from queue import Queue
@@ -25,8 +25,11 @@ from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.formats.json_lines import compile_reader
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.shards import read_blocks
+from decon_core.corpus.shards import changed, read_blocks, read_places
+from decon_core.corpus.sketch.shard_sketch import PartSketch, digest_of_texts, open_blocks
+from decon_core.corpus.sketch.tokens import TwoNumberings
 from decon_core.detectors.detector import Indexes, detector
+from decon_core.errors import CorpusError
 from decon_core.index.joined_index import open_search
 from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
@@ -63,6 +66,20 @@ class ShardJob:
     index: str  # fingerprint of the index parts
     scan: str  # fingerprint that names the tiles and the union of index parts
     threads: int = 1
+    sketch: str = ""  # fingerprint of the sketch to write, or of the one that chose `only`
+    bits: int = 0  # per n-gram of a sketch to write; 0: none is written
+    only: tuple[int, ...] | None = None  # read only these blocks of the sketch; None: all
+    n_blocks: int = 0  # of the sketch
+
+    @property
+    def is_sketching(self) -> bool:
+        return self.bits > 0
+
+    @property
+    def n_bytes_to_read(self) -> int:
+        """About how much of the shard is read."""
+        share = 1.0 if self.only is None else len(self.only) / max(self.n_blocks, 1)
+        return round(self.shard.n_bytes * share)
 
 
 @dataclass
@@ -76,6 +93,7 @@ class ScannedBlock:
     unreadable: list[Unreadable]
     invalid: list[InvalidUtf8]
     matches: list[Columns]
+    sketch: PartSketch | None
 
 
 _SAMPLE = Batch.of_texts(["two words"])
@@ -85,7 +103,13 @@ class Scanner:
     """Scans blocks in one thread; scanners share the index but not word tables and scratch."""
 
     def __init__(
-        self, store: Store, versions: Sequence[Version], policy: Policy, index: str, scan: str
+        self,
+        store: Store,
+        versions: Sequence[Version],
+        policy: Policy,
+        index: str,
+        scan: str,
+        is_sketching: bool = False,
     ) -> None:
         self._store = store
         self._scan = scan
@@ -104,18 +128,27 @@ class Scanner:
             records=tuple(StoredRecords(store, version) for version in self.search.versions),
         )
         self.detectors = DetectorSet(indexes, tokenizer)
-        self.encoder = Encoder(
+        make_encoder = partial(
+            Encoder,
             tokenizer,
-            FixedVocabulary(self.search.ids),
             form=policy.form,
             table_mb=policy.word_table_mb,
             terms=self.detectors.terms,
         )
+        self._numberings = None
+        if is_sketching:
+            self._numberings = TwoNumberings(tokenizer, self.search.ids, make_encoder)
+            self.encoder = self._numberings.encoder
+        else:
+            self.encoder = make_encoder(FixedVocabulary(self.search.ids))
         self._labels: dict[int, pa.Table] = {}
 
     def scan(self, block: Block) -> ScannedBlock:
         batch = block.read()
-        tokens = self.encoder.encode(batch.text, batch.starts, batch.stops)
+        tokens, stable = self._encode(batch)
+        sketch = None
+        if stable is not None:
+            sketch = PartSketch.of(block.place, batch, stable, ngram_size=self._ngram_size)
         matches = self.detectors.find(batch, tokens, self.encoder)
         sizes = [batch.rows, batch.stops - batch.starts, tokens.lengths]
         return ScannedBlock(
@@ -126,11 +159,18 @@ class Scanner:
             unreadable=batch.unreadable,
             invalid=batch.invalid,
             matches=matches,
+            sketch=sketch,
         )
+
+    def _encode(self, batch: Batch) -> tuple[Ragged, Ragged | None]:
+        """Return tokens as numbered in the index, and for a sketch with stable numbers too."""
+        if self._numberings:
+            return self._numberings.encode(batch)
+        return self.encoder.encode(batch.text, batch.starts, batch.stops), None
 
     def compile_words(self) -> Ragged:
         """Compile the kernels that tokenize text, and return the tokens of a sample."""
-        tokens = self.encoder.encode(_SAMPLE.text, _SAMPLE.starts, _SAMPLE.stops)
+        tokens, _ = self._encode(_SAMPLE)
         self.encoder.places(0, "two words")
         if self._strips_markup:
             compile_markup()
@@ -163,7 +203,7 @@ def open_own_indexes(
 
 def scanners_for(job: ShardJob) -> list[Scanner]:
     """Return a scanner for each thread of a job."""
-    arguments = (job.versions, job.policy, job.index, job.scan)
+    arguments = (job.versions, job.policy, job.index, job.scan, job.is_sketching)
     kept = kept_scanners(job.root, *arguments)
     while len(kept) < job.threads:
         kept.append(Scanner(Store(job.root), *arguments))
@@ -172,7 +212,12 @@ def scanners_for(job: ShardJob) -> list[Scanner]:
 
 @lru_cache(maxsize=1)
 def kept_scanners(
-    _root: Path, _versions: tuple[Version, ...], _policy: Policy, _index: str, _scan: str
+    _root: Path,
+    _versions: tuple[Version, ...],
+    _policy: Policy,
+    _index: str,
+    _scan: str,
+    _is_sketching: bool,
 ) -> list[Scanner]:
     """Return the scanners of a union of benchmarks, kept between shards for their word tables.
 
@@ -183,7 +228,7 @@ def kept_scanners(
 
 def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
     """Scan the blocks of a shard in several threads and yield the results in order."""
-    blocks = read_blocks(job.shard, job.source)
+    blocks = read_blocks(job.shard, job.source) if job.only is None else _read_some(job)
     scanners = scanners_for(job)
     if len(scanners) == 1:
         yield from (scanners[0].scan(block) for block in blocks)
@@ -208,6 +253,22 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def _read_some(job: ShardJob) -> Iterator[Block]:
+    """Yield the parts of chosen blocks; reading one raises `CorpusError` if its text changed."""
+    blocks = open_blocks(Store(job.root), job.sketch, job.shard.fingerprint)
+    places, digests = zip(*blocks.parts(job.only or ()), strict=True)
+    parts = read_places(job.shard, job.source, places, blocks.restart)
+    for block, digest in zip(parts, digests, strict=True):
+
+        def read(block: Block = block, digest: bytes = digest) -> Batch:
+            batch = block.read()
+            if digest_of_texts(batch) != digest:
+                raise CorpusError(changed(job.shard))
+            return batch
+
+        yield replace(block, read=read)
 
 
 def compile_kernels(job: ShardJob) -> None:

@@ -28,19 +28,32 @@ def scan_fingerprint(store: Store, policy: Policy) -> str:
 
 
 def missing_tiles(
-    store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
+    store: Store,
+    packs: Iterable[Pack],
+    versions: Sequence[Version],
+    scan: str,
+    *,
+    needs_counts: bool = False,
 ) -> list[tuple[Pack, Shard, list[Version]]]:
-    """Return the shards that are not scanned against all versions, each with the missing ones."""
+    """Return the shards that are not scanned against all versions, each with the missing ones.
+
+    With `needs_counts`, an answer from the sketch is not enough: it counts no documents.
+    """
     return [
         (pack, shard, missing)
         for pack in packs
         for shard in pack.shards
-        if (missing := missing_of_shard(store, shard, versions, scan))
+        if (missing := missing_of_shard(store, shard, versions, scan, needs_counts=needs_counts))
     ]
 
 
 def missing_of_shard(
-    store: Store, shard: Shard, versions: Sequence[Version], scan: str
+    store: Store,
+    shard: Shard,
+    versions: Sequence[Version],
+    scan: str,
+    *,
+    needs_counts: bool = False,
 ) -> list[Version]:
     """Return the versions that a shard is not scanned against.
 
@@ -51,14 +64,26 @@ def missing_of_shard(
     of_shard = store.ledger(scan, shard.fingerprint), store.documents(scan, shard.fingerprint)
     if any(path.name not in present for path in of_shard):
         return list(versions)
-    return [
-        version
-        for version in versions
-        if not {
-            store.tile(scan, shard.fingerprint, version.fingerprint).name,
-            store.gram_counts(scan, shard.fingerprint, version.fingerprint).name,
-        }.issubset(present)
-    ]
+
+    def has_tile(version: Version) -> bool:
+        names = scan, shard.fingerprint, version.fingerprint
+        if store.tile(*names).name not in present:
+            return False
+        is_answered = not needs_counts and store.sketch_answer(*names).name in present
+        return is_answered or store.gram_counts(*names).name in present
+
+    return [version for version in versions if not has_tile(version)]
+
+
+def uncounted(
+    store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
+) -> dict[str, frozenset[str]]:
+    """Return, by fingerprint of the shard, the benchmarks whose n-grams were not counted in it."""
+    found = missing_tiles(store, packs, versions, scan, needs_counts=True)
+    return {
+        shard.fingerprint: frozenset(version.benchmark for version in missing)
+        for _, shard, missing in found
+    }
 
 
 _NOT_TRIED = Problem("", "not scanned yet", "a tile for every benchmark", "`decon-assets run`")

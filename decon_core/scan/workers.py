@@ -14,12 +14,9 @@ from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from threading import Thread
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 from decon_core.errors import ConfigError, DeconError, Problem
-
-if TYPE_CHECKING:
-    from decon_core.corpus.packs import Shard
 
 Job = TypeVar("Job")
 Advance = Callable[[int], None]
@@ -53,13 +50,14 @@ def wanted_workers() -> int:
     return int(value)
 
 
-def useful_workers(workers: int, shards: Sequence[Shard], *, n_files: int = 0) -> int:
+def useful_workers(workers: int, sizes: Sequence[int], *, n_files: int = 0) -> int:
     """Limit `workers` to the amount of work; 0 or 1 means that processes are not worth starting.
 
-    `n_files` is the number of files to write, which dominates for many small shards.
+    `sizes` are the bytes to read of each shard, `n_files` is the number of files to write, which
+    dominates for many small shards.
     """
-    n_bytes = sum(shard.n_bytes for shard in shards) + n_files * _BYTES_PER_FILE
-    return min(workers, len(shards), n_bytes // _BYTES_PER_WORKER)
+    n_bytes = sum(sizes) + n_files * _BYTES_PER_FILE
+    return min(workers, len(sizes), n_bytes // _BYTES_PER_WORKER)
 
 
 def run_jobs(

@@ -92,6 +92,27 @@ class Store:
     def refusal(self, shard: str) -> Path:
         return self.root / f"refused/{shard}.json"
 
+    def sketch_blocks(self, sketch: str, shard: str) -> Path:
+        return self.root / f"sketch/{sketch}/{shard}.arrow"
+
+    def sketch_ledger(self, sketch: str, shard: str) -> Path:
+        return self.root / f"sketch/{sketch}/{shard}.ledger.json"
+
+    def sketch_documents(self, sketch: str, shard: str) -> Path:
+        return self.root / f"sketch/{sketch}/{shard}.documents.parquet"
+
+    def sketch_filters(self, sketch: str, shard: str) -> Path:
+        return self.root / f"sketch/{sketch}/{shard}.filters"
+
+    def pack_sketch(self, sketch: str, key: str) -> Path:
+        return self.root / f"sketch/{sketch}/packs/{key}.arrow"
+
+    def pack_sketch_rows(self, sketch: str, key: str) -> Path:
+        return self.root / f"sketch/{sketch}/packs/{key}.rows"
+
+    def sketch_answer(self, scan: str, shard: str, version: str) -> Path:
+        return self.root / f"tiles/{scan}/{shard}/{version}.sketch.json"
+
     def common(self, fingerprint: str) -> Path:
         return self.root / f"common/{fingerprint}.parquet"
 
@@ -187,6 +208,12 @@ class Store:
                     folders.append(path)
         for lock in self.drafts.glob(".*.lock"):
             sweep_lock(lock)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file that is complete."""
+    with atomic_path(target) as draft:
+        shutil.copyfile(source, draft)
 
 
 @contextmanager

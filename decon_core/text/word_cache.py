@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +69,12 @@ class FixedVocabulary:
             return np.where(ids < self._all.size, self._all[ids % self._all.size], UNKNOWN)
         at = np.searchsorted(self._ids[:-1], ids)
         return np.where(self._ids[at] == ids, at + 1, UNKNOWN).astype(np.uint32)
+
+
+class Vocabulary(Protocol):
+    """Numbers token ids."""
+
+    def numbers(self, ids: Integers) -> Tokens: ...
 
 
 class GrowingVocabulary:
@@ -157,7 +164,7 @@ class Encoder:
     def __init__(
         self,
         tokenizer: Tokenizer,
-        vocabulary: FixedVocabulary | GrowingVocabulary,
+        vocabulary: Vocabulary,
         *,
         form: Form,
         table_mb: int,

@@ -17,9 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.load import Source
+from decon_core.corpus.batches import Place
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats.recognize import require_text
-from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
+from decon_core.corpus.formats.shard_format import (
+    PART_BYTES,
+    Decide,
+    Ids,
+    Part,
+    ShardFormat,
+    Value,
+)
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import alloc_array
@@ -39,6 +47,10 @@ class LineBlock(Part):
     lines: npt.NDArray[np.uint8]  # a line break and `PADDING` bytes follow after `n_bytes`
     n_bytes: int
     offset: int  # of the first line, in the uncompressed shard
+
+    @property
+    def place(self) -> Place:
+        return Place(self.row, self.n_rows, self.offset, self.n_bytes)
 
     @cached_property
     def edges(self) -> npt.NDArray[np.int64]:

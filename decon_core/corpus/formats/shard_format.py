@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.load import Source
-from decon_core.corpus.batches import Batch
+from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.shard_file import ShardFile
 
@@ -33,6 +33,10 @@ class Part(ABC):
     path: Path  # of the shard
     row: int  # of its first row
     n_rows: int
+
+    @property
+    def place(self) -> Place:
+        return Place(self.row, self.n_rows)
 
     @property
     def rows(self) -> range:

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError
 from decon_core.scan.workers import (
     WORKERS_VARIABLE,
@@ -44,12 +43,9 @@ def test_the_environment_may_say_how_many_workers_there_are(monkeypatch):
 
 
 def test_many_small_shards_are_worth_workers_when_many_files_are_written_of_them():
-    shard = Shard(
-        source="web", name="s", path="s", n_bytes=1_000, modified_ns=0, content="", fingerprint=""
-    )
-    assert useful_workers(2, [shard] * 5_000) == 0
-    assert useful_workers(2, [shard] * 5_000, n_files=200_000) == 2
-    assert useful_workers(2, [shard], n_files=200_000) == 1
+    assert useful_workers(2, [1_000] * 5_000) == 0
+    assert useful_workers(2, [1_000] * 5_000, n_files=200_000) == 2
+    assert useful_workers(2, [1_000], n_files=200_000) == 1
 
 
 def test_a_job_beside_is_done_when_its_block_ends(tmp_path):

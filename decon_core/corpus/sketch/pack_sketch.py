@@ -1,0 +1,243 @@
+"""The sketch of a pack: the filters of all its blocks as rows, in one file.
+
+A benchmark reads the rows of its n-grams, a few bytes each, instead of whole filters. Filters of
+different sizes have rows of their own: a *group* for each size.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.corpus.packs import Pack
+from decon_core.corpus.sketch.shard_sketch import (
+    ShardBlocks,
+    has_blocks,
+    open_blocks,
+    open_filters,
+    remove_filters,
+)
+from decon_core.errors import DamagedError
+from decon_core.kernels.ngram_filters import CHECK_BYTES, Rows, write_rows
+from decon_core.storage.checksums import damaged
+from decon_core.storage.store import Store, atomic_path, map_arrays, write_arrays
+
+Flags = npt.NDArray[np.uint8]
+Words64 = npt.NDArray[np.uint64]
+
+# A unit has at least this many bytes of rows, so that its check adds at most an eighth.
+_LEAST_UNIT_BYTES = 16
+_MOST_ROWS_PER_UNIT = 512
+_SPARE_BYTES = 16  # kernels read past the end
+_BYTES_AT_ONCE = 32 << 20  # of filters
+_PAGE_BYTES = 4096  # what a local disk reads at least
+
+# Looks up n-grams in the rows: is called with rows, flags of read units, flags of possible blocks,
+# and returns False at damage.
+LookUp = Callable[[Rows, Flags, Flags], bool]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the rows of a group lie in the file."""
+
+    log2_bits: int
+    n_blocks: int
+    offset: int
+
+    @property
+    def row_bytes(self) -> int:
+        return -(-self.n_blocks // 8)
+
+    @property
+    def rows_per_unit(self) -> int:
+        n = 1
+        while n * self.row_bytes < _LEAST_UNIT_BYTES and n < _MOST_ROWS_PER_UNIT:
+            n *= 2
+        return n
+
+    @property
+    def unit_bytes(self) -> int:
+        return self.rows_per_unit * self.row_bytes + CHECK_BYTES
+
+    @property
+    def n_units(self) -> int:
+        return (1 << self.log2_bits) // self.rows_per_unit
+
+    @property
+    def n_bytes(self) -> int:
+        """The size in the file; the next group begins at a multiple of eight."""
+        return -(-(self.n_units * self.unit_bytes + _SPARE_BYTES) // 8) * 8
+
+    def rows(self, eights: Words64) -> Rows:
+        return Rows(eights, self.log2_bits, self.n_blocks, self.row_bytes, self.rows_per_unit)
+
+
+def _layouts(log2_bits: npt.NDArray[np.int64]) -> list[_Layout]:
+    """Return the layouts of the groups of blocks with filters of these sizes."""
+    layouts: list[_Layout] = []
+    for log2, n in zip(*np.unique(log2_bits, return_counts=True), strict=True):
+        offset = layouts[-1].offset + layouts[-1].n_bytes if layouts else 0
+        layouts.append(_Layout(int(log2), int(n), offset))
+    return layouts
+
+
+def pack_key(pack: Pack) -> str:
+    """Return what names the sketch of a pack: its shards."""
+    shards = "\n".join(shard.fingerprint for shard in pack.shards)
+    return sha256(shards.encode()).hexdigest()[:16]
+
+
+def has_pack_sketch(store: Store, sketch: str, pack: Pack) -> bool:
+    key = pack_key(pack)
+    return all(path.is_file() for path in _paths(store, sketch, key))
+
+
+def _paths(store: Store, sketch: str, key: str) -> tuple[Path, Path]:
+    return store.pack_sketch(sketch, key), store.pack_sketch_rows(sketch, key)
+
+
+def remove_pack_sketch(store: Store, sketch: str, pack: Pack) -> None:
+    """Remove the sketch of a pack and of its shards, as their filters are only in it."""
+    for path in _paths(store, sketch, pack_key(pack)):
+        path.unlink(missing_ok=True)
+    for shard in pack.shards:
+        store.sketch_blocks(sketch, shard.fingerprint).unlink(missing_ok=True)
+
+
+def build_pack_sketch(store: Store, sketch: str, pack: Pack) -> bool:
+    """Join the sketches of the shards of a pack; return False if some shard has none."""
+    shards = list(dict.fromkeys(shard.fingerprint for shard in pack.shards))
+    if not all(has_blocks(store, sketch, shard) for shard in shards):
+        return False
+    blocks = [open_blocks(store, sketch, shard) for shard in shards]
+    filters = [
+        open_filters(store, sketch, shard, one) for shard, one in zip(shards, blocks, strict=True)
+    ]
+    log2_bits = np.concatenate([np.empty(0, np.int64), *(one.log2_bits for one in blocks)])
+    about, rows = _paths(store, sketch, pack_key(pack))
+    with atomic_path(rows) as draft, draft.open("wb") as file:
+        for layout in _layouts(log2_bits):
+            for piece in _pieces(layout, [*_of_size(blocks, filters, layout.log2_bits)]):
+                file.write(piece.data)
+    offsets = np.cumsum([0, *map(len, blocks)], dtype=np.int64)
+    write_arrays(about, {"offsets": offsets, "log2_bits": log2_bits})
+    for shard in shards:
+        remove_filters(store, sketch, shard)
+    return True
+
+
+def _of_size(
+    blocks: Sequence[ShardBlocks], filters: Sequence[Words64], wanted: int
+) -> Iterator[Words64]:
+    """Yield the filters of one size, in the order of shards and blocks."""
+    for of_shard, words in zip(blocks, filters, strict=True):
+        at = 0
+        for log2 in of_shard.log2_bits.tolist():
+            n_words = (1 << log2) // 64
+            if log2 == wanted:
+                yield words[at : at + n_words]
+            at += n_words
+
+
+def _pieces(layout: _Layout, filters: Sequence[Words64]) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield the bytes of a group in pieces of whole units."""
+    n_words = (1 << layout.log2_bits) // 64
+    step = 8  # a power of two: 512 rows, which are whole units
+    while 16 * step * len(filters) <= _BYTES_AT_ONCE and step < n_words:
+        step *= 2
+    for first in range(0, n_words, step):
+        some = np.concatenate([words[first : first + step] for words in filters])
+        n_units = 64 * step // layout.rows_per_unit
+        n_bytes = n_units * layout.unit_bytes
+        eights = np.zeros(-(-n_bytes // 8) + 2, np.uint64)
+        data = eights.view(np.uint8)
+        write_rows(some, layout.rows(eights), 64 * first // layout.rows_per_unit, data)
+        yield data[:n_bytes]
+    yield np.zeros(layout.n_bytes - layout.n_units * layout.unit_bytes, np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class PackSketch:
+    """The sketch of a pack, mapped into memory; only what is looked up is read."""
+
+    path: Path
+    shards: tuple[str, ...]  # fingerprints
+    offsets: npt.NDArray[np.int64]  # range of the blocks of each shard
+    log2_bits: npt.NDArray[np.int64]  # of the filter of each block
+    eights: Words64
+    is_read: dict[int, Flags] = field(default_factory=dict)  # by group: flags of its units
+
+    @cached_property
+    def layouts(self) -> list[_Layout]:
+        return _layouts(self.log2_bits)
+
+    def possible(self, look_up: LookUp) -> npt.NDArray[np.bool_]:
+        """Return, for each block of the pack, whether `look_up` finds it possible.
+
+        Raises `DamagedError` if a unit that it reads is damaged.
+        """
+        possible = np.zeros(self.log2_bits.size, np.bool_)
+        for number, layout in enumerate(self.layouts):
+            eights = self.eights[layout.offset // 8 : (layout.offset + layout.n_bytes) // 8]
+            is_read = self.is_read.setdefault(number, np.zeros(layout.n_units, np.uint8))
+            is_possible = np.zeros(layout.n_blocks, np.uint8)
+            if not look_up(layout.rows(eights), is_read, is_possible):
+                raise DamagedError(damaged(self.path, "a row does not match its checksum"))
+            possible[self.log2_bits == layout.log2_bits] = is_possible
+        return possible
+
+    @property
+    def n_bytes_read(self) -> int:
+        """The size of the units that were looked up, each once."""
+        return sum(
+            self.layouts[number].unit_bytes * int(flags.sum())
+            for number, flags in self.is_read.items()
+        )
+
+    @property
+    def n_page_bytes_read(self) -> int:
+        """The size of the pages of a disk with these units."""
+        n_pages = 0
+        for number, flags in self.is_read.items():
+            layout, units = self.layouts[number], np.flatnonzero(flags)
+            first = (layout.offset + units * layout.unit_bytes) // _PAGE_BYTES
+            last = (layout.offset + (units + 1) * layout.unit_bytes - 1) // _PAGE_BYTES
+            n_pages += np.unique(np.concatenate([first, last])).size
+        return n_pages * _PAGE_BYTES
+
+    def blocks_of(self, shard: str, possible: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], int]:
+        """Return the possible blocks of a shard, and the number of all its blocks."""
+        number = self.shards.index(shard)
+        of_shard = possible[self.offsets[number] : self.offsets[number + 1]]
+        return tuple(np.flatnonzero(of_shard).tolist()), of_shard.size
+
+
+def open_pack_sketch(store: Store, sketch: str, pack: Pack) -> PackSketch:
+    """Map the sketch of a pack."""
+    about, path = _paths(store, sketch, pack_key(pack))
+    arrays, _ = map_arrays(about)
+    shards = tuple(dict.fromkeys(shard.fingerprint for shard in pack.shards))
+    eights = _mapped(path)
+    opened = PackSketch(path, shards, arrays["offsets"], arrays["log2_bits"], eights)
+    n_bytes = sum(layout.n_bytes for layout in opened.layouts)
+    if opened.offsets.size != len(shards) + 1 or 8 * eights.size != n_bytes:
+        raise DamagedError(damaged(path, "its size is wrong"))
+    return opened
+
+
+def _mapped(path: Path) -> Words64:
+    """Map a file of which single rows are read, without reading ahead."""
+    if not path.stat().st_size:
+        return np.empty(0, np.uint64)
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    mapped.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(mapped, np.uint64)

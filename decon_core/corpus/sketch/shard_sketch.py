@@ -1,0 +1,195 @@
+"""The sketch of a shard: a filter of all n-grams of each block, and where its parts lie.
+
+A block takes consecutive parts of the shard while its filter has few enough bits set. Nothing else
+decides its size, so the blocks do not depend on how the shard was scanned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from decon_core.corpus.batches import Batch, Place
+from decon_core.errors import DamagedError
+from decon_core.kernels.ngram_filters import LOG2_LINE, PROBES, enter_ngrams
+from decon_core.storage.checksums import damaged
+from decon_core.storage.store import Store, atomic_path, map_arrays, write_arrays
+from decon_core.text.word_cache import Ragged
+
+LOG2_BITS = 24  # of a filter: two megabytes, which the second cache of a core holds
+_LEAST_LOG2_BITS = LOG2_LINE + 3
+_PLACE = ("row", "n_rows", "offset", "n_bytes")
+
+Words64 = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class PartSketch:
+    """The n-grams of one part of a shard."""
+
+    place: Place
+    digest: bytes  # of its texts
+    words: Words64
+
+    @classmethod
+    def of(cls, place: Place, batch: Batch, tokens: Ragged, *, ngram_size: int) -> PartSketch:
+        """Enter the n-grams of a batch; `tokens` have stable numbers."""
+        words = np.zeros((1 << LOG2_BITS) // 64, np.uint64)
+        enter_ngrams(tokens.values, tokens.offsets, ngram_size, LOG2_BITS, words)
+        return cls(place, digest_of_texts(batch), words)
+
+
+def digest_of_texts(batch: Batch) -> bytes:
+    """Return a digest of the rows and texts of a batch."""
+    digest = xxhash.xxh3_128(batch.rows.tobytes())
+    digest.update((batch.stops - batch.starts).tobytes())
+    for start, stop in zip(batch.starts.tolist(), batch.stops.tolist(), strict=True):
+        digest.update(batch.text[start:stop].data)
+    return digest.digest()
+
+
+@dataclass(frozen=True, eq=False)
+class ShardBlocks:
+    """Where the blocks of a shard lie."""
+
+    log2_bits: npt.NDArray[np.int64]  # of the filter of each block
+    part_offsets: npt.NDArray[np.int64]  # range of the parts of each block
+    places: Sequence[Place]  # of all parts
+    digests: Sequence[bytes]  # of the texts of all parts
+    restart: bytes  # where the reader can begin inside the file
+    digest: str  # of the file with the filters
+
+    def __len__(self) -> int:
+        return self.log2_bits.size
+
+    def parts(self, blocks: Sequence[int]) -> Iterator[tuple[Place, bytes]]:
+        """Yield place and digest of each part of some blocks, in order."""
+        for block in sorted(blocks):
+            for at in range(self.part_offsets[block], self.part_offsets[block + 1]):
+                yield self.places[at], self.digests[at]
+
+
+def has_blocks(store: Store, sketch: str, shard: str) -> bool:
+    return store.sketch_blocks(sketch, shard).is_file()
+
+
+def open_blocks(store: Store, sketch: str, shard: str) -> ShardBlocks:
+    """Read where the blocks of a shard lie."""
+    arrays, about = map_arrays(store.sketch_blocks(sketch, shard))
+    digests = arrays["digests"].tobytes()
+    columns = (arrays[name].tolist() for name in _PLACE)
+    return ShardBlocks(
+        log2_bits=arrays["log2_bits"],
+        part_offsets=arrays["part_offsets"],
+        places=[Place(*one) for one in zip(*columns, strict=True)],
+        digests=[digests[at : at + 16] for at in range(0, len(digests), 16)],
+        restart=arrays["restart"].tobytes(),
+        digest=about["digest"],
+    )
+
+
+def open_filters(store: Store, sketch: str, shard: str, blocks: ShardBlocks) -> Words64:
+    """Map the filters of a shard, block after block, after verifying their digest."""
+    path = store.sketch_filters(sketch, shard)
+    n_words = int(sum(1 << int(log2) for log2 in blocks.log2_bits)) // 64
+    if path.stat().st_size != 8 * n_words:
+        raise DamagedError(damaged(path, "its size is wrong"))
+    words = np.memmap(path, np.uint64, "r") if n_words else np.empty(0, np.uint64)
+    if xxhash.xxh3_128_hexdigest(words.data) != blocks.digest:
+        raise DamagedError(damaged(path, "its content does not match its checksum"))
+    return words
+
+
+class ShardSketcher:
+    """Joins the parts of a shard to blocks, and writes the filter of each to a file."""
+
+    def __init__(self, file: IO[bytes], *, bits: int) -> None:
+        self._file = file
+        self._digest = xxhash.xxh3_128()
+        # With this share of bits set, the filter has `bits` bits for each n-gram.
+        self._most_set = 1 - math.exp(-PROBES / bits)
+        self._words = np.empty(0, np.uint64)
+        self._parts: list[PartSketch] = []
+        self._sizes: list[int] = []
+        self._n_parts = [0]
+        self._places: list[Place] = []
+        self._digests: list[bytes] = []
+
+    def add(self, part: PartSketch) -> None:
+        """Add the next part to the current block, or begin a block with it."""
+        joined = self._words | part.words if self._words.size else part.words
+        if self._words.size and self._share_set(joined) > self._most_set:
+            self._close()
+            joined = part.words
+        self._words = joined
+        self._places.append(part.place)
+        self._digests.append(part.digest)
+
+    def arrays(self) -> dict[str, Any]:
+        """Close the last block, and return the arrays of `ShardBlocks`."""
+        if self._words.size:
+            self._close()
+        columns = {
+            name: np.array([getattr(place, name) for place in self._places], np.int64)
+            for name in _PLACE
+        }
+        return columns | {
+            "log2_bits": np.array(self._sizes, np.int64),
+            "part_offsets": np.array(self._n_parts, np.int64),
+            "digests": np.frombuffer(b"".join(self._digests), np.uint8),
+        }
+
+    @property
+    def digest(self) -> str:
+        """The digest of what was written."""
+        return self._digest.hexdigest()
+
+    def _close(self) -> None:
+        """Write the filter of the current block, as small as it can be."""
+        words, log2 = self._words, LOG2_BITS
+        while log2 > _LEAST_LOG2_BITS:
+            halved = _halved(words)
+            if self._share_set(halved) > self._most_set:
+                break
+            words, log2 = halved, log2 - 1
+        self._file.write(words.tobytes())
+        self._digest.update(words.data)
+        self._sizes.append(log2)
+        self._n_parts.append(len(self._places))
+        self._words = np.empty(0, np.uint64)
+
+    @staticmethod
+    def _share_set(words: Words64) -> float:
+        return float(np.bitwise_count(words).sum()) / (64 * words.size)
+
+
+def _halved(words: Words64) -> Words64:
+    """Join each line with the next: the filter of half the size, with the same n-grams."""
+    lines = words.reshape(-1, 2, (1 << LOG2_LINE) // 64)
+    return (lines[:, 0] | lines[:, 1]).ravel()
+
+
+@contextmanager
+def writing_sketch(store: Store, sketch: str, shard: str, *, bits: int) -> Iterator[ShardSketcher]:
+    """Yield a sketcher for the parts of a shard, and save the sketch if the block succeeds."""
+    path = store.sketch_filters(sketch, shard)
+    with atomic_path(path) as draft, draft.open("wb") as file:
+        sketcher = ShardSketcher(file, bits=bits)
+        yield sketcher
+        arrays = sketcher.arrays()
+    arrays["restart"] = np.empty(0, np.uint8)
+    write_arrays(store.sketch_blocks(sketch, shard), arrays, about={"digest": sketcher.digest})
+
+
+def remove_filters(store: Store, sketch: str, shard: str) -> None:
+    """Remove the filters of a shard, which are also in the sketch of its pack."""
+    path: Path = store.sketch_filters(sketch, shard)
+    path.unlink(missing_ok=True)

@@ -1,0 +1,93 @@
+"""Answers cells of the scan from the sketch: which blocks of a pack may contain a match.
+
+All other blocks contain none, by the bounds of the detectors. A tile that was answered is the same
+as that of a full scan. What a full scan also counts, the documents with each n-gram, is not known
+for it: beside the tile there is a record of the blocks instead.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.detector_registry import in_order
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack
+from decon_core.corpus.sketch.pack_sketch import (
+    PackSketch,
+    has_pack_sketch,
+    open_pack_sketch,
+    remove_pack_sketch,
+)
+from decon_core.detectors.detector import Booleans, Indexes, PossibleBlocks, detector
+from decon_core.errors import DamagedError
+from decon_core.index.joined_index import open_search
+from decon_core.index.text_index import open_verbatim
+from decon_core.storage.store import Store
+
+_log = logging.getLogger(__name__)
+
+
+def why_unbounded(policy: Policy) -> str | None:
+    """Return why the sketch cannot answer a scan with this policy, or None."""
+    unbounded = [name for name in in_order(policy.detectors) if not _is_bounded(name, policy)]
+    if unbounded:
+        return f"no bound on the matches of {', '.join(unbounded)}"
+    if policy.leave_out_common:
+        return "leave_out_common needs the documents with each n-gram counted"
+    return None
+
+
+def _is_bounded(name: str, policy: Policy) -> bool:
+    return detector(name).is_bounded(policy)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What the sketch of a pack says about some benchmarks."""
+
+    sketch: PackSketch
+    is_possible: Booleans  # per block of the pack
+    by_detector: Mapping[str, PossibleBlocks]
+
+    def blocks_of(self, shard: str) -> tuple[tuple[int, ...], int]:
+        """Return the blocks of a shard that have to be read, and the number of all."""
+        return self.sketch.blocks_of(shard, self.is_possible)
+
+
+def answer(
+    store: Store,
+    sketch: str,
+    pack: Pack,
+    versions: Sequence[Version],
+    policy: Policy,
+    *,
+    index: str,
+    scan: str,
+) -> Answer | None:
+    """Look up benchmarks in the sketch of a pack; None if it has none, or a damaged one.
+
+    A damaged sketch is removed, so that it is made again.
+    """
+    if not has_pack_sketch(store, sketch, pack):
+        return None
+    grams = open_search(store, versions, policy.at_floor, index=index, scan=scan)
+    verbatim = None
+    if policy.needs_texts:
+        verbatim = open_verbatim(store, versions, grams.ids, policy, scan=scan)
+    indexes = Indexes(grams, verbatim, policy)
+    try:
+        opened = open_pack_sketch(store, sketch, pack)
+        found = {
+            name: detector(name).possible_blocks(indexes, opened)
+            for name in in_order(policy.detectors)
+        }
+    except DamagedError as error:
+        _log.warning("%s: removed; the pack is scanned without it", error.problems[0])
+        remove_pack_sketch(store, sketch, pack)
+        return None
+    return Answer(opened, np.any([one.is_possible for one in found.values()], axis=0), found)
