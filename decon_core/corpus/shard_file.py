@@ -17,6 +17,11 @@ _CHUNK_BYTES = 1 << 22
 REGISTER = "register the corpus again (`decon-assets register`)"
 
 
+def changed(path: Path) -> Problem:
+    """Describe a shard that is not the registered file."""
+    return Problem(str(path), "different content", "the registered content", REGISTER)
+
+
 class ShardFile(io.RawIOBase):
     """An open shard that hashes everything read from it."""
 
@@ -64,15 +69,13 @@ class ShardFile(io.RawIOBase):
             self._digest.update(block)
             self._n_hashed += len(block)
         if self._digest.hexdigest() != self._content:
-            raise self._changed("different content", "the registered content")
+            raise CorpusError(changed(self.path))
 
     def require_in_place(self) -> None:
         """Raise `CorpusError` if the path no longer leads to the open file."""
         if _file_identity(self.path) != self._opened:
-            raise self._changed("a file modified while it was read", "an unchanged file")
-
-    def _changed(self, found: str, expected: str) -> CorpusError:
-        return CorpusError(Problem(str(self.path), found, expected, REGISTER))
+            found = "a file modified while it was read"
+            raise CorpusError(Problem(str(self.path), found, "an unchanged file", REGISTER))
 
 
 def _file_identity(path: Path, file: BinaryIO | None = None) -> tuple[object, ...]:

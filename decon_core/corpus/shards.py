@@ -17,9 +17,9 @@ from decon_core.corpus.formats import Decide, Ids, format_of
 from decon_core.corpus.formats.recognize import require_format
 from decon_core.corpus.formats.shard_format import PART_BYTES
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.shard_file import REGISTER, ShardFile
+from decon_core.corpus.shard_file import REGISTER, ShardFile, changed
 from decon_core.errors import CorpusError, Problem
-from decon_core.storage.paths import parse_path
+from decon_core.storage.paths import parse_path, stamp_of
 
 
 @contextmanager
@@ -56,20 +56,22 @@ def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) 
             yield Block(partial(part.batch, source), file.tell(), part.place)
 
 
-def changed(shard: Shard) -> Problem:
-    """Describe a shard that is not the registered file."""
-    return Problem(shard.path, "different content", "the registered content", REGISTER)
+def read_places(shard: Shard, source: Source, places: Sequence[Place]) -> Iterator[Block]:
+    """Yield some of the blocks that `read_blocks` yields, by their places in ascending order.
 
-
-def read_places(
-    shard: Shard, source: Source, places: Sequence[Place], restart: bytes
-) -> Iterator[Block]:
-    """Yield the parts at these places, which `read_blocks` yielded before."""
-    del restart
-    wanted = set(places)
-    for block in read_blocks(shard, source):
-        if block.place in wanted:
-            yield block
+    `Block.position` is how much of the file was read. Not all of it is, so it is not hashed: the
+    caller has to compare the texts. Raises `CorpusError` if the file was replaced, or has no such
+    blocks.
+    """
+    path = parse_path(shard.path)
+    if not path.is_file():
+        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", REGISTER))
+    if stamp_of(path) != shard.stamp:
+        raise CorpusError(changed(path))
+    for part, n_bytes_read in format_of(path).parts_at(path, source, places):
+        yield Block(partial(part.batch, source), n_bytes_read, part.place)
+    if stamp_of(path) != shard.stamp:
+        raise CorpusError(changed(path))
 
 
 def values_of(

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Flags, Floats, Integers, Numbers, Words64
-from decon_core.kernels.hashing import MIX, ONE, SIX, SIX_BITS, ZERO, digest_of
+from decon_core.kernels.arrays import Flags, Floats, Integers, Numbers, Words64
+from decon_core.kernels.hashing import BASE, MIX, ONE, SIX, SIX_BITS, ZERO, digest_of, mixed
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.packed_bytes import eight
 from decon_core.kernels.question_index import (
@@ -35,6 +35,7 @@ _NINE = np.uint64(LOG2_LINE)
 _IN_LINE = np.uint64((1 << LOG2_LINE) - 1)
 _THIRTY_TWO = np.uint64(32)
 _CHECK_SHIFT = np.uint64(48)
+_CHECK_BITS = np.uint64(0xFFFF)
 # Bounds are relaxed by this factor against rounding: false positives, but no false negatives.
 _LENIENT = 1.0 - 1e-6
 _TOUCHED = 1e-9
@@ -58,13 +59,26 @@ def enter_ngrams(
 ) -> None:
     """Enter all n-grams of documents."""
     shift = np.uint64(64 - (log2_bits - LOG2_LINE))
+    before = np.uint64(size - 1)
+    first_factor = MIX  # of the first token of an n-gram in `digest_of`
+    for _ in range(size - 1):
+        first_factor *= BASE
     for document in range(offsets.size - 1):
-        for at in range(offsets[document], offsets[document + 1] - size + 1):
-            digest = digest_of(tokens, at, size)
+        start, stop = np.uint64(offsets[document]), np.uint64(offsets[document + 1])
+        if stop - start < size:
+            continue
+        # `digest_of` of each n-gram, from that of the n-gram before.
+        rolled = ZERO
+        for at in range(start, start + before):
+            rolled = rolled * BASE + np.uint64(tokens[at]) * MIX
+        for at in range(start + before, stop):
+            rolled = rolled * BASE + np.uint64(tokens[at]) * MIX
+            digest = mixed(rolled)
+            rolled -= np.uint64(tokens[at - before]) * first_factor
             line = (digest >> shift) * np.uint64(WORDS_PER_LINE)
             for _ in range(PROBES):
                 bit = digest & _IN_LINE
-                words[np.int64(line + (bit >> SIX))] |= ONE << (bit & SIX_BITS)
+                words[line + (bit >> SIX)] |= ONE << (bit & SIX_BITS)
                 digest >>= _NINE
 
 
@@ -77,8 +91,8 @@ class Rows(NamedTuple):
     eights: Words64  # the units, one after the other; 16 spare bytes at the end
     log2_bits: int
     n_blocks: int
-    row_bytes: int
     rows_per_unit: int
+    unit_bytes: int  # with the check
 
 
 @kernel
@@ -114,14 +128,13 @@ def _transpose(square: Words64) -> None:
 
 
 @kernel
-def write_rows(filters: Words64, rows: Rows, first_unit: int, data: Bytes) -> None:
-    """Store a range of the words of all filters as the rows of `rows`.
+def write_rows(filters: Words64, rows: Rows, first_unit: int) -> None:
+    """Store a range of the words of all filters as rows.
 
-    `filters` has these words of each block, block after block. `data` are the bytes of
-    `rows.eights`, all zeros; its first unit has the number `first_unit`.
+    `filters` has these words of each block, block after block. `rows.eights` are zeros; the first
+    unit has the number `first_unit`.
     """
     n_words = filters.size // rows.n_blocks
-    n_bytes = rows.row_bytes * rows.rows_per_unit
     square = np.empty(64, np.uint64)
     for word in range(n_words):
         for first in range(0, rows.n_blocks, 64):
@@ -129,36 +142,40 @@ def write_rows(filters: Words64, rows: Rows, first_unit: int, data: Bytes) -> No
             for block in range(64):
                 square[block] = filters[(first + block) * n_words + word] if block < n else ZERO
             _transpose(square)
-            n_written = min(8, rows.row_bytes - first // 8)
             for bit in range(64):
-                row = 64 * word + bit
-                unit = row // rows.rows_per_unit
-                at = unit * (n_bytes + CHECK_BYTES) + first // 8
-                at += (row - unit * rows.rows_per_unit) * rows.row_bytes
-                value = square[bit]
-                for byte in range(n_written):
-                    data[at + byte] = np.uint8((value >> np.uint64(8 * byte)) & np.uint64(0xFF))
+                unit, row = divmod(64 * word + bit, rows.rows_per_unit)
+                at = np.uint64(8 * unit * rows.unit_bytes + row * rows.n_blocks + first)
+                shift, value = at & SIX_BITS, square[bit]
+                rows.eights[at >> SIX] |= value << shift
+                rows.eights[(at >> SIX) + ONE] |= (value >> ONE) >> (SIX_BITS - shift)
+    n_bytes = rows.unit_bytes - CHECK_BYTES
     for unit in range(64 * n_words // rows.rows_per_unit):
-        start = unit * (n_bytes + CHECK_BYTES)
-        check = _unit_check(rows.eights, start, n_bytes, first_unit + unit)
-        data[start + n_bytes] = np.uint8(check & 0xFF)
-        data[start + n_bytes + 1] = np.uint8(check >> 8)
+        start = unit * rows.unit_bytes
+        check = np.uint64(_unit_check(rows.eights, start, n_bytes, first_unit + unit))
+        at = np.uint64(8 * (start + n_bytes))
+        shift = at & SIX_BITS
+        rows.eights[at >> SIX] |= check << shift
+        rows.eights[(at >> SIX) + ONE] |= (check >> ONE) >> (SIX_BITS - shift)
 
 
 @kernel
 def _read_row(row: int, rows: Rows, is_read: Flags, present: Words64) -> bool:
     """Keep only blocks that have a bit; return False if the unit of the row is damaged."""
-    n_bytes = rows.row_bytes * rows.rows_per_unit
+    n_bytes = rows.unit_bytes - CHECK_BYTES
     unit = row // rows.rows_per_unit
-    start = unit * (n_bytes + CHECK_BYTES)
+    start = unit * rows.unit_bytes
     if not is_read[unit]:
         check = _unit_check(rows.eights, start, n_bytes, unit)
-        if np.int64(eight(rows.eights, start + n_bytes) & np.uint64(0xFFFF)) != check:
+        if np.int64(eight(rows.eights, start + n_bytes) & _CHECK_BITS) != check:
             return False
         is_read[unit] = 1
-    at = start + (row - unit * rows.rows_per_unit) * rows.row_bytes
+    at = np.uint64(8 * start + (row - unit * rows.rows_per_unit) * rows.n_blocks)
+    shift = at & SIX_BITS
     for word in range(present.size):
-        present[word] &= eight(rows.eights, at + 8 * word)
+        group = (at >> SIX) + np.uint64(word)
+        value = rows.eights[group] >> shift
+        value |= (rows.eights[group + ONE] << ONE) << (SIX_BITS - shift)
+        present[word] &= value
     return True
 
 

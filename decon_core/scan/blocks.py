@@ -25,7 +25,8 @@ from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.formats.json_lines import compile_reader
 from decon_core.corpus.packs import Shard
-from decon_core.corpus.shards import changed, read_blocks, read_places
+from decon_core.corpus.shard_file import changed
+from decon_core.corpus.shards import read_blocks, read_places
 from decon_core.corpus.sketch.shard_sketch import PartSketch, digest_of_texts, open_blocks
 from decon_core.corpus.sketch.tokens import TwoNumberings
 from decon_core.detectors.detector import Indexes, detector
@@ -259,13 +260,13 @@ def _read_some(job: ShardJob) -> Iterator[Block]:
     """Yield the parts of chosen blocks; reading one raises `CorpusError` if its text changed."""
     blocks = open_blocks(Store(job.root), job.sketch, job.shard.fingerprint)
     places, digests = zip(*blocks.parts(job.only or ()), strict=True)
-    parts = read_places(job.shard, job.source, places, blocks.restart)
+    parts = read_places(job.shard, job.source, places)
     for block, digest in zip(parts, digests, strict=True):
 
         def read(block: Block = block, digest: bytes = digest) -> Batch:
             batch = block.read()
             if digest_of_texts(batch) != digest:
-                raise CorpusError(changed(job.shard))
+                raise CorpusError(changed(Path(job.shard.path)))
             return batch
 
         yield replace(block, read=read)

@@ -7,7 +7,7 @@ compression. Changes are decided block by block, so that the shard is decompress
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,11 +28,11 @@ from decon_core.corpus.formats.shard_format import (
     ShardFormat,
     Value,
 )
-from decon_core.corpus.shard_file import ShardFile
+from decon_core.corpus.shard_file import ShardFile, changed
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
-from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
+from decon_core.storage.compression import DAMAGE, HEAD, Ranges, compression_of, create, read_chunks
 from decon_core.wording import counted
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -102,6 +102,26 @@ class LineFormat(ShardFormat):
             remedy = "replace the shard, or remove it from the corpus"
             found = f"damaged or cut off ({damage})"
             raise CorpusError(Problem(where, found, "a whole file", remedy))
+
+    def parts_at(
+        self, path: Path, source: Source, places: Sequence[Place]
+    ) -> Iterator[tuple[LineBlock, int]]:
+        del source  # lines are read whole
+        with path.open("rb") as file:
+            ranges = Ranges(file, compression_of(path))
+            for place in places:
+                lines = alloc_array(place.n_bytes + _N_RESERVED, np.uint8)
+                try:
+                    ranges.read(place.offset, place.n_bytes, lines.data)
+                except DAMAGE:
+                    raise CorpusError(changed(path)) from None
+                if _n_lines(lines[: place.n_bytes]) != place.n_rows:
+                    raise CorpusError(changed(path))
+                lines[place.n_bytes] = LINE_BREAK
+                block = self.block(
+                    path, place.row, place.n_rows, lines, place.n_bytes, place.offset
+                )
+                yield block, ranges.n_bytes_read
 
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         ids: Ids = {}

@@ -23,25 +23,38 @@ class Parquet(TableFormat):
         return list(pq.read_schema(readable(path)).names)
 
     def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        for _, batch, _ in self.batches_at(path, wanted, batch_bytes, [range(1 << 62)]):
+            yield batch
+
+    def batches_at(
+        self, path: Path, wanted: set[str], batch_bytes: int, rows: Sequence[range]
+    ) -> Iterator[tuple[int, pa.RecordBatch, int]]:
         # `pre_buffer` would keep the compressed bytes of the whole file in memory. No threads:
         # scans use one core per shard.
         file = pq.ParquetFile(readable(path), pre_buffer=False, buffer_size=_BUFFER)
         columns = [name for name in file.schema_arrow.names if name in wanted]
+        n_read = row = 0
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
-            chunks = [group.column(at) for at in range(group.num_columns)]
-            n_bytes = sum(
-                chunk.total_uncompressed_size
-                for chunk in chunks
+            first, row = row, row + group.num_rows
+            if not any(one.start < row and first < one.stop for one in rows):
+                continue
+            chunks = [
+                chunk
+                for chunk in map(group.column, range(group.num_columns))
                 if chunk.path_in_schema in wanted
                 or chunk.path_in_schema.partition(".")[0] in wanted
-            )
-            yield from file.iter_batches(
+            ]
+            n_bytes = sum(chunk.total_uncompressed_size for chunk in chunks)
+            n_read += sum(chunk.total_compressed_size for chunk in chunks)
+            for batch in file.iter_batches(
                 batch_size=rows_per_batch(group.num_rows, n_bytes, batch_bytes),
                 row_groups=[number],
                 columns=columns,
                 use_threads=False,
-            )
+            ):
+                yield first, batch, n_read
+                first += batch.num_rows
 
     def first_batches(self, path: Path, most: int) -> Iterator[pa.RecordBatch]:
         yield from pq.ParquetFile(readable(path)).iter_batches(batch_size=most)

@@ -127,6 +127,16 @@ class ShardFormat(ABC):
         """
 
     @abstractmethod
+    def parts_at(
+        self, path: Path, source: Source, places: Sequence[Place]
+    ) -> Iterator[tuple[Part, int]]:
+        """Yield parts that `parts` yielded at these places, and how much of the file was read yet.
+
+        The rest of the file is read only where the format cannot seek. Raises `CorpusError` if
+        there is no such part any more.
+        """
+
+    @abstractmethod
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
         """Yield up to `most` or a few more rows as objects; None for an unreadable row."""
 

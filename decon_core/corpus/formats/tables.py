@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.load import Source
-from decon_core.corpus.batches import Batch
+from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable, document_of, id_of
 from decon_core.corpus.formats.shard_format import (
     PART_BYTES,
@@ -37,11 +37,11 @@ from decon_core.corpus.formats.table_values import (
     value_of,
     values_of_table,
 )
-from decon_core.corpus.shard_file import ShardFile
+from decon_core.corpus.shard_file import ShardFile, changed
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels import json_lines
 from decon_core.storage.compression import suffix_of
-from decon_core.storage.paths import RemotePath
+from decon_core.storage.paths import RemotePath, stamp_of
 
 _MAX_ROWS = 4096  # per batch
 
@@ -111,6 +111,19 @@ class TableFormat(ShardFormat):
     def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield these columns in batches of about `batch_bytes`."""
 
+    def batches_at(
+        self, path: Path, wanted: set[str], batch_bytes: int, rows: Sequence[range]
+    ) -> Iterator[tuple[int, pa.RecordBatch, int]]:
+        """Yield batches with some of these rows: first row, batch, and bytes read until then.
+
+        Like `batches`, perhaps with other batches between them.
+        """
+        del rows  # formats override this if they can skip batches
+        first = 0
+        for batch in self.batches(path, wanted, batch_bytes):
+            yield first, batch, stamp_of(path).n_bytes
+            first += batch.num_rows
+
     @abstractmethod
     def first_batches(self, path: Path, most: int) -> Iterator[pa.RecordBatch]:
         """Yield all columns in batches, the first of which is read without the rest."""
@@ -137,6 +150,20 @@ class TableFormat(ShardFormat):
             found = f"not a readable {suffix_of(path)[1:]} file ({error})"
             remedy = "replace the shard, or remove it from the corpus"
             raise CorpusError(Problem(str(path), found, "a whole file", remedy)) from None
+
+    def parts_at(
+        self, path: Path, source: Source, places: Sequence[Place]
+    ) -> Iterator[tuple[TablePart, int]]:
+        wanted = {place.row: place for place in places}
+        rows = [range(place.row, place.row + place.n_rows) for place in places]
+        try:
+            for row, batch, n in self.batches_at(path, columns_of(source), PART_BYTES, rows):
+                if wanted.pop(row, None) == Place(row, batch.num_rows):
+                    yield TablePart(path, row, batch.num_rows, batch), n
+        except (pa.ArrowException, EOFError):
+            raise CorpusError(changed(path)) from None
+        if wanted:
+            raise CorpusError(changed(path))
 
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any]]:
         for batch in self.first_batches(path, most):

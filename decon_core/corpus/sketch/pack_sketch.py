@@ -34,7 +34,6 @@ Words64 = npt.NDArray[np.uint64]
 
 # A unit has at least this many bytes of rows, so that its check adds at most an eighth.
 _LEAST_UNIT_BYTES = 16
-_MOST_ROWS_PER_UNIT = 512
 _SPARE_BYTES = 16  # kernels read past the end
 _BYTES_AT_ONCE = 32 << 20  # of filters
 _PAGE_BYTES = 4096  # what a local disk reads at least
@@ -53,19 +52,15 @@ class _Layout:
     offset: int
 
     @property
-    def row_bytes(self) -> int:
-        return -(-self.n_blocks // 8)
-
-    @property
     def rows_per_unit(self) -> int:
         n = 1
-        while n * self.row_bytes < _LEAST_UNIT_BYTES and n < _MOST_ROWS_PER_UNIT:
+        while n * self.n_blocks < 8 * _LEAST_UNIT_BYTES:
             n *= 2
         return n
 
     @property
     def unit_bytes(self) -> int:
-        return self.rows_per_unit * self.row_bytes + CHECK_BYTES
+        return -(-self.rows_per_unit * self.n_blocks // 8) + CHECK_BYTES
 
     @property
     def n_units(self) -> int:
@@ -77,7 +72,7 @@ class _Layout:
         return -(-(self.n_units * self.unit_bytes + _SPARE_BYTES) // 8) * 8
 
     def rows(self, eights: Words64) -> Rows:
-        return Rows(eights, self.log2_bits, self.n_blocks, self.row_bytes, self.rows_per_unit)
+        return Rows(eights, self.log2_bits, self.n_blocks, self.rows_per_unit, self.unit_bytes)
 
 
 def _layouts(log2_bits: npt.NDArray[np.int64]) -> list[_Layout]:
@@ -158,9 +153,8 @@ def _pieces(layout: _Layout, filters: Sequence[Words64]) -> Iterator[npt.NDArray
         n_units = 64 * step // layout.rows_per_unit
         n_bytes = n_units * layout.unit_bytes
         eights = np.zeros(-(-n_bytes // 8) + 2, np.uint64)
-        data = eights.view(np.uint8)
-        write_rows(some, layout.rows(eights), 64 * first // layout.rows_per_unit, data)
-        yield data[:n_bytes]
+        write_rows(some, layout.rows(eights), 64 * first // layout.rows_per_unit)
+        yield eights.view(np.uint8)[:n_bytes]
     yield np.zeros(layout.n_bytes - layout.n_units * layout.unit_bytes, np.uint8)
 
 

@@ -64,7 +64,6 @@ class ShardBlocks:
     part_offsets: npt.NDArray[np.int64]  # range of the parts of each block
     places: Sequence[Place]  # of all parts
     digests: Sequence[bytes]  # of the texts of all parts
-    restart: bytes  # where the reader can begin inside the file
     digest: str  # of the file with the filters
 
     def __len__(self) -> int:
@@ -91,7 +90,6 @@ def open_blocks(store: Store, sketch: str, shard: str) -> ShardBlocks:
         part_offsets=arrays["part_offsets"],
         places=[Place(*one) for one in zip(*columns, strict=True)],
         digests=[digests[at : at + 16] for at in range(0, len(digests), 16)],
-        restart=arrays["restart"].tobytes(),
         digest=about["digest"],
     )
 
@@ -126,7 +124,7 @@ class ShardSketcher:
     def add(self, part: PartSketch) -> None:
         """Add the next part to the current block, or begin a block with it."""
         joined = self._words | part.words if self._words.size else part.words
-        if self._words.size and self._share_set(joined) > self._most_set:
+        if self._words.size and _share_set(joined) > self._most_set:
             self._close()
             joined = part.words
         self._words = joined
@@ -157,7 +155,7 @@ class ShardSketcher:
         words, log2 = self._words, LOG2_BITS
         while log2 > _LEAST_LOG2_BITS:
             halved = _halved(words)
-            if self._share_set(halved) > self._most_set:
+            if _share_set(halved) > self._most_set:
                 break
             words, log2 = halved, log2 - 1
         self._file.write(words.tobytes())
@@ -166,9 +164,9 @@ class ShardSketcher:
         self._n_parts.append(len(self._places))
         self._words = np.empty(0, np.uint64)
 
-    @staticmethod
-    def _share_set(words: Words64) -> float:
-        return float(np.bitwise_count(words).sum()) / (64 * words.size)
+
+def _share_set(words: Words64) -> float:
+    return float(np.bitwise_count(words).sum()) / (64 * words.size)
 
 
 def _halved(words: Words64) -> Words64:
@@ -185,7 +183,6 @@ def writing_sketch(store: Store, sketch: str, shard: str, *, bits: int) -> Itera
         sketcher = ShardSketcher(file, bits=bits)
         yield sketcher
         arrays = sketcher.arrays()
-    arrays["restart"] = np.empty(0, np.uint8)
     write_arrays(store.sketch_blocks(sketch, shard), arrays, about={"digest": sketcher.digest})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,19 @@ Integers = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.uint32]
 
 
+_MOST = (1 << 31) - 1
+
+
 def stable_numbers(ids: Integers) -> Numbers:
-    """Return the numbers of token ids in a sketch; of the `words` tokenizer, 32 bits of them."""
-    return ids.astype(np.uint32)
+    """Return the numbers of token ids in a sketch: of the hashes of `words`, 31 bits."""
+    return (ids & _MOST).astype(np.uint32)
+
+
+class _ShortHashes(Words):
+    """The tokens of `words`, with these numbers."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[token & _MOST for token in tokens] for tokens in super().encode(texts)]
 
 
 class _StableVocabulary:
@@ -41,7 +51,7 @@ class TwoNumberings:
         self._is_hashed = isinstance(tokenizer, Words)
         self._number_of = np.zeros(0, np.uint32)
         if self._is_hashed:  # hashes of words are too large for a dense table
-            self.encoder = make_encoder(FixedVocabulary(ids), terms=tokenizer)
+            self.encoder = make_encoder(FixedVocabulary(ids), terms=_ShortHashes())
             return
         if ids.size:
             self._number_of = np.zeros(int(ids[-1]) + 1, np.uint32)
