@@ -77,6 +77,8 @@ def requests(state: State, asset: str, *, most_cells: int = MOST_CELLS) -> list[
     such a run keeps what exists, so it costs almost nothing, and the UI then shows them.
     """
     stage = STAGES[asset]
+    if stage.not_configured(state.config):
+        return []
     missing = stage.missing(state)
     if isinstance(missing, bool):
         return [Request(asset)] if missing else []

@@ -44,6 +44,7 @@ from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.drafts import remove
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store, read_json, write_json
+from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 
 # Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md,
@@ -182,6 +183,14 @@ def indexed_versions(config: Config, store: Store) -> list[Version]:
     """Return the versions of the benchmarks that have an index."""
     index = index_fingerprint(store, config.policy)
     return [one for one in known_versions(config, store) if has_part(store, one, index)]
+
+
+def sketch_fingerprint(config: Config) -> str:
+    """Return the fingerprint of the sketches that the configuration asks for; empty without any."""
+    if config.sketch is None:
+        return ""
+    tokenizer = load_tokenizer(config.policy.tokenizer_str).fingerprint
+    return config.sketch.fingerprint(config.policy, tokenizer=tokenizer)
 
 
 def builder_of(config: Config, store: Store, versions: Iterable[Version] | None = None) -> Builder:

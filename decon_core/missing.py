@@ -14,6 +14,7 @@ from decon_core.benchmarks.records import Version, current_version
 from decon_core.blends.build import Blender
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.decisions.common_ngrams import has_common
 from decon_core.errors import Problem
 from decon_core.index.idf import current_snapshot, outdated_members, require_frozen_from
@@ -22,13 +23,14 @@ from decon_core.inventory import (
     benchmarks_of,
     blender_of,
     current_versions,
+    sketch_fingerprint,
     stale_benchmarks,
     wanted_neighbours,
 )
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
-from decon_core.scan.coverage import gaps_of, missing_by_shard, missing_tiles, scan_fingerprint
+from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, uncounted
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
 
@@ -103,7 +105,10 @@ def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
     for name in (name for name in plan.benchmarks if name not in known):
         yield from ((name, pack.name, shard) for pack in plan.packs for shard in pack.shards)
     if known:
-        for pack, shard, absent in missing_tiles(plan.store, plan.packs, plan.versions, plan.scan):
+        needs_counts = plan.config.policy.leave_out_common
+        for pack, shard, absent in missing_tiles(
+            plan.store, plan.packs, plan.versions, plan.scan, needs_counts=needs_counts
+        ):
             yield from ((version.benchmark, pack.name, shard) for version in absent)
 
 
@@ -115,6 +120,14 @@ def missing_cells(plan: Plan) -> dict[str, set[str]]:
     return missing
 
 
+def unsketched_packs(plan: Plan) -> list[str]:
+    """Return the packs without a sketch, if one is wanted."""
+    if plan.config.sketch is None:
+        return []
+    name = sketch_fingerprint(plan.config)
+    return [pack.name for pack in plan.packs if not has_pack_sketch(plan.store, name, pack)]
+
+
 def needs_common_ngrams(plan: Plan) -> bool:
     """Whether the list of common n-grams is missing and can be made.
 
@@ -123,7 +136,7 @@ def needs_common_ngrams(plan: Plan) -> bool:
     gaps = gaps_of(plan.store, plan.packs, plan.versions, plan.scan)
     return all(gap.is_refused for gap in gaps) and not has_common(
         *(plan.store, plan.packs, plan.versions, plan.config.policy, plan.scan),
-        missing_by_shard(gaps),
+        uncounted(plan.store, plan.packs, plan.versions, plan.scan),
     )
 
 

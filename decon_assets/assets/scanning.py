@@ -14,6 +14,7 @@ from decon_assets.assets.check_results import (
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, RATE, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.plots import scores
+from decon_assets.assets.sketching import sketch
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import (
     BENCHMARK,
@@ -36,6 +37,7 @@ from decon_core.inventory import current_versions, known_versions, list_packs, p
 from decon_core.missing import missing_cells, needs_common_ngrams
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.scan import coverage
+from decon_core.scan.answers import why_unbounded
 from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
@@ -53,7 +55,11 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
 @stage(
     missing=missing_cells,
-    deps=[by_dimension(index, BENCHMARK), by_dimension(corpus, PACK)],
+    deps=[
+        by_dimension(index, BENCHMARK),
+        by_dimension(corpus, PACK),
+        by_dimension(sketch, PACK),
+    ],
     partitions_def=cells,
     pool="scan",  # limits concurrent runs: each one uses all cores
     group=GROUP,
@@ -71,8 +77,9 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
 
     A tile holds the matches of one shard with one benchmark version; existing tiles are kept. A
     shard that has to be read is scanned against all benchmarks that have an index, so it is read
-    only once, however Dagster splits a backfill into runs. A cell without an index fails and never
-    counts as clean. A failed cell does not stop the others.
+    only once, however Dagster splits a backfill into runs. With a sketch, only blocks that may
+    contain a match are read. A cell without an index fails and never counts as clean. A failed cell
+    does not stop the others.
     """
     total = ScanSummary()
     problems: list[Problem] = []
@@ -102,7 +109,11 @@ def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: St
     def is_complete(key: str) -> bool:
         pack, benchmark = pack_and_other(cells, key)
         version = current_version(store, benchmark)
-        return not coverage.missing_tiles(store, [packs[pack]], [version], fingerprint)
+        missing = coverage.missing_tiles(
+            *(store, [packs[pack]], [version], fingerprint),
+            needs_counts=config.policy.leave_out_common,
+        )
+        return not missing
 
     return [key for key in sorted_keys(context) if is_complete(key)]
 
@@ -149,6 +160,7 @@ def _scan_group(
         workers=wanted_workers(),
         on_progress=log_progress,
         along=[one for one in known_versions(config, store) if one.benchmark not in benchmarks],
+        sketch=config.sketch,
     )
 
 
@@ -159,11 +171,21 @@ def _describe(
         "run_shards_read": total.n_shards_read,
         "run_tiles_written": total.n_tiles_written,
         "run_tiles_already_there": total.n_tiles_present,
+        "run_seconds": round(total.seconds, 1),
+        "run_blocks_excluded": total.n_blocks_excluded,
+        "run_blocks_read": total.n_blocks_read,
+        "run_sketch_bytes_read": total.n_sketch_bytes,
         RATE: round(total.n_bytes / 1e6 / max(total.seconds, 1e-9), 3),
     }
     n_read = counted(total.n_shards_read, "shard")
     n_written = counted(total.n_tiles_written, "tile")
     context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
+    if n_blocks := total.n_blocks_excluded + total.n_blocks_read:
+        context.log.info(
+            f"the sketch excludes a match in {total.n_blocks_excluded} of {n_blocks} blocks"
+        )
+    elif config.sketch and (why := why_unbounded(config.policy)):
+        context.log.info(f"the sketch was not used: {why}")
     fingerprint = coverage.scan_fingerprint(store, config.policy)
     packs = {pack.name: pack for pack in list_packs(store)}
     keys = sorted_keys(context)
@@ -205,7 +227,8 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     """Benchmark n-grams that are in too many documents of a source to be evidence of a leak.
 
     The list is frozen here. With `leave_out_common` in the policy, these n-grams are ignored when
-    leaks are decided. Shards that could not be read are not counted.
+    leaks are decided. Shards that could not be read are not counted, and neither are benchmarks
+    that were answered from the sketch.
     """
     versions = current_versions(config, store)
     fingerprint = coverage.scan_fingerprint(store, config.policy)
@@ -215,7 +238,8 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     for gap in gaps:
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
-    index, missing = index_fingerprint(store, config.policy), coverage.missing_by_shard(gaps)
+    index = index_fingerprint(store, config.policy)
+    missing = coverage.uncounted(store, packs, versions, fingerprint)
     table = freeze_common(
         store, packs, versions, config.policy, index=index, scan=fingerprint, missing=missing
     )

@@ -24,6 +24,7 @@ from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
 from decon_core.config.rewording import Rewording
+from decon_core.config.sketch import Sketch
 from decon_core.config.validation import (
     TABLE,
     Count,
@@ -173,6 +174,7 @@ SECTIONS: Mapping[str, Any] = {
     "mixture": tuple[Mixture, ...],
     "blend": tuple[Blend, ...],
     "neighbours": Neighbours,
+    "sketch": Sketch,
     "review": Review,
     "judge": Judge,
     "rewording": Rewording,
@@ -239,6 +241,7 @@ class Config:
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
     neighbours: Neighbours | None  # None: not wanted
+    sketch: Sketch | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
     judge: Judge
@@ -323,6 +326,7 @@ class _Reader(SettingsReader):
             sources=[source.name for source in sources],
             folder=self._folder,
         )
+        sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None
         if self.problems or policy is None or evals is None or idf is None:
             raise ConfigError(self.problems)
         return Config(
@@ -339,6 +343,7 @@ class _Reader(SettingsReader):
             mixtures=mixtures,
             blends=blends,
             neighbours=neighbours,
+            sketch=sketch,
             verdicts=verdicts,
             clears=review.clears,
             judge=judge,

@@ -138,8 +138,19 @@ def faults_of_scan(
         if tile.name in names:
             yield from _faults_of_tile(tile, shard, version, first, note)
             counts = store.gram_counts(scan, shard.fingerprint, version.fingerprint)
-            if isinstance(fault := _read(counts, GRAM_COUNTS, columns=[]), Problem):
+            answer = store.sketch_answer(scan, shard.fingerprint, version.fingerprint)
+            if answer.name in names and counts.name not in names:
+                yield from _faults_of_answer(answer)
+            elif isinstance(fault := _read(counts, GRAM_COUNTS, columns=[]), Problem):
                 yield fault
+
+
+def _faults_of_answer(path: Path) -> Iterator[Problem]:
+    """Yield the fault of the record of an answer from the sketch."""
+    try:
+        read_json(path)
+    except DamagedError as error:
+        yield from error.problems
 
 
 # Rows that a ledger lists, by the name of the inspection: its field, what was found, and expected.

@@ -157,8 +157,17 @@ def count_cell(store: Store, pack: Pack, version: Version, scan: str) -> dict[st
     """Read the counts of a scanned cell from its ledgers and tiles, as of all runs."""
     ledgers = [read_json(store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
     tiles = [store.tile(scan, shard.fingerprint, version.fingerprint) for shard in pack.shards]
+    answers = [
+        read_json(path)
+        for shard in pack.shards
+        if (path := store.sketch_answer(scan, shard.fingerprint, version.fingerprint)).is_file()
+    ]
+    n_read = sum(len(answer["blocks_read"]) for answer in answers)
     return {
         "documents": sum(ledger["n_documents"] for ledger in ledgers),
         "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),
         "matches": sum(count_rows(tile, MATCHES) for tile in tiles),
+        "shards_answered_from_sketch": len(answers),
+        "blocks_excluded_by_sketch": sum(answer["n_blocks"] for answer in answers) - n_read,
+        "blocks_read": n_read,
     }

@@ -20,7 +20,8 @@ from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.corpus.sketch.shard_sketch import has_blocks, writing_sketch
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
+from decon_core.corpus.sketch.shard_sketch import has_blocks, has_filters, writing_sketch
 from decon_core.errors import CorpusError, MissingError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.index.joined_index import build_search, open_search
@@ -163,6 +164,9 @@ class _Plan:
                 missing_part(name, str(store.index_part(index, name, "*"))) for name in absent
             )
         extra = [v for v in along if v not in versions and has_part(store, v, index)]
+        if not (versions or extra):
+            remedy = "materialize the asset `index` for some benchmark"
+            raise MissingError(Problem("scan", "no benchmark has an index", "one or more", remedy))
         jobs = [job for pack in packs for job in self._of_pack(pack, versions, extra)]
         for together in {job.versions for job in jobs}:
             build_search_files(store, together, self._policy, index=index, scan=self._scan)
@@ -173,16 +177,17 @@ class _Plan:
     ) -> Iterator[ShardJob]:
         requested = set(versions)
         answers: dict[tuple[Version, ...], Answer | None] = {}
+        lacking = self._without_sketch(pack)
         for shard in pack.shards:
             missing = self._missing(shard, [*versions, *extra])
-            lacks_sketch = self._sketch and not has_blocks(
-                self._store, self._sketch, shard.fingerprint
-            )
+            lacks_sketch = shard.fingerprint in lacking
             wanted = sort_versions([version for version in missing if version in requested])
             if not wanted and not (lacks_sketch and self._fill_sketch):
                 continue
+            # A shard that is only read for its sketch is scanned again: a scan needs a benchmark.
+            scanned = sort_versions(missing or [*versions, *extra])
             job = ShardJob(
-                *(self._store.root, shard, pack.source, sort_versions(missing), self._policy),
+                *(self._store.root, shard, pack.source, scanned, self._policy),
                 *(self._index, self._scan),
             )
             if lacks_sketch:
@@ -191,6 +196,14 @@ class _Plan:
             if wanted not in answers:
                 answers[wanted] = self._answer(pack, wanted)
             yield self._answered(job, wanted, answers[wanted])
+
+    def _without_sketch(self, pack: Pack) -> set[str]:
+        """Return the shards whose sketch is wanted and missing."""
+        if not self._sketch:
+            return set()
+        has = has_blocks if has_pack_sketch(self._store, self._sketch, pack) else has_filters
+        shards = {shard.fingerprint for shard in pack.shards}
+        return {shard for shard in shards if not has(self._store, self._sketch, shard)}
 
     def _missing(self, shard: Shard, versions: Sequence[Version]) -> list[Version]:
         needs_counts = self._policy.leave_out_common
@@ -213,10 +226,10 @@ class _Plan:
         if found is None:
             return job
         blocks, n_blocks = found.blocks_of(job.shard.fingerprint)
-        if len(blocks) == n_blocks:
-            return job
         self.summary.n_blocks_excluded += n_blocks - len(blocks)
         self.summary.n_blocks_read += len(blocks)
+        if len(blocks) == n_blocks:
+            return job
         return replace(job, versions=versions, sketch=self._sketch, only=blocks, n_blocks=n_blocks)
 
 

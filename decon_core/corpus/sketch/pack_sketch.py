@@ -19,14 +19,14 @@ import numpy.typing as npt
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.sketch.shard_sketch import (
     ShardBlocks,
-    has_blocks,
+    has_filters,
     open_blocks,
     open_filters,
     remove_filters,
 )
 from decon_core.errors import DamagedError
 from decon_core.kernels.ngram_filters import CHECK_BYTES, Rows, write_rows
-from decon_core.storage.checksums import damaged
+from decon_core.storage.checksums import EMPTY, N_BYTES, damaged, seal
 from decon_core.storage.store import Store, atomic_path, map_arrays, write_arrays
 
 Flags = npt.NDArray[np.uint8]
@@ -100,17 +100,14 @@ def _paths(store: Store, sketch: str, key: str) -> tuple[Path, Path]:
 
 
 def remove_pack_sketch(store: Store, sketch: str, pack: Pack) -> None:
-    """Remove the sketch of a pack and of its shards, as their filters are only in it."""
     for path in _paths(store, sketch, pack_key(pack)):
         path.unlink(missing_ok=True)
-    for shard in pack.shards:
-        store.sketch_blocks(sketch, shard.fingerprint).unlink(missing_ok=True)
 
 
 def build_pack_sketch(store: Store, sketch: str, pack: Pack) -> bool:
     """Join the sketches of the shards of a pack; return False if some shard has none."""
     shards = list(dict.fromkeys(shard.fingerprint for shard in pack.shards))
-    if not all(has_blocks(store, sketch, shard) for shard in shards):
+    if not all(has_filters(store, sketch, shard) for shard in shards):
         return False
     blocks = [open_blocks(store, sketch, shard) for shard in shards]
     filters = [
@@ -118,10 +115,12 @@ def build_pack_sketch(store: Store, sketch: str, pack: Pack) -> bool:
     ]
     log2_bits = np.concatenate([np.empty(0, np.int64), *(one.log2_bits for one in blocks)])
     about, rows = _paths(store, sketch, pack_key(pack))
-    with atomic_path(rows) as draft, draft.open("wb") as file:
-        for layout in _layouts(log2_bits):
-            for piece in _pieces(layout, [*_of_size(blocks, filters, layout.log2_bits)]):
-                file.write(piece.data)
+    with atomic_path(rows) as draft:
+        with draft.open("wb") as file:
+            for layout in _layouts(log2_bits):
+                for piece in _pieces(layout, [*_of_size(blocks, filters, layout.log2_bits)]):
+                    file.write(piece.data)
+        seal(draft, end=EMPTY)
     offsets = np.cumsum([0, *map(len, blocks)], dtype=np.int64)
     write_arrays(about, {"offsets": offsets, "log2_bits": log2_bits})
     for shard in shards:
@@ -219,19 +218,16 @@ def open_pack_sketch(store: Store, sketch: str, pack: Pack) -> PackSketch:
     about, path = _paths(store, sketch, pack_key(pack))
     arrays, _ = map_arrays(about)
     shards = tuple(dict.fromkeys(shard.fingerprint for shard in pack.shards))
-    eights = _mapped(path)
-    opened = PackSketch(path, shards, arrays["offsets"], arrays["log2_bits"], eights)
-    n_bytes = sum(layout.n_bytes for layout in opened.layouts)
-    if opened.offsets.size != len(shards) + 1 or 8 * eights.size != n_bytes:
+    offsets, log2_bits = arrays["offsets"], arrays["log2_bits"]
+    n_bytes = sum(layout.n_bytes for layout in _layouts(log2_bits))
+    if offsets.size != len(shards) + 1 or path.stat().st_size != n_bytes + N_BYTES:
         raise DamagedError(damaged(path, "its size is wrong"))
-    return opened
+    return PackSketch(path, shards, offsets, log2_bits, _mapped(path, n_bytes // 8))
 
 
-def _mapped(path: Path) -> Words64:
+def _mapped(path: Path, n_words: int) -> Words64:
     """Map a file of which single rows are read, without reading ahead."""
-    if not path.stat().st_size:
-        return np.empty(0, np.uint64)
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     mapped.madvise(mmap.MADV_RANDOM)
-    return np.frombuffer(mapped, np.uint64)
+    return np.frombuffer(mapped, np.uint64, n_words)

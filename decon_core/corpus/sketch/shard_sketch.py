@@ -18,9 +18,8 @@ import numpy.typing as npt
 import xxhash
 
 from decon_core.corpus.batches import Batch, Place
-from decon_core.errors import DamagedError
 from decon_core.kernels.ngram_filters import LOG2_LINE, PROBES, enter_ngrams
-from decon_core.storage.checksums import damaged
+from decon_core.storage.checksums import EMPTY, map_verified, seal
 from decon_core.storage.store import Store, atomic_path, map_arrays, write_arrays
 from decon_core.text.word_cache import Ragged
 
@@ -64,7 +63,6 @@ class ShardBlocks:
     part_offsets: npt.NDArray[np.int64]  # range of the parts of each block
     places: Sequence[Place]  # of all parts
     digests: Sequence[bytes]  # of the texts of all parts
-    digest: str  # of the file with the filters
 
     def __len__(self) -> int:
         return self.log2_bits.size
@@ -76,13 +74,18 @@ class ShardBlocks:
                 yield self.places[at], self.digests[at]
 
 
+def has_filters(store: Store, sketch: str, shard: str) -> bool:
+    """Return whether the filters of a shard exist; they are removed once the pack has them."""
+    return has_blocks(store, sketch, shard) and store.sketch_filters(sketch, shard).is_file()
+
+
 def has_blocks(store: Store, sketch: str, shard: str) -> bool:
     return store.sketch_blocks(sketch, shard).is_file()
 
 
 def open_blocks(store: Store, sketch: str, shard: str) -> ShardBlocks:
     """Read where the blocks of a shard lie."""
-    arrays, about = map_arrays(store.sketch_blocks(sketch, shard))
+    arrays, _ = map_arrays(store.sketch_blocks(sketch, shard))
     digests = arrays["digests"].tobytes()
     columns = (arrays[name].tolist() for name in _PLACE)
     return ShardBlocks(
@@ -90,20 +93,14 @@ def open_blocks(store: Store, sketch: str, shard: str) -> ShardBlocks:
         part_offsets=arrays["part_offsets"],
         places=[Place(*one) for one in zip(*columns, strict=True)],
         digests=[digests[at : at + 16] for at in range(0, len(digests), 16)],
-        digest=about["digest"],
     )
 
 
 def open_filters(store: Store, sketch: str, shard: str, blocks: ShardBlocks) -> Words64:
-    """Map the filters of a shard, block after block, after verifying their digest."""
-    path = store.sketch_filters(sketch, shard)
+    """Map the filters of a shard, block after block, after verifying their checksum."""
     n_words = int(sum(1 << int(log2) for log2 in blocks.log2_bits)) // 64
-    if path.stat().st_size != 8 * n_words:
-        raise DamagedError(damaged(path, "its size is wrong"))
-    words = np.memmap(path, np.uint64, "r") if n_words else np.empty(0, np.uint64)
-    if xxhash.xxh3_128_hexdigest(words.data) != blocks.digest:
-        raise DamagedError(damaged(path, "its content does not match its checksum"))
-    return words
+    content = map_verified(store.sketch_filters(sketch, shard))
+    return np.frombuffer(content, np.uint64, n_words)
 
 
 class ShardSketcher:
@@ -111,7 +108,6 @@ class ShardSketcher:
 
     def __init__(self, file: IO[bytes], *, bits: int) -> None:
         self._file = file
-        self._digest = xxhash.xxh3_128()
         # With this share of bits set, the filter has `bits` bits for each n-gram.
         self._most_set = 1 - math.exp(-PROBES / bits)
         self._words = np.empty(0, np.uint64)
@@ -145,11 +141,6 @@ class ShardSketcher:
             "digests": np.frombuffer(b"".join(self._digests), np.uint8),
         }
 
-    @property
-    def digest(self) -> str:
-        """The digest of what was written."""
-        return self._digest.hexdigest()
-
     def _close(self) -> None:
         """Write the filter of the current block, as small as it can be."""
         words, log2 = self._words, LOG2_BITS
@@ -159,7 +150,6 @@ class ShardSketcher:
                 break
             words, log2 = halved, log2 - 1
         self._file.write(words.tobytes())
-        self._digest.update(words.data)
         self._sizes.append(log2)
         self._n_parts.append(len(self._places))
         self._words = np.empty(0, np.uint64)
@@ -178,12 +168,13 @@ def _halved(words: Words64) -> Words64:
 @contextmanager
 def writing_sketch(store: Store, sketch: str, shard: str, *, bits: int) -> Iterator[ShardSketcher]:
     """Yield a sketcher for the parts of a shard, and save the sketch if the block succeeds."""
-    path = store.sketch_filters(sketch, shard)
-    with atomic_path(path) as draft, draft.open("wb") as file:
-        sketcher = ShardSketcher(file, bits=bits)
-        yield sketcher
-        arrays = sketcher.arrays()
-    write_arrays(store.sketch_blocks(sketch, shard), arrays, about={"digest": sketcher.digest})
+    with atomic_path(store.sketch_filters(sketch, shard)) as draft:
+        with draft.open("wb") as file:
+            sketcher = ShardSketcher(file, bits=bits)
+            yield sketcher
+            arrays = sketcher.arrays()
+        seal(draft, end=EMPTY)
+    write_arrays(store.sketch_blocks(sketch, shard), arrays)
 
 
 def remove_filters(store: Store, sketch: str, shard: str) -> None:

@@ -188,7 +188,7 @@ def test_the_filters_of_shards_are_removed_once_they_are_in_the_sketch_of_the_pa
 
 def test_a_pack_with_a_shard_without_sketch_has_none(pack):
     store, pack, tokens = pack
-    store.sketch_blocks(NAME, next(iter(tokens))).unlink()
+    store.sketch_filters(NAME, next(iter(tokens))).unlink()
     assert not build_pack_sketch(store, NAME, pack)
     assert not has_pack_sketch(store, NAME, pack)
 

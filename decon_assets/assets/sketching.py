@@ -1,0 +1,84 @@
+"""The asset `sketch`: filters of all n-grams of the corpus, from which later cells are answered."""
+
+import dagster as dg
+
+from decon_assets.assets.inputs import corpus
+from decon_assets.assets.metadata import PartitionReporter
+from decon_assets.assets.stage import stage
+from decon_assets.partitions import packs, sorted_keys
+from decon_core import missing
+from decon_core.config.load import Config
+from decon_core.corpus.packs import Pack
+from decon_core.corpus.sketch.pack_sketch import (
+    build_pack_sketch,
+    has_pack_sketch,
+    open_pack_sketch,
+)
+from decon_core.errors import CorpusError
+from decon_core.inventory import known_versions, packs_of, sketch_fingerprint
+from decon_core.scan.scanner import scan_packs
+from decon_core.scan.workers import wanted_workers
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+_TABLE = "[sketch]"
+
+
+@stage(
+    missing=missing.unsketched_packs,
+    deps=[corpus],
+    partitions_def=packs,
+    pool="scan",  # it uses all cores
+    group="scan",
+    kind="binary",
+    not_configured=lambda config: None if config.sketch else _TABLE,
+)
+def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
+    """Filters of all n-grams in blocks of documents, of each pack.
+
+    Made if decon.toml has a table [sketch]. The pass that makes it also scans the shards against
+    all benchmarks that have an index. A benchmark that is added later is then scanned only in
+    blocks where the filters do not exclude a match.
+    """
+    reporter = PartitionReporter(context)
+    keys = sorted_keys(context)
+    if config.sketch is None:  # "Materialize all" includes it
+        for key in keys:
+            reporter.report(key, {"sketch": f"off: decon.toml has no table {_TABLE}"})
+        return
+    fingerprint = sketch_fingerprint(config)
+    chosen = packs_of(store, keys)
+    todo = [pack for pack in chosen if not has_pack_sketch(store, fingerprint, pack)]
+    try:
+        scan_packs(
+            *(store, todo, [], config.policy),
+            workers=wanted_workers(),
+            along=known_versions(config, store),
+            sketch=config.sketch,
+            fill_sketch=True,
+        )
+    except CorpusError as error:  # a failure of `scan`, which reads these shards as well
+        for problem in error.problems:
+            context.log.warning(f"not in the sketch: {problem}")
+    for pack in todo:
+        build_pack_sketch(store, fingerprint, pack)
+    context.log.info(f"{counted(len(todo), 'pack')} sketched, {len(keys) - len(todo)} existed")
+    for pack in chosen:
+        if reporter.is_full:
+            break
+        reporter.report(pack.name, _described(store, fingerprint, pack))
+
+
+def _described(store: Store, fingerprint: str, pack: Pack) -> dict[str, object]:
+    """Return the size of a pack's sketch."""
+    n_bytes = sum(shard.n_bytes for shard in pack.shards)
+    if not has_pack_sketch(store, fingerprint, pack):
+        return {"sketch": "missing: a shard could not be read", "fingerprint": fingerprint}
+    opened = open_pack_sketch(store, fingerprint, pack)
+    size = opened.path.stat().st_size
+    return {
+        "blocks": int(opened.log2_bits.size),
+        "megabytes": round(size / 1e6, 3),
+        "share_of_shards": round(size / max(n_bytes, 1), 4),
+        "fingerprint": fingerprint,
+    }
