@@ -31,7 +31,6 @@ from decon_core.detectors.detector import (
     Floats,
     Indexes,
     Judged,
-    PossibleBlocks,
     Search,
     column,
     of_needed,
@@ -45,9 +44,9 @@ from decon_core.kernels.jit import is_ready
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from decon_core.corpus.sketch.pack_sketch import PackSketch
+    from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.index.joined_index import Search as GramIndex
-    from decon_core.kernels.arrays import Flags
+    from decon_core.kernels.arrays import Flags, Words64
     from decon_core.kernels.ngram_filters import Rows
     from decon_core.text.word_cache import Ragged
 
@@ -93,7 +92,7 @@ class Decon(Detector):
         del policy
         return True
 
-    def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> PossibleBlocks:
+    def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """A block is possible if the n-grams that it may contain have enough weight for a match."""
         from decon_core.corpus.sketch.tokens import stable_numbers
         from decon_core.index.joined_index import thresholds_of
@@ -101,12 +100,11 @@ class Decon(Detector):
 
         index, thresholds = indexes.grams.index, thresholds_of(indexes.policy.at_floor)
         tokens = stable_numbers(indexes.grams.ids)[index.question_tokens.astype(np.int64) - 1]
-        n_possible = np.zeros(indexes.grams.n_questions, np.int64)
 
-        def look_up(rows: Rows, is_read: Flags, is_possible: Flags) -> bool:
-            return bound_weights(tokens, index, thresholds, rows, is_read, is_possible, n_possible)
+        def look_up(rows: Rows, is_read: Flags, possible: Words64) -> bool:
+            return bound_weights(tokens, index, thresholds, rows, is_read, possible)
 
-        return PossibleBlocks(sketch.possible(look_up), n_possible)
+        return sketch.possible(indexes.grams.n_questions, look_up)
 
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
         overlap = column(matches, "question_overlap")

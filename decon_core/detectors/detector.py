@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     import pyarrow as pa
 
     from decon_core.benchmarks.records import StoredRecords
-    from decon_core.corpus.sketch.pack_sketch import PackSketch
+    from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.detectors.decon import Matches
     from decon_core.detectors.shared_runs import BatchTexts
     from decon_core.index.joined_index import Search as GramIndex
@@ -40,7 +40,6 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
 
 _STEPS = 100  # from 0 to 1
 
@@ -88,13 +87,6 @@ class Search:
         return np.empty(0, np.uint32), np.empty(0, np.int64)
 
 
-class PossibleBlocks(NamedTuple):
-    """Blocks of a pack that may contain a match."""
-
-    is_possible: Booleans  # per block
-    n_possible: Integers  # per searched text: the blocks that may contain a match with it
-
-
 class Judged(NamedTuple):
     """Score and class of each match, by score alone, without verdicts."""
 
@@ -122,7 +114,7 @@ class Detector(Declaration):
         del policy  # some settings may have no bound
         return False
 
-    def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> PossibleBlocks:
+    def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """Return the blocks of a pack that may contain a match; all others contain none.
 
         Called if `is_bounded`.

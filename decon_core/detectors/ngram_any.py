@@ -12,7 +12,7 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import Detector, Indexes, PossibleBlocks, Search
+from decon_core.detectors.detector import Detector, Indexes, Search
 from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
@@ -21,8 +21,8 @@ from decon_core.kernels import token_runs
 from decon_core.kernels.grams import screen_runs
 
 if TYPE_CHECKING:
-    from decon_core.corpus.sketch.pack_sketch import PackSketch
-    from decon_core.kernels.arrays import Flags
+    from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
+    from decon_core.kernels.arrays import Flags, Words64
     from decon_core.kernels.ngram_filters import Rows
     from decon_core.text.word_cache import Ragged
 
@@ -50,22 +50,21 @@ class NgramAny(Detector):
         """A shorter run than an n-gram of the sketch need not contain one."""
         return policy.ngram_any_floor >= policy.ngram_size
 
-    def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> PossibleBlocks:
+    def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """A block is possible if it may contain all n-grams of a long enough run."""
         from decon_core.corpus.sketch.tokens import stable_numbers
         from decon_core.kernels.ngram_filters import bound_runs
 
         texts, policy = indexes.texts.canonical, indexes.policy
         tokens = stable_numbers(np.append(indexes.grams.ids, 0))[texts.tokens.astype(np.int64) - 1]
-        n_possible = np.zeros(texts.offsets.size - 1, np.int64)
 
-        def look_up(rows: Rows, is_read: Flags, is_possible: Flags) -> bool:
+        def look_up(rows: Rows, is_read: Flags, possible: Words64) -> bool:
             return bound_runs(
                 *(tokens, texts.tokens, texts.offsets, policy.ngram_any_floor, policy.ngram_size),
-                *(rows, is_read, is_possible, n_possible),
+                *(rows, is_read, possible),
             )
 
-        return PossibleBlocks(sketch.possible(look_up), n_possible)
+        return sketch.possible(texts.offsets.size - 1, look_up)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         n_tokens = texts.uses[QUESTION].n_canonical

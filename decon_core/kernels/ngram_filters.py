@@ -206,18 +206,17 @@ def bound_weights(
     policy: Thresholds,
     rows: Rows,
     is_read: Flags,
-    is_possible: Flags,
-    n_possible: Integers,
+    possible: Words64,
 ) -> bool:
     """Find the blocks in which enough weight of a question may occur for a match.
 
     The n-grams that a block may contain weigh at least as much as those of any cluster in it.
-    `tokens` are the question tokens of the index, numbered as in the filters. Sets a flag per
-    block, and adds to the number of blocks of every question. Returns False at damage.
+    `tokens` are the question tokens of the index, numbered as in the filters. Sets a bit of
+    `possible` for each question and block. Returns False at damage.
     """
     sums = np.empty(rows.n_blocks)
-    present = np.empty((rows.n_blocks + 63) // 64, np.uint64)
-    for question in range(n_possible.size):
+    present = np.empty(possible.shape[1], np.uint64)
+    for question in range(possible.shape[0]):
         n = n_question_grams(question, index)
         n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
         if index.question_total[question] == 0.0 and not passes(0.0, n_tokens, policy):
@@ -246,8 +245,7 @@ def bound_weights(
                 break
         for block in range(0 if is_excluded else rows.n_blocks):
             if sums[block] >= need and sums[block] > 0.0:
-                is_possible[block] = 1
-                n_possible[question] += 1
+                possible[question, block >> 6] |= ONE << np.uint64(block & 63)
     return True
 
 
@@ -273,8 +271,7 @@ def bound_runs(
     size: int,
     rows: Rows,
     is_read: Flags,
-    is_possible: Flags,
-    n_possible: Integers,
+    possible: Words64,
 ) -> bool:
     """Find the blocks in which a run of that many tokens of a text may occur.
 
@@ -282,7 +279,7 @@ def bound_runs(
     is any other token, which may be in every block. Otherwise like `bound_weights`, for texts.
     """
     n_grams = run - size + 1
-    present = np.empty((rows.n_blocks + 63) // 64, np.uint64)
+    present = np.empty(possible.shape[1], np.uint64)
     lengths = np.empty(rows.n_blocks, np.int64)
     longest = np.empty(rows.n_blocks, np.int64)
     for text in range(offsets.size - 1):
@@ -303,6 +300,5 @@ def bound_runs(
                 longest[block] = max(longest[block], lengths[block])
         for block in range(rows.n_blocks):
             if longest[block] >= n_grams:
-                is_possible[block] = 1
-                n_possible[text] += 1
+                possible[text, block >> 6] |= ONE << np.uint64(block & 63)
     return True

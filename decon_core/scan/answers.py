@@ -19,11 +19,12 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.sketch.pack_sketch import (
     PackSketch,
+    Possible,
     has_pack_sketch,
     open_pack_sketch,
     remove_pack_sketch,
 )
-from decon_core.detectors.detector import Booleans, Indexes, PossibleBlocks, detector
+from decon_core.detectors.detector import Booleans, Indexes, detector
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import open_search
 from decon_core.index.text_index import open_verbatim
@@ -52,7 +53,7 @@ class Answer:
 
     sketch: PackSketch
     is_possible: Booleans  # per block of the pack
-    by_detector: Mapping[str, PossibleBlocks]
+    by_detector: Mapping[str, Possible]
 
     def blocks_of(self, shard: str) -> tuple[tuple[int, ...], int]:
         """Return the blocks of a shard that have to be read, and the number of all."""

@@ -57,6 +57,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "scan",
         "common_ngrams",
         "neighbours",
+        "sketch",
         "mixture",
         "blend",
         "clean_benchmark",

@@ -38,9 +38,9 @@ _SPARE_BYTES = 16  # kernels read past the end
 _BYTES_AT_ONCE = 32 << 20  # of filters
 _PAGE_BYTES = 4096  # what a local disk reads at least
 
-# Looks up n-grams in the rows: is called with rows, flags of read units, flags of possible blocks,
-# and returns False at damage.
-LookUp = Callable[[Rows, Flags, Flags], bool]
+# Looks up texts in rows: takes the rows, flags of the units that were read, and for each text a bit
+# per block, which it sets if the block may contain a match. Returns False at damage.
+LookUp = Callable[[Rows, Flags, Words64], bool]
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,27 @@ def _pieces(layout: _Layout, filters: Sequence[Words64]) -> Iterator[npt.NDArray
 
 
 @dataclass(frozen=True, eq=False)
+class Possible:
+    """Which blocks of a pack may contain a match of which texts; all others contain none."""
+
+    is_possible: npt.NDArray[np.bool_]  # per block, of any text
+    groups: Sequence[tuple[npt.NDArray[np.int64], Words64]]  # blocks, and a bit per text and block
+
+    def n_blocks_of_texts(self) -> npt.NDArray[np.int64]:
+        """Return for each text the number of blocks that may contain a match."""
+        counts = [np.bitwise_count(bits).sum(axis=1, dtype=np.int64) for _, bits in self.groups]
+        return np.asarray(np.sum(counts, axis=0, dtype=np.int64))
+
+    def blocks_of(self, text: int) -> list[int]:
+        """Return the blocks that may contain a match of a text."""
+        found: list[int] = []
+        for blocks, bits in self.groups:
+            of_text = np.unpackbits(bits[text].view(np.uint8), bitorder="little")
+            found += blocks[np.flatnonzero(of_text)].tolist()
+        return sorted(found)
+
+
+@dataclass(frozen=True, eq=False)
 class PackSketch:
     """The sketch of a pack, mapped into memory; only what is looked up is read."""
 
@@ -172,20 +193,21 @@ class PackSketch:
     def layouts(self) -> list[_Layout]:
         return _layouts(self.log2_bits)
 
-    def possible(self, look_up: LookUp) -> npt.NDArray[np.bool_]:
-        """Return, for each block of the pack, whether `look_up` finds it possible.
-
-        Raises `DamagedError` if a unit that it reads is damaged.
-        """
-        possible = np.zeros(self.log2_bits.size, np.bool_)
+    def possible(self, n_texts: int, look_up: LookUp) -> Possible:
+        """Look up texts. Raises `DamagedError` if a unit that is read is damaged."""
+        is_possible, groups = np.zeros(self.log2_bits.size, np.bool_), []
         for number, layout in enumerate(self.layouts):
             eights = self.eights[layout.offset // 8 : (layout.offset + layout.n_bytes) // 8]
             is_read = self.is_read.setdefault(number, np.zeros(layout.n_units, np.uint8))
-            is_possible = np.zeros(layout.n_blocks, np.uint8)
-            if not look_up(layout.rows(eights), is_read, is_possible):
+            bits = np.zeros((n_texts, -(-layout.n_blocks // 64)), np.uint64)
+            if not look_up(layout.rows(eights), is_read, bits):
                 raise DamagedError(damaged(self.path, "a row does not match its checksum"))
-            possible[self.log2_bits == layout.log2_bits] = is_possible
-        return possible
+            blocks = np.flatnonzero(self.log2_bits == layout.log2_bits)
+            of_any = np.bitwise_or.reduce(bits, axis=0, initial=0)
+            flags = np.unpackbits(of_any.view(np.uint8), bitorder="little")[: blocks.size]
+            is_possible[blocks] = flags.astype(np.bool_)
+            groups.append((blocks, bits))
+        return Possible(is_possible, groups)
 
     @property
     def n_bytes_read(self) -> int:

@@ -310,6 +310,7 @@ TABLES = {
     "Contamination": ("blends", ""),
     "Neighbours": ("neighbours", ""),
     "Sample": ("neighbours", ""),
+    "Sketch": ("sketch", ""),
 }
 
 

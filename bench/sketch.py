@@ -1,0 +1,263 @@
+"""`python -m bench.sketch`: what the sketch of a corpus costs, and what it saves.
+
+Makes a corpus without benchmark items and one with many, builds the sketch with the scan of one
+benchmark, and answers the other from it. Every answer is compared with a full scan, file by file;
+every match of the full scan must be in a block that is possible for its question. Times are of the
+processor, in one process with one worker, kernels compiled before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from bench.corpus import SOURCE, make_corpus
+from decon_core.benchmarks.folder import records_in
+from decon_core.benchmarks.records import Version, save_records
+from decon_core.config.load import Source
+from decon_core.config.policy import Policy
+from decon_core.config.sketch import Sketch
+from decon_core.corpus.packs import Pack
+from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, open_pack_sketch
+from decon_core.corpus.sketch.shard_sketch import open_blocks
+from decon_core.folder_scan.corpus import pack_of
+from decon_core.index.idf import freeze
+from decon_core.index.joined_index import open_search
+from decon_core.index.parts import build_part, index_fingerprint
+from decon_core.scan.answers import Answer, answer
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scanner import ScanSummary, scan_packs
+from decon_core.storage.store import Store
+from decon_core.text.tokenizers import load_tokenizer
+
+
+@dataclass(frozen=True)
+class World:
+    """Benchmarks with an index, and a corpus."""
+
+    store: Store
+    versions: dict[str, Version]
+    pack: Pack
+    n_text_bytes: int
+    policy: Policy
+
+    @property
+    def scan_name(self) -> str:
+        return scan_fingerprint(self.store, self.policy)
+
+    def sketch_name(self, sketch: Sketch) -> str:
+        tokenizer = load_tokenizer(self.policy.tokenizer_str).fingerprint
+        return sketch.fingerprint(self.policy, tokenizer=tokenizer)
+
+    def first_shards(self, n: int) -> World:
+        """Return the world with fewer shards."""
+        pack = replace(self.pack, shards=self.pack.shards[:n])
+        return replace(self, pack=pack, n_text_bytes=self.n_text_bytes * n // len(self.pack.shards))
+
+    def scan(self, names: Sequence[str], sketch: Sketch | None = None) -> tuple[float, ScanSummary]:
+        """Scan against benchmarks; return the seconds of the processor."""
+        started = time.process_time()
+        versions = [self.versions[name] for name in names]
+        summary = scan_packs(self.store, [self.pack], versions, self.policy, sketch=sketch)
+        return time.process_time() - started, summary
+
+    def files(self, name: str) -> list[tuple[bytes, bytes, bytes]]:
+        """Return tile, ledger and documents of each shard."""
+        return [
+            (
+                self.store.tile(*key, self.versions[name].fingerprint).read_bytes(),
+                self.store.ledger(*key).read_bytes(),
+                self.store.documents(*key).read_bytes(),
+            )
+            for key in ((self.scan_name, shard.fingerprint) for shard in self.pack.shards)
+        ]
+
+    def answer(self, name: str, sketch: Sketch) -> Answer:
+        """Look up a benchmark in the sketch."""
+        found = answer(
+            *(self.store, self.sketch_name(sketch), self.pack, [self.versions[name]], self.policy),
+            index=index_fingerprint(self.store, self.policy),
+            scan=self.scan_name,
+        )
+        if found is None:
+            raise RuntimeError("the pack has no sketch")
+        return found
+
+    def forget(self, *folders: str) -> None:
+        for folder in folders:
+            shutil.rmtree(self.store.root / folder, ignore_errors=True)
+
+
+def make_world(store: Store, corpus: Path, n_text_bytes: int, evals: Path) -> World:
+    """Index all benchmarks of a folder, and register a corpus."""
+    policy = Policy()
+    tables = records_in(evals)
+    versions = {name: save_records(store, name, table) for name, table in tables.items()}
+    snapshot = freeze(store, [*versions.values()], policy)
+    for version in versions.values():
+        build_part(store, version, snapshot, policy)
+    source = Source(name=SOURCE, path=str(corpus), text="text", id="id")
+    pack, _ = pack_of(source, out=store.root, known={})
+    return World(store, versions, pack, n_text_bytes, policy)
+
+
+def measure(world: World, first: str, later: str, sketch: Sketch) -> dict[str, Any]:
+    """Scan `later` in full, `first` without and with a sketch, and answer `later` from it."""
+    world.forget("tiles", "sketch")
+    full, _ = world.scan([later])
+    expected = world.files(later)
+    world.forget("tiles")
+    plain, _ = world.scan([first])
+    world.forget("tiles")
+    sketched, _ = world.scan([first], sketch)
+    started = time.process_time()
+    build_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
+    joined = time.process_time() - started
+    answered, summary = world.scan([later], sketch)
+    if world.files(later) != expected:
+        raise RuntimeError(f"the answer for {later} differs from a full scan")
+    return {
+        **_looked_up(world, later, sketch),
+        "bits": sketch.bits,
+        "later": later,
+        "text_mb": world.n_text_bytes / 1e6,
+        "sketch_bytes_per_byte": _size(world.store.root / "sketch") / world.n_text_bytes,
+        "build_ratio": (sketched + joined) / plain,
+        "full_seconds": full,
+        "answer_seconds": answered,
+        "time_share": answered / full,
+        "n_blocks": summary.n_blocks_excluded + summary.n_blocks_read,
+        "n_blocks_read": summary.n_blocks_read,
+    }
+
+
+def _looked_up(world: World, name: str, sketch: Sketch) -> dict[str, Any]:
+    """Return what is read of the sketch, relative to the shards, and which items are possible."""
+    found = world.answer(name, sketch)
+    n_blocks = found.by_detector["decon"].n_blocks_of_texts()
+    n_bytes = sum(shard.n_bytes for shard in world.pack.shards)
+    return {
+        "row_share": found.sketch.n_bytes_read / n_bytes,
+        "page_share": found.sketch.n_page_bytes_read / n_bytes,
+        "n_questions": n_blocks.size,
+        "n_questions_possible": int((n_blocks > 0).sum()),
+    }
+
+
+def lost_matches(world: World, sketch: Sketch) -> dict[str, Any]:
+    """Count matches of a full scan, and those whose block is not possible for their question."""
+    world.forget("tiles", "sketch")
+    names = [*world.versions]
+    world.scan(names, sketch)
+    build_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
+    n_matches = n_lost = n_true = n_possible = 0
+    for name in names:
+        found = world.answer(name, sketch).by_detector["decon"]
+        possible = {
+            (question, block)
+            for question in range(found.n_blocks_of_texts().size)
+            for block in found.blocks_of(question)
+        }
+        true = list(_matched_blocks(world, name, sketch))
+        n_matches += len(true)
+        n_lost += sum(pair not in possible for pair in true)
+        n_true += len({*true})
+        n_possible += len(possible)
+    return {
+        "n_matches": n_matches,
+        "n_lost": n_lost,
+        "n_pairs": n_true,
+        "possible_per_pair": n_possible / max(n_true, 1),
+    }
+
+
+def _matched_blocks(world: World, name: str, sketch: Sketch) -> list[tuple[int, int]]:
+    """Return question and block of the pack of every match."""
+    version = world.versions[name]
+    index = index_fingerprint(world.store, world.policy)
+    search = open_search(
+        world.store, [version], world.policy.at_floor, index=index, scan=world.scan_name
+    )
+    records, questions = search.entry_record.tolist(), search.entry_question.tolist()
+    question_of = dict(zip(records, questions, strict=True))
+    pack_sketch = open_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
+    found = []
+    for number, shard in enumerate(world.pack.shards):
+        blocks = open_blocks(world.store, world.sketch_name(sketch), shard.fingerprint)
+        first_rows = [blocks.places[at].row for at in blocks.part_offsets[:-1].tolist()]
+        tile = world.store.tile(world.scan_name, shard.fingerprint, version.fingerprint)
+        for match in pq.read_table(tile, columns=["row", "record"]).to_pylist():
+            block = bisect_right(first_rows, match["row"]) - 1
+            pair = question_of[match["record"]], int(pack_sketch.offsets[number]) + block
+            found.append(pair)
+    return found
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+# Command ------------------------------------------------------------------------------------------
+
+_COLUMNS = {
+    "text_mb": "{:,.0f}",
+    "later": "{}",
+    "bits": "{}",
+    "sketch_bytes_per_byte": "{:.3f}",
+    "build_ratio": "{:.2f}",
+    "full_seconds": "{:.1f}",
+    "answer_seconds": "{:.2f}",
+    "time_share": "{:.1%}",
+    "row_share": "{:.1%}",
+    "page_share": "{:.1%}",
+    "n_blocks": "{}",
+    "n_blocks_read": "{}",
+    "n_questions": "{:,}",
+    "n_questions_possible": "{:,}",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print a table of answers, and the count of lost matches."""
+    parser = argparse.ArgumentParser(prog="python -m bench.sketch", description=__doc__)
+    parser.add_argument("--evals", type=Path, required=True, help="folder of benchmarks")
+    parser.add_argument("--texts", type=Path, required=True, help="folder of texts")
+    parser.add_argument("--work", type=Path, required=True, help="folder of corpora and stores")
+    parser.add_argument("--mb", type=float, default=2000, help="megabytes of text")
+    parser.add_argument("--shards", type=int, default=16)
+    parser.add_argument("--bits", type=int, nargs="+", default=[4, 5, 6, 8])
+    parser.add_argument("--planted", type=int, default=8000, help="items, in a quarter of the text")
+    given: Any = parser.parse_args(arguments)
+    made = {"texts": given.texts, "evals": given.evals, "n_shards": given.shards}
+    clean, full = given.work / "clean", given.work / "planted"
+    size = make_corpus(clean, **made, mb=given.mb, n_hidden=0)
+    world = make_world(Store(given.work / "store"), clean, size.n_text_bytes, given.evals)
+    gsm8k = next(name for name in world.versions if "gsm8k" in name)
+    other = next(name for name in world.versions if name != gsm8k)
+    world.first_shards(1).scan([gsm8k, other], Sketch())  # compiles the kernels
+    measure(world.first_shards(1), other, gsm8k, Sketch())
+    rows = [measure(world, other, gsm8k, Sketch(bits=bits)) for bits in given.bits]
+    rows += [measure(world, gsm8k, other, Sketch(bits=bits)) for bits in given.bits]
+    rows += [
+        measure(world.first_shards(given.shards // part), other, gsm8k, Sketch()) for part in (4, 2)
+    ]
+    print(f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|", sep="\n")
+    for row in rows:
+        print("|", *(f"{form.format(row[name])} |" for name, form in _COLUMNS.items()))
+    size = make_corpus(full, **made, mb=given.mb / 4, n_hidden=given.planted)
+    planted = make_world(Store(given.work / "planted-store"), full, size.n_text_bytes, given.evals)
+    print(lost_matches(planted, Sketch()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
