@@ -5,11 +5,13 @@ from dagster import AssetCheckResult, asset_check
 from decon_assets.assets.check_results import (
     inspect_canaries,
     inspect_ledgers,
+    result_of,
     result_of_inspection,
 )
 from decon_assets.assets.scanning import scan
 from decon_assets.resources import Decon
-from decon_core.inventory import list_packs
+from decon_core.inventory import indexed_versions, list_packs
+from decon_core.quality.excluded_blocks import matches_in_excluded_blocks
 from decon_core.quality.store_faults import changed_rows
 from decon_core.scan.coverage import scan_fingerprint
 
@@ -26,6 +28,15 @@ def ledger_is_complete(decon: Decon) -> AssetCheckResult:
     """The ledger of every scanned shard accounts for all rows, and its tiles belong to it."""
     with decon.writable_store() as (config, store):
         return inspect_ledgers(config, store)
+
+
+@asset_check(asset=scan, blocking=True)
+def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
+    """There is no match in a random sample of the blocks that the sketch excludes."""
+    with decon.writable_store() as (config, store):
+        versions = indexed_versions(config, store)
+        found, n = matches_in_excluded_blocks(store, list_packs(store), versions, config.policy)
+        return result_of(found, blocks_scanned=n)
 
 
 @asset_check(asset=scan)

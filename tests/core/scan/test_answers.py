@@ -1,5 +1,6 @@
 """Answers from the sketch: the tiles of a full scan, from a fraction of its reading."""
 
+import os
 import random
 import shutil
 from dataclasses import replace
@@ -284,8 +285,7 @@ def test_a_block_with_another_text_is_refused(bench, make_words, small_parts):
     for shard in pack.shards:  # one letter in every document, with the old size and date
         path = bench.folder / "shards" / shard.name
         path.write_bytes(path.read_bytes().replace(b'"text": "w', b'"text": "x'))
-        stamp = shard.modified_ns
-        __import__("os").utime(path, ns=(stamp, stamp))
+        os.utime(path, ns=(shard.modified_ns, shard.modified_ns))
     with pytest.raises(CorpusError, match="different content") as caught:
         scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     assert caught.value.problems

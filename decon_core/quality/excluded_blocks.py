@@ -1,0 +1,67 @@
+"""Scans a sample of the blocks that the sketch excluded, in which there must be no match."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.policy import Policy
+from decon_core.config.seeding import shuffled
+from decon_core.corpus.packs import Pack
+from decon_core.errors import DeconError, Problem
+from decon_core.index.parts import index_fingerprint
+from decon_core.scan.blocks import ShardJob, scan_blocks
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scanner import build_search_files
+from decon_core.storage.store import Store, read_json
+
+N_SAMPLED = 3  # blocks; one takes about as long as 14 MB of a scan
+
+_REMEDY = "report this as a fault; without the table [sketch], delete `tiles` and run again"
+
+
+def matches_in_excluded_blocks(
+    store: Store, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
+) -> tuple[list[Problem], int]:
+    """Scan a random sample of excluded blocks; return the problems and the number of blocks.
+
+    The sample is another one whenever cells were added.
+    """
+    scan = scan_fingerprint(store, policy)
+    answered = [
+        (pack, shard, version)
+        for pack in packs
+        for shard in pack.shards
+        for version in versions
+        if store.sketch_answer(scan, shard.fingerprint, version.fingerprint).is_file()
+    ]
+    problems: list[Problem] = []
+    n = 0
+    for number in shuffled(f"excluded blocks of {len(answered)} cells", len(answered)).tolist():
+        pack, shard, version = answered[number]
+        record = read_json(store.sketch_answer(scan, shard.fingerprint, version.fingerprint))
+        excluded = sorted({*range(record["n_blocks"])} - {*record["blocks_read"]})
+        if n == N_SAMPLED or not excluded:
+            continue
+        name = f"{shard.fingerprint} {version.fingerprint}"
+        block = excluded[int(shuffled(name, len(excluded))[0])]
+        job = ShardJob(
+            *(store.root, shard, pack.source, (version,), policy),
+            *(index_fingerprint(store, policy), scan),
+            sketch=record["sketch"],
+            only=(block,),
+        )
+        problems += _problems(store, job, f"{pack.name}: {shard.name}, block {block}")
+        n += 1
+    return problems, n
+
+
+def _problems(store: Store, job: ShardJob, where: str) -> list[Problem]:
+    """Scan a block; return a problem if there is a match in it, or it cannot be read."""
+    build_search_files(store, job.versions, job.policy, index=job.index, scan=job.scan)
+    try:
+        n = sum(len(one["part"]) for scanned in scan_blocks(job) for one in scanned.matches)
+    except DeconError as error:
+        return [*error.problems]
+    found = f"{n:,} matches of {job.versions[0].benchmark}"
+    return [Problem(where, found, "none: the sketch excludes them", _REMEDY)] if n else []

@@ -1,0 +1,151 @@
+"""The asset `sketch`: off by default, written while shards are scanned, used by later cells."""
+
+import shutil
+
+import pytest
+from dagster import AssetKey
+
+from decon_assets.checks.scanning import excluded_blocks_have_no_match
+from decon_assets.cli.main import main
+from decon_assets.partitions import cell
+from decon_assets.resources import Decon
+from decon_core.benchmarks.records import current_version
+from decon_core.config.load import load_config
+from decon_core.corpus.sketch.pack_sketch import open_pack_sketch
+from decon_core.inventory import list_packs, sketch_fingerprint
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.storage.store import read_json, write_json
+
+TABLE = "[sketch]\n"
+
+
+@pytest.fixture
+def sketched(world):
+    """A world with [sketch], after a run."""
+    world.mixtures = TABLE
+    world.run()
+    return world
+
+
+def answers(world):
+    """The records of the answers, by benchmark."""
+    return {path: read_json(path) for path in world.store.root.rglob("*.sketch.json")}
+
+
+def tiles(world):
+    """The tiles, without what a full scan also counts and an answer also records."""
+    return {
+        name: content
+        for name, content in world.tiles().items()
+        if not name.endswith((".grams.parquet", ".sketch.json"))
+    }
+
+
+def scan_metadata(world, benchmark, pack="web-0000"):
+    records = world.instance.fetch_materializations(AssetKey("scan"), limit=100).records
+    wanted = cell(pack=pack, benchmark=benchmark)
+    event = next(one.asset_materialization for one in records if one.partition_key == wanted)
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def test_without_the_table_nothing_is_made(world):
+    world.start()
+    assert not (world.store.root / "sketch").exists()
+    assert any(line == "sketch: not configured: decon.toml has no [sketch]" for line in said(world))
+
+
+def said(world):
+    world.run()
+    return world.said
+
+
+def test_one_pass_makes_the_sketch_and_all_tiles(sketched):
+    assert any(line.startswith("sketch: 3 packs sketched, 0 existed") for line in sketched.said)
+    assert any("scan: read 0 shards, wrote 0 tiles" in line for line in sketched.said)
+    assert not answers(sketched)
+
+
+def test_tiles_do_not_depend_on_the_sketch(sketched):
+    sketched.add_benchmark("orchard")
+    sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
+    sketched.run()
+    with_sketch = tiles(sketched)
+    for folder in ("tiles", "sketch"):
+        shutil.rmtree(sketched.store.root / folder)
+    sketched.mixtures = ""
+    sketched.run()
+    assert tiles(sketched) == with_sketch
+
+
+def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    assert {tuple(one["blocks_read"]) for one in answers(sketched).values()} == {()}
+    assert any("the sketch excludes a match in 3 of 3 blocks" in line for line in sketched.said)
+    found = scan_metadata(sketched, "orchard")
+    assert found["shards_answered_from_sketch"] == found["blocks_excluded_by_sketch"] == 1
+    assert (found["run_shards_read"], found["blocks_read"]) == (0, 0)
+    assert found["run_sketch_bytes_read"] > 0
+    assert scan_metadata(sketched, "harbor")["shards_answered_from_sketch"] == 0
+
+
+def test_a_second_run_has_nothing_to_do(sketched):
+    sketched.run()
+    assert any(line == "sketch: up to date" for line in sketched.said)
+    assert main(["status", "--config", str(sketched.config_path)]) == 0
+
+
+def test_shards_that_were_scanned_before_are_read_once_more(world):
+    world.start()
+    before = tiles(world)
+    world.mixtures = TABLE
+    world.run()
+    assert any(line.startswith("sketch: 3 packs sketched") for line in world.said)
+    assert tiles(world) == before
+
+
+def test_a_damaged_sketch_is_made_again_by_the_next_run(sketched, caplog):
+    config = load_config(sketched.config_path)
+    pack = list_packs(sketched.store)[0]
+    path = open_pack_sketch(sketched.store, sketch_fingerprint(config), pack).path
+    path.write_bytes(bytes(path.stat().st_size))
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    assert "removed; the pack is scanned without it" in caplog.text
+    sketched.run()
+    assert any("1 pack sketched, 0 existed" in line for line in sketched.said)
+
+
+def test_common_ngrams_say_nothing_of_a_benchmark_that_was_answered(sketched):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    sketched.run()
+    assert any(line == "common_ngrams: up to date" for line in sketched.said)
+
+
+# The check ----------------------------------------------------------------------------------------
+
+
+def run_check(world):
+    return excluded_blocks_have_no_match(Decon(config_path=str(world.config_path)))
+
+
+def test_excluded_blocks_are_scanned_and_have_no_match(sketched):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    result = run_check(sketched)
+    assert result.passed
+    assert result.metadata["blocks_scanned"].value == 3
+
+
+def test_a_match_in_an_excluded_block_fails_the_check(sketched):
+    version = current_version(sketched.store, "harbor")
+    scan = scan_fingerprint(sketched.store, load_config(sketched.config_path).policy)
+    name = sketch_fingerprint(load_config(sketched.config_path))
+    for pack in list_packs(sketched.store):
+        for shard in pack.shards:
+            path = sketched.store.sketch_answer(scan, shard.fingerprint, version.fingerprint)
+            write_json(path, {"sketch": name, "n_blocks": 1, "blocks_read": []})
+    result = run_check(sketched)
+    assert not result.passed
+    assert "matches of harbor" in str(result.metadata["problems"].value)
