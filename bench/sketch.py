@@ -12,7 +12,6 @@ import argparse
 import shutil
 import sys
 import time
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -193,12 +192,10 @@ def _matched_blocks(world: World, name: str, sketch: Sketch) -> list[tuple[int, 
     found = []
     for number, shard in enumerate(world.pack.shards):
         blocks = open_blocks(world.store, world.sketch_name(sketch), shard.fingerprint)
-        first_rows = [blocks.places[at].row for at in blocks.part_offsets[:-1].tolist()]
         tile = world.store.tile(world.scan_name, shard.fingerprint, version.fingerprint)
         for match in pq.read_table(tile, columns=["row", "record"]).to_pylist():
-            block = bisect_right(first_rows, match["row"]) - 1
-            pair = question_of[match["record"]], int(pack_sketch.offsets[number]) + block
-            found.append(pair)
+            block = int(pack_sketch.offsets[number]) + blocks.block_of(match["row"])
+            found.append((question_of[match["record"]], block))
     return found
 
 

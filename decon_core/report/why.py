@@ -22,6 +22,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
+from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.detectors.detector import detector
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
@@ -180,6 +181,7 @@ def account(
         "document": _document(builder, place, row),
         "scanned_against": [one.benchmark for one in scanned],
         "not_scanned_against": [one.benchmark for one in builder.versions if one not in scanned],
+        "answered_from_sketch": _answers(builder, place, scanned),
         "why_not_scanned": ". ".join(filter(None, why)) if why else None,
         "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
         "mixtures": [_in_mixture(builder, place, mixture) for mixture in mixtures],
@@ -225,6 +227,24 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
     if not store.ledger(scan, shard).is_file():
         return []
     return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
+
+
+def _answers(builder: Builder, place: Place, scanned: Sequence[Version]) -> list[Json]:
+    """Return the benchmarks that were answered from the sketch, and what of the shard was read."""
+    store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
+    answers = []
+    for version in scanned:
+        path = store.sketch_answer(scan, shard, version.fingerprint)
+        if not path.is_file():
+            continue
+        record = read_json(path)
+        answer = {"benchmark": version.benchmark, "n_blocks": record["n_blocks"]}
+        answer |= {"n_blocks_read": len(record["blocks_read"]), "block": None, "is_excluded": None}
+        if has_blocks(store, record["sketch"], shard):
+            block = open_blocks(store, record["sketch"], shard).block_of(place.row)
+            answer |= {"block": block, "is_excluded": block not in record["blocks_read"]}
+        answers.append(answer)
+    return answers
 
 
 def _matches(

@@ -131,6 +131,7 @@ def test_wrong_data_does_not_flow_on_and_news_does_not_stop_anything():
         "enough_is_indexable",
         "canaries_are_found",
         "ledger_is_complete",
+        "excluded_blocks_have_no_match",
         "mixture_adds_up",
         "blend_adds_up",
     }
@@ -167,7 +168,7 @@ def test_columns_name_in_the_ui_where_they_come_from():
 def test_the_lineage_goes_from_files_to_report():
     graph = definitions.resolve_asset_graph()
     upstream = graph.get(AssetKey("scan")).parent_keys
-    assert upstream == {AssetKey("index"), AssetKey("corpus")}
+    assert upstream == {AssetKey("index"), AssetKey("corpus"), AssetKey("sketch")}
     assert graph.get(AssetKey("index")).parent_keys == {
         AssetKey("records"),
         AssetKey("idf_snapshot"),

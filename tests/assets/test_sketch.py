@@ -1,5 +1,6 @@
 """The asset `sketch`: off by default, written while shards are scanned, used by later cells."""
 
+import json
 import shutil
 
 import pytest
@@ -121,6 +122,25 @@ def test_common_ngrams_say_nothing_of_a_benchmark_that_was_answered(sketched):
     sketched.run()
     sketched.run()
     assert any(line == "common_ngrams: up to date" for line in sketched.said)
+
+
+def test_why_says_that_a_row_is_in_a_block_that_was_not_read(sketched, capsys):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    shard = list_packs(sketched.store)[0].shards[0]
+    capsys.readouterr()
+    command = ["why", f"{shard.name}:1", "--config", str(sketched.config_path)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert (
+        "orchard: answered from the sketch; 0 of 1 block of the shard were read, "
+        "not the one with this row: it cannot contain a match"
+    ) in said
+    assert main([*command, "--json"]) == 0
+    (account,) = json.loads(capsys.readouterr().out)
+    (answer,) = account["answered_from_sketch"]
+    expected = {"n_blocks": 1, "n_blocks_read": 0, "block": 0, "is_excluded": True}
+    assert answer == {"benchmark": "orchard", **expected}
 
 
 # The check ----------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ decides its size, so the blocks do not depend on how the shard was scanned.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,6 +67,11 @@ class ShardBlocks:
 
     def __len__(self) -> int:
         return self.log2_bits.size
+
+    def block_of(self, row: int) -> int:
+        """Return the block that contains a row."""
+        first_rows = [self.places[at].row for at in self.part_offsets[:-1].tolist()]
+        return bisect_right(first_rows, row) - 1
 
     def parts(self, blocks: Sequence[int]) -> Iterator[tuple[Place, bytes]]:
         """Yield place and digest of each part of some blocks, in order."""
