@@ -29,6 +29,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.missing import unscanned
+from decon_core.scan.answers import estimate, why_unbounded
 from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
@@ -181,6 +182,7 @@ def _say_cost(
     say(f"\n{counted(n_cells, 'cell')} in {of_packs}, {counted(n_runs, 'run')}")
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
     say(f"{counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
+    _say_sketch(state, missing)
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
     say(f"reading: {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
@@ -188,6 +190,30 @@ def _say_cost(
     say(f"Dagster's events: {logging} at {inventory.CELL_SECONDS * 1000:.0f} ms per cell")
     if plan.new:
         say(f"not registered yet: {counted(len(plan.new), 'new shard')}")
+
+
+def _say_sketch(state: State, missing: Mapping[str, Sequence[Shard]]) -> None:
+    """Print how much of the shards that each benchmark misses would be read with the sketch."""
+    if state.config.sketch is None or not missing:
+        return
+    if why := why_unbounded(state.config.policy):
+        say(f"sketch: not used ({why})")
+        return
+    versions = [version for version in state.versions if version.benchmark in missing]
+    if len(versions) < len(missing):
+        say("sketch: what it excludes is known once these benchmarks have an index")
+        return
+    shards = {*chain.from_iterable(missing.values())}
+    packs = [pack for pack in state.packs if not shards.isdisjoint(pack.shards)]
+    name = inventory.sketch_fingerprint(state.config)
+    found = estimate(state.store, name, packs, versions, state.config.policy)
+    if not found.n_packs:
+        say("sketch: none of these packs has one yet; the scan makes it")
+        return
+    share = found.n_possible / max(found.n_blocks, 1)
+    of_sketch = found.n_sketch_bytes / 1e6
+    sample = f"{counted(found.n_packs, 'pack')} looked up, {of_sketch:.1f} MB of the sketch"
+    say(f"with the sketch: {share:.0%} of the text to read ({sample})")
 
 
 def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:

@@ -26,6 +26,7 @@ Examples:
   decon-assets report                       leak rates by benchmark and by source
   decon-assets status                       which cells of the grid are scanned
   decon-assets why page-17                  which detector and item removed this document
+  decon-assets lookup --items new.jsonl     where the corpus contains new benchmark items
   decon-assets mixture verify               check mixtures against their manifests, scan them again
   decon-assets blend plan garlic            how many passes over each source a blend needs
   decon-assets gap --results samples/       model scores on leaked and on clean items
@@ -61,6 +62,7 @@ _COMMANDS = {
     "Results": {
         "report": ("report:report", "print the report's main tables, run a query, write its page"),
         "why": ("why:why", "explain what happened to one document, and in which runs"),
+        "lookup": ("lookup:lookup", "find a text or new items in the corpus, by its sketch"),
         "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
         "judge": ("judge:judge_group", "have a model judge matches, or import annotations"),
         "compare": ("compare:compare", "compare two reports, or one scan under two policies"),
@@ -80,7 +82,10 @@ _COMMANDS = {
     },
     "Without Dagster": {
         "scan": ("scan:scan", "scan any folder for benchmark items"),
-        "scorecard": ("scorecard:scorecard", "measure what each detector finds of planted leaks"),
+        "scorecard": (
+            "scorecard.command:scorecard",
+            "measure what each detector finds of planted leaks",
+        ),
         "normalize": ("recipes:normalize", "try the recipes of a file, and print some records"),
         "catalog": ("recipes:catalog", "list the recipes that come with the package"),
         "reference": ("reference:reference_group", "import and export reports of AI2's decon"),
@@ -93,7 +98,19 @@ _LOCATIONS = {name: where for group in _COMMANDS.values() for name, (where, _) i
 
 # Commands that read what a run builds, and take --config.
 _READING = frozenset(
-    {"blend", "card", "check", "gap", "judge", "mixture", "report", "review", "status", "why"}
+    {
+        "blend",
+        "card",
+        "check",
+        "gap",
+        "judge",
+        "mixture",
+        "report",
+        "lookup",
+        "review",
+        "status",
+        "why",
+    }
 )
 
 _STOPPED = "stopped; finished work is kept: run the command again to continue"

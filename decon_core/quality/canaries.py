@@ -31,7 +31,7 @@ from decon_core.quality.indexability import indexability
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
-from decon_core.storage.store import Store, draft_folder
+from decon_core.storage.store import Store, draft_folder, linked_store
 
 # Canaries per benchmark and detector. One could be found by luck; more add little.
 PER_DETECTOR = 2
@@ -79,7 +79,7 @@ def run_canaries(
     with draft_folder(store.drafts, "canaries") as folder:
         documents = list(_documents(store, whole, canaries))
         pack = _write_pack(folder / "shards", documents)
-        scratch = _linked_store(store, folder / "store")
+        scratch = linked_store(store, folder / "store", _SHARED)
         scan_packs(scratch, [pack], whole, policy, workers=workers)
         reader = MatchReader(scratch, tuple(whole), policy, scan_fingerprint(store, policy))
         for shard in pack.shards:
@@ -147,15 +147,6 @@ def _write_pack(folder: Path, documents: Sequence[tuple[str, str]]) -> Pack:
     pq.write_table(pa.table({"id": names, "text": texts}), folder / _TABLE)
     shards = tuple(shard_at(_SOURCE, folder / name, folder) for name in (_LINES, _TABLE))
     return Pack(name="canaries-0000", source=_SOURCE, shards=shards)
-
-
-def _linked_store(store: Store, root: Path) -> Store:
-    """Create a store that links what a scan reads, and has its own folders for what it writes."""
-    root.mkdir()
-    for name in _SHARED:
-        (store.root / name).mkdir(exist_ok=True)
-        (root / name).symlink_to((store.root / name).resolve(), target_is_directory=True)
-    return Store(root)
 
 
 def _lost(entries: pa.Table, shard: Shard, canaries: Sequence[Canary]) -> Iterator[Problem]:

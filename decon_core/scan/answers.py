@@ -27,10 +27,15 @@ from decon_core.corpus.sketch.pack_sketch import (
 from decon_core.detectors.detector import Booleans, Indexes, detector
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import open_search
+from decon_core.index.parts import index_fingerprint
 from decon_core.index.text_index import open_verbatim
-from decon_core.storage.store import Store
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.storage.store import Store, draft_folder, linked_store
 
 _log = logging.getLogger(__name__)
+
+_PACKS_SAMPLED = 8
+_SHARED = ("records", "idf", "index", "sketch")  # folders of the store that an estimate reads
 
 
 def why_unbounded(policy: Policy) -> str | None:
@@ -92,3 +97,35 @@ def answer(
         remove_pack_sketch(store, sketch, pack)
         return None
     return Answer(opened, np.any([one.is_possible for one in found.values()], axis=0), found)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a scan with the sketch would read, of a sample of packs."""
+
+    n_packs: int
+    n_blocks: int
+    n_possible: int
+    n_sketch_bytes: int
+
+
+def estimate(
+    store: Store, sketch: str, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
+) -> Estimate:
+    """Look up benchmarks in a sample of the packs that have a sketch; nothing is kept."""
+    sketched = [pack for pack in packs if has_pack_sketch(store, sketch, pack)]
+    sample = sketched[:: max(1, len(sketched) // _PACKS_SAMPLED)]
+    index, scan = index_fingerprint(store, policy), scan_fingerprint(store, policy)
+    with draft_folder(store.drafts, "estimate") as folder:
+        scratch = linked_store(store, folder / "store", _SHARED)
+        found = [
+            one
+            for pack in sample
+            if (one := answer(scratch, sketch, pack, versions, policy, index=index, scan=scan))
+        ]
+        return Estimate(
+            n_packs=len(found),
+            n_blocks=sum(one.is_possible.size for one in found),
+            n_possible=sum(int(one.is_possible.sum()) for one in found),
+            n_sketch_bytes=sum(one.sketch.n_bytes_read for one in found),
+        )

@@ -210,6 +210,15 @@ class Store:
             sweep_lock(lock)
 
 
+def linked_store(store: Store, root: Path, folders: Iterable[str]) -> Store:
+    """Create a temporary store that links some folders of another, and has the rest of its own."""
+    root.mkdir()
+    for name in folders:
+        (store.root / name).mkdir(exist_ok=True)
+        (root / name).symlink_to((store.root / name).resolve(), target_is_directory=True)
+    return Store(root)
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file that is complete."""
     with atomic_path(target) as draft:

@@ -124,6 +124,31 @@ def test_common_ngrams_say_nothing_of_a_benchmark_that_was_answered(sketched):
     assert any(line == "common_ngrams: up to date" for line in sketched.said)
 
 
+def dry_run(world, capsys):
+    capsys.readouterr()
+    command = ["backfill", "--missing", "--dry-run", "--config", str(world.config_path)]
+    assert main(command) == 0
+    return capsys.readouterr().out
+
+
+def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    for path in answers(sketched):
+        path.unlink()
+    before = sketched.tiles()
+    said = dry_run(sketched, capsys)
+    assert "3 shards to read once" in said
+    assert "with the sketch: 0% of the text to read (3 packs looked up, " in said
+    assert sketched.tiles() == before
+
+
+def test_a_dry_run_needs_an_index_to_say_so(sketched, capsys):
+    sketched.add_benchmark("orchard")
+    sketched.write_config()
+    assert "known once these benchmarks have an index" in dry_run(sketched, capsys)
+
+
 def test_why_says_that_a_row_is_in_a_block_that_was_not_read(sketched, capsys):
     sketched.add_benchmark("orchard")
     sketched.run()

@@ -1,6 +1,6 @@
 """`decon-assets scorecard`: plant leaks on purpose, and measure what each detector finds.
 
-With `--pairs` it measures metrics on labelled pairs of texts instead (`scorecard_pairs`).
+With `--pairs` it measures metrics on labelled pairs of texts instead (`pairs.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import typer
 
 from decon_assets.cli.options import PolicyFile, option, optional, repeatable
 from decon_assets.cli.scan import detectors_in
-from decon_assets.cli.scorecard_pairs import score_labelled_pairs
+from decon_assets.cli.scorecard.pairs import score_labelled_pairs
 from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry

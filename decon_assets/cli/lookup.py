@@ -1,0 +1,149 @@
+"""`decon-assets lookup`: find a text or new benchmark items in the corpus, by its sketch."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from decon_assets.cli.options import ConfigPath, Workers, argument, flag, optional
+from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_core.config.load import load_config
+from decon_core.config.open_store import open_store
+from decon_core.errors import ConfigError, InputError, Problem
+from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from decon_core.decisions.lookup import FoundItems
+
+_NAME = "text"  # of the benchmark of a text on the command line
+_MOST_ROWS = 50
+
+
+def lookup(
+    text: str | None = argument(
+        "the text to look for, at least 20 tokens of it", "[TEXT]", default=None
+    ),
+    *,
+    items: Path | None = optional(
+        "look for these items instead: normalized records (a JSONL file or a folder), or a recipe "
+        "file (.yaml)",
+        "PATH",
+    ),
+    as_json: bool = flag("--json", "print everything as JSON"),
+    workers: Workers = None,
+    config: ConfigPath,
+) -> int:
+    """Find a text or new benchmark items in the corpus, by its sketch.
+
+    The sketch (docs/sketch.md) tells which blocks of documents may contain a match. Only these are
+    read and scanned, with the detectors of the policy that have a bound; a match is what a scan of
+    the whole corpus would find. Nothing is registered or kept.
+
+    A record of --items has the fields eval_key, split, question and, if it has one, answer.
+
+    Examples:
+      decon-assets lookup "Natalia sold clips to 48 of her friends in April, and then she sold ..."
+      decon-assets lookup --items new.jsonl
+      decon-assets lookup --items new.jsonl --json
+
+    Exit codes: 0 searched; 1 some packs have no sketch and were not searched; 2 an input is wrong.
+    """
+    from decon_core.decisions.lookup import look_up
+    from decon_core.inventory import list_packs
+    from decon_core.scan.workers import wanted_workers
+
+    loaded = load_config(config)
+    if loaded.sketch is None:
+        remedy = "add it, and call `decon-assets run`"
+        raise ConfigError(Problem(f"{config}: sketch", "no such table", "[sketch]", remedy))
+    store = open_store(loaded)
+    found = look_up(
+        *(store, list_packs(store), _records(text, items), loaded.policy, loaded.sketch),
+        workers=workers or wanted_workers(),
+    )
+    if sum(found.dropped.values()) == found.n_items:
+        reasons = ", ".join(f"{n} with {reason}" for reason, n in found.dropped.items())
+        expected = "longer texts: eval_min_token_length and eval_min_unique_word_count of [policy]"
+        raise InputError(Problem("lookup", f"no item that can be searched: {reasons}", expected))
+    if as_json:
+        say(json.dumps(_as_json(found), indent=1, ensure_ascii=False))
+    else:
+        _say_found(found)
+    for pack in found.not_sketched:
+        warn(f"not searched: {pack.name} has no sketch; `decon-assets run` makes it")
+    return 1 if found.not_sketched else 0
+
+
+def _records(text: str | None, items: Path | None) -> Mapping[str, pa.Table]:
+    """Return the records to look for, by benchmark."""
+    from decon_core.benchmarks.folder import records_in
+
+    if (text is None) == (items is None):
+        found = "nothing to look for" if text is None else "TEXT and --items"
+        raise InputError(Problem("lookup", found, "a TEXT, or --items PATH"))
+    if items is not None:
+        return records_in(items)
+    record = {"eval_key": _NAME, "split": _NAME, "question": text, "answer": ""}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "text.jsonl"
+        file.write_text(json.dumps(record) + "\n", encoding="utf-8")
+        return records_in(file)
+
+
+_COLUMNS = ("benchmark", "split", "instance_index", "detector", "row", "doc_id", "score")
+
+
+def _rows(found: FoundItems) -> list[dict[str, Any]]:
+    """Return the matches as rows, the best first."""
+    rows = []
+    for entry in found.entries.to_pylist():
+        pack, shard = found.shards[entry["shard"]]
+        kind = "leak" if entry["is_contaminated"] else "question only"
+        if not (entry["is_contaminated"] or entry["is_question_only"]):
+            kind = "below the threshold"
+        place = {"pack": pack.name, "shard": shard.name, "kind": kind}
+        rows.append(place | {name: entry[name] for name in _COLUMNS})
+    return sorted(rows, key=lambda row: (-row["score"], row["shard"], row["row"]))
+
+
+def _as_json(found: FoundItems) -> dict[str, Any]:
+    return {
+        "matches": _rows(found),
+        "blocks": [
+            {"pack": pack.name, "shard": shard.name, "block": block}
+            for pack, shard, block in found.blocks
+        ],
+        "n_blocks": found.n_blocks,
+        "n_items": found.n_items,
+        "not_indexed": dict(found.dropped),
+        "not_searched": [pack.name for pack in found.not_sketched],
+    }
+
+
+def _say_found(found: FoundItems) -> None:
+    say(f"{len(found.blocks)} of {counted(found.n_blocks, 'block')} may contain a match")
+    for reason, n in found.dropped.items():
+        say(f"not searched: {counted(n, 'item')}, {reason}")
+    rows = _rows(found)
+    if not rows:
+        say("no match")
+        return
+    heads = ("item", "kind", "score", "shard:row", "id")
+    table = [
+        (
+            f"{row['benchmark']} {row['split']} {row['instance_index']}",
+            row["kind"],
+            round(row["score"], 3),
+            f"{row['shard']}:{row['row']}",
+            row["doc_id"] or "",
+        )
+        for row in rows[:_MOST_ROWS]
+    ]
+    say_table(heads, table)
+    if len(rows) > _MOST_ROWS:
+        say(f"... and {len(rows) - _MOST_ROWS} more (--json has all)")

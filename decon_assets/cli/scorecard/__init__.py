@@ -1,0 +1,1 @@
+"""`decon-assets scorecard`: planted leaks, and metrics on labelled pairs."""

@@ -1,0 +1,125 @@
+"""Looks up new texts or benchmark items: only blocks that the sketch does not exclude are read.
+
+The items are indexed beside the benchmarks of the store, with its idf snapshot, and scanned like a
+benchmark that is added later. Everything is temporary: nothing is registered, no tile is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version, save_records
+from decon_core.config.policy import Policy
+from decon_core.config.sketch import Sketch
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
+from decon_core.corpus.sketch.shard_sketch import open_blocks
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.detectors.detector import detector
+from decon_core.errors import MissingError, Problem
+from decon_core.index.idf import current_snapshot
+from decon_core.index.parts import build_part, index_fingerprint, open_part
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scanner import Progress, scan_packs
+from decon_core.schemas import ENTRIES
+from decon_core.storage.store import Store, draft_folder, linked_store, read_json
+from decon_core.text.tokenizers import load_tokenizer
+
+_SHARED = ("idf", "sketch")  # folders of the store that a lookup reads
+
+
+@dataclass(frozen=True, eq=False)
+class FoundItems:
+    """What was found of looked-up items, and where nothing was searched."""
+
+    entries: pa.Table  # matches with their decisions
+    shards: Mapping[str, tuple[Pack, Shard]]  # by fingerprint
+    blocks: Sequence[tuple[Pack, Shard, int]]  # that may contain a match, and were read
+    n_blocks: int  # of all sketched packs
+    not_sketched: Sequence[Pack]  # not searched
+    n_items: int
+    dropped: Mapping[str, int]  # items that are not indexed, by reason
+
+
+def bounded(policy: Policy) -> Policy:
+    """Return the policy with those detectors that a sketch can answer; `decon` if there is none."""
+    names = tuple(name for name in policy.detectors if detector(name).is_bounded(policy))
+    return replace(policy, detectors=names or ("decon",), leave_out_common=False)
+
+
+def look_up(
+    store: Store,
+    packs: Sequence[Pack],
+    tables: Mapping[str, pa.Table],
+    policy: Policy,
+    sketch: Sketch,
+    *,
+    workers: int = 1,
+    on_progress: Progress | None = None,
+) -> FoundItems:
+    """Find records, given by benchmark, in the sketched packs.
+
+    Raises `MissingError` if no pack has a sketch.
+    """
+    policy = bounded(policy)
+    name = sketch.fingerprint(policy, tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    is_sketched = partial(has_pack_sketch, store, name)
+    searched = [pack for pack in packs if is_sketched(pack)]
+    if not searched:
+        remedy = "add a table [sketch] to decon.toml, and call `decon-assets run`"
+        raise MissingError(Problem("sketch", "no pack has one", "one or more", remedy))
+    with draft_folder(store.drafts, "lookup") as folder:
+        scratch = linked_store(store, folder / "store", _SHARED)
+        versions = [save_records(scratch, one, table) for one, table in sorted(tables.items())]
+        snapshot = current_snapshot(scratch, policy)
+        for version in versions:
+            build_part(scratch, version, snapshot, policy)
+        scan_packs(
+            *(scratch, searched, versions, policy),
+            workers=workers,
+            on_progress=on_progress,
+            sketch=sketch,
+        )
+        return _found(scratch, packs, searched, versions, policy, name)
+
+
+def _found(
+    store: Store,
+    packs: Sequence[Pack],
+    searched: Sequence[Pack],
+    versions: Sequence[Version],
+    policy: Policy,
+    sketch: str,
+) -> FoundItems:
+    scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
+    reader = MatchReader(store, tuple(versions), policy, scan)
+    blocks: set[tuple[str, str, int]] = set()
+    n_blocks = 0
+    places = {(pack.name, shard.name): (pack, shard) for pack in searched for shard in pack.shards}
+    for pack, shard in places.values():
+        n_of_shard = len(open_blocks(store, sketch, shard.fingerprint))
+        n_blocks += n_of_shard
+        for version in versions:
+            path = store.sketch_answer(scan, shard.fingerprint, version.fingerprint)
+            # Without a record of an answer, the whole shard was scanned.
+            read = read_json(path)["blocks_read"] if path.is_file() else range(n_of_shard)
+            blocks |= {(pack.name, shard.name, block) for block in read}
+    tables = [ENTRIES.empty_table()]
+    tables += [entries for _, _, entries in reader.iter_entries(searched, versions)]
+    dropped: Counter[str] = Counter()
+    for version in versions:
+        dropped.update(filter(None, open_part(store, version, index).why_dropped))
+    return FoundItems(
+        entries=pa.concat_tables(tables),
+        shards={shard.fingerprint: (pack, shard) for pack, shard in places.values()},
+        blocks=[(*places[pack, shard], block) for pack, shard, block in sorted(blocks)],
+        n_blocks=n_blocks,
+        not_sketched=[pack for pack in packs if pack not in searched],
+        n_items=sum(version.n_records for version in versions),
+        dropped=dict(sorted(dropped.items())),
+    )
