@@ -182,7 +182,7 @@ def _say_cost(
     say(f"\n{counted(n_cells, 'cell')} in {of_packs}, {counted(n_runs, 'run')}")
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
     say(f"{counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
-    _say_sketch(state, missing)
+    _say_sketch(state, {name: shards for name, shards in missing.items() if shards})
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
     say(f"reading: {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
