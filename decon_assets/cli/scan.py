@@ -22,6 +22,7 @@ from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
+from decon_core.config.sketch import Sketch
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.wording import counted, have, hold, size
 
@@ -78,6 +79,11 @@ def scan(
         "--clean-evals",
         "also write OUT/clean/: the benchmarks without their leaked items, and a manifest",
     ),
+    sketch: bool = flag(
+        "--sketch",
+        "keep filters of all n-grams in OUT/.store, so that the next scan with other benchmarks "
+        "reads only what may contain a match (docs/sketch.md)",
+    ),
     fail_on_leak: bool = flag(
         "--fail-on-leak", "exit with code 3 if anything leaked; question-only items are not leaks"
     ),
@@ -93,8 +99,8 @@ def scan(
     OUT/common.parquet (n-grams too common in the corpus to be evidence) and OUT/summary.json.
 
     A second scan does only what is missing: new shards, or the rest after a stopped run. Other
-    benchmarks change the idf weights, so everything is scanned again. Finished work is in
-    OUT/.store.
+    benchmarks change the idf weights, so everything is scanned again; with --sketch both times,
+    only what may contain a match is read again. Finished work is in OUT/.store.
 
     Examples:
       decon-assets scan --evals evals.yaml --corpus shards/ --out found
@@ -142,6 +148,7 @@ def scan(
                 roles=tuple(role),
                 id=id_field,
                 workers=workers,
+                sketch=Sketch() if sketch else None,
                 has_compat=compat,
                 has_clean_evals=clean_evals,
                 verdicts=_verdicts(verdicts),

@@ -19,7 +19,9 @@ from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, load_records, save_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy, unknown_benchmarks, with_preset
-from decon_core.corpus.packs import Shard
+from decon_core.config.sketch import Sketch
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
 from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
@@ -41,11 +43,13 @@ from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
 from decon_core.quality.indexability import indexability
 from decon_core.quality.integrity import remove_damaged
 from decon_core.report.tables import ONLY_SOURCE
+from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
-from decon_core.scan.coverage import missing_tiles, scan_fingerprint
-from decon_core.scan.scanner import Progress, scan_packs
+from decon_core.scan.coverage import missing_tiles, scan_fingerprint, uncounted
+from decon_core.scan.scanner import Progress, ScanSummary, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.store import Store, atomic_path, write_parquet, write_plain_json
+from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 
 
@@ -64,6 +68,7 @@ class Request:
     roles: tuple[str, ...] = ()
     id: str | None = "id"
     workers: int = 1
+    sketch: Sketch | None = None  # None: neither written nor used
     has_compat: bool = False
     has_clean_evals: bool = False
     verdicts: Verdicts = NO_VERDICTS
@@ -168,9 +173,17 @@ def _scan_folder(
     on_work(missing)
     failed: Sequence[Problem] = ()
     try:
-        scan_packs(store, packs, versions, policy, workers=request.workers, on_progress=on_progress)
+        summary = scan_packs(
+            *(store, packs, versions, policy),
+            workers=request.workers,
+            on_progress=on_progress,
+            sketch=request.sketch,
+        )
+        _say_sketch(request, summary, on_step)
     except CorpusError as error:
         failed = error.problems
+    if request.sketch:
+        _join_sketches(store, request.sketch, packs, policy)
     kept_scanners.cache_clear()
     unread = {shard.name for _, shard, _ in missing_tiles(store, packs, versions, scan)}
     reader = MatchReader(store, tuple(versions), policy, scan, request.verdicts)
@@ -232,6 +245,31 @@ def _index(
     on_step(f"index: {len(missing)} built, {len(versions) - len(missing)} reused")
 
 
+def _say_sketch(request: Request, summary: ScanSummary, on_step: Callable[[str], None]) -> None:
+    """Report how much the sketch excluded."""
+    n_blocks = summary.n_blocks_excluded + summary.n_blocks_read
+    if n_blocks:
+        excluded = f"{summary.n_blocks_excluded} of {counted(n_blocks, 'block')}"
+        on_step(f"sketch: no match is possible in {excluded}, which were not read")
+    elif request.sketch and (why := why_unbounded(request.policy)):
+        on_step(f"sketch: written, but not used: {why}")
+
+
+def _join_sketches(store: Store, sketch: Sketch, packs: Sequence[Pack], policy: Policy) -> None:
+    """Write the sketches of packs, and remove those of packs that have other shards now.
+
+    The filters of shards are kept: the next scan of the folder may have more shards.
+    """
+    name = sketch.fingerprint(policy, tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    for pack in packs:
+        if not has_pack_sketch(store, name, pack):
+            build_pack_sketch(store, name, pack, keeps_filters=True)
+    keys = {pack_key(pack) for pack in packs}
+    for path in store.pack_sketch(name, "any").parent.glob("*"):
+        if path.stem not in keys:
+            remove(path)
+
+
 def _write_common(out: Path, scanned: results.ScannedFolder) -> int:
     """Count and write the common n-grams, which the policy may exclude; return their number."""
     packs = [
@@ -241,7 +279,8 @@ def _write_common(out: Path, scanned: results.ScannedFolder) -> int:
     store, policy = scanned.reader.store, scanned.reader.policy
     index, scan = index_fingerprint(store, policy), scanned.reader.scan
     versions = scanned.reader.versions
-    common = freeze_common(store, packs, versions, policy, index=index, scan=scan)
+    missing = uncounted(store, packs, versions, scan)
+    common = freeze_common(store, packs, versions, policy, index=index, scan=scan, missing=missing)
     write_parquet(out / results.COMMON_FILE, common)
     return int(common.num_rows)
 

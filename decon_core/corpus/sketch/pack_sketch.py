@@ -104,8 +104,13 @@ def remove_pack_sketch(store: Store, sketch: str, pack: Pack) -> None:
         path.unlink(missing_ok=True)
 
 
-def build_pack_sketch(store: Store, sketch: str, pack: Pack) -> bool:
-    """Join the sketches of the shards of a pack; return False if some shard has none."""
+def build_pack_sketch(
+    store: Store, sketch: str, pack: Pack, *, keeps_filters: bool = False
+) -> bool:
+    """Join the sketches of the shards of a pack; return False if some shard has none.
+
+    The filters of the shards are then removed, unless they are needed for another pack.
+    """
     shards = list(dict.fromkeys(shard.fingerprint for shard in pack.shards))
     if not all(has_filters(store, sketch, shard) for shard in shards):
         return False
@@ -123,7 +128,7 @@ def build_pack_sketch(store: Store, sketch: str, pack: Pack) -> bool:
         seal(draft, end=EMPTY)
     offsets = np.cumsum([0, *map(len, blocks)], dtype=np.int64)
     write_arrays(about, {"offsets": offsets, "log2_bits": log2_bits})
-    for shard in shards:
+    for shard in () if keeps_filters else shards:
         remove_filters(store, sketch, shard)
     return True
 

@@ -237,6 +237,35 @@ def test_another_benchmark_means_other_idf_and_so_another_scan(place):
     assert place.leaks() >= EXPECTED
 
 
+def test_with_a_sketch_other_benchmarks_are_looked_up_first(place, capsys):
+    assert place.scan("--sketch") == 0
+    first = place.written()
+    place.write_evals("orchard")
+    capsys.readouterr()
+    assert place.scan("--sketch") == 0
+    assert "no match is possible in 1 of 3 blocks, which were not read" in capsys.readouterr().err
+    with_sketch = pq.read_table(place.out / "matches.parquet")
+    place.out.rename(place.folder / "with")
+    assert place.scan() == 0
+    assert pq.read_table(place.out / "matches.parquet").equals(with_sketch)
+    assert place.leaks() == EXPECTED
+    place.write_evals("harbor", "ledger")
+    (place.folder / "evals" / "orchard_test-1.jsonl.gz").unlink()
+    assert place.scan() == 0
+    assert place.written() == first
+
+
+def test_a_new_shard_is_added_to_the_sketch_of_a_folder(place, capsys):
+    place.scan("--sketch")
+    place.write_shard("c/late.jsonl", ("ledger", 5))
+    place.scan("--sketch")
+    place.write_evals("orchard")
+    capsys.readouterr()
+    assert place.scan("--sketch") == 0
+    assert "no match is possible in 1 of 4 blocks" in capsys.readouterr().err
+    assert place.leaks() == EXPECTED | {("c/late.jsonl", 1, "ledger", 5)}
+
+
 def test_a_higher_threshold_changes_the_call_without_another_scan(place, capsys):
     shard = place.folder / "corpus" / "a" / "s.jsonl"
     rows = [json.loads(line) for line in shard.read_text().splitlines()]
