@@ -2,8 +2,9 @@
 
 A tile exists only if the shard was scanned against that version; a tile without rows means that
 nothing was found. A scan looks up the missing tiles, reads each shard with missing tiles exactly
-once, for all benchmarks it needs, and writes complete tiles. Their content does not depend on how
-the work was split into runs and processes.
+once, for all benchmarks it needs, and writes complete tiles; with a sketch of the corpus it reads
+only blocks that may contain a match. The content of tiles does not depend on that, nor on how the
+work was split into runs and processes.
 """
 
 from __future__ import annotations
