@@ -188,7 +188,10 @@ def _frame_size(file: BinaryIO, start: int) -> tuple[int | None, int]:
         return None, 0
     while True:
         file.seek(at)
-        block = int.from_bytes(file.read(3), "little")
+        head = file.read(3)
+        if len(head) < 3:  # truncated
+            return None, 0
+        block = int.from_bytes(head, "little")
         is_repeated_byte = (block >> 1 & 3) == 1
         at += 3 + (1 if is_repeated_byte else block >> 3)
         if block & 1:

@@ -550,6 +550,7 @@ def test_without_snippets_the_page_says_where_instead_of_what(show, tmp_path):
     page = show(write_world(tmp_path / "r.duckdb", run={"snippets": False}))
     expect(page.locator("#notes")).to_contain_text("Snippets are off")
     page.get_by_role("link", name="Pairs").click()
+    expect(rows(page).first).to_be_visible()
     page.keyboard.press("j")
     training = page.get_by_role("region", name="Training document")
     expect(training).to_contain_text("no text of the training data is in this file")

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -19,6 +20,7 @@ from decon_core.corpus.formats import shard_format, tables
 from decon_core.corpus.packs import shard_at
 from decon_core.corpus.shards import read_blocks, read_places
 from decon_core.errors import CorpusError
+from decon_core.storage import compression
 
 PART = 2_000
 SOURCE = Source(name="web", path="*", text="text", id="id")
@@ -137,6 +139,19 @@ def test_a_file_that_breaks_off_is_refused_if_its_date_and_size_were_noted_so(sh
     shorter = shard_at(SOURCE, path, tmp_path)
     with pytest.raises(CorpusError):
         list(read_places(shorter, SOURCE, places))
+
+
+@pytest.mark.parametrize("n_kept", [5, 17, 200_000, 200_001, 262_160, 350_000])
+def test_the_frame_that_is_cut_off_is_the_last(n_kept):
+    content = np.random.default_rng(0).bytes(400_000)  # several blocks of 128 kB in a frame
+    frame = zstandard.ZstdCompressor().compress(content)
+    file = io.BytesIO(frame + frame[:n_kept])
+    into = memoryview(bytearray(10))
+    ranges = compression.Ranges(file, ".zst")
+    ranges.read(399_990, 10, into)
+    assert bytes(into) == content[-10:]
+    with pytest.raises(compression.DAMAGE):
+        ranges.read(799_990, 10, into)
 
 
 def test_a_missing_file_is_refused(shard, tmp_path):
