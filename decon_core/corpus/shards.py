@@ -56,19 +56,22 @@ def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) 
             yield Block(partial(part.batch, source), file.tell(), part.place)
 
 
-def read_places(shard: Shard, source: Source, places: Sequence[Place]) -> Iterator[Block]:
+def read_places(
+    shard: Shard, source: Source, places: Sequence[Place], *, points: Path | None = None
+) -> Iterator[Block]:
     """Yield some of the blocks that `read_blocks` yields, by their places in ascending order.
 
     `Block.position` is how much of the file was read. Not all of it is, so it is not hashed: the
-    caller has to compare the texts. Raises `CorpusError` if the file was replaced, or has no such
-    blocks.
+    caller has to compare the texts. `points` is where restart points of the shard are kept, if it
+    needs some; they are made when they are missing. Raises `CorpusError` if the file was replaced,
+    or has no such blocks.
     """
     path = parse_path(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", REGISTER))
     if stamp_of(path) != shard.stamp:
         raise CorpusError(changed(path))
-    for part, n_bytes_read in format_of(path).parts_at(path, source, places):
+    for part, n_bytes_read in format_of(path).parts_at(path, source, places, points=points):
         yield Block(partial(part.batch, source), n_bytes_read, part.place)
     if stamp_of(path) != shard.stamp:
         raise CorpusError(changed(path))

@@ -258,9 +258,11 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
 
 def _read_some(job: ShardJob) -> Iterator[Block]:
     """Yield the parts of chosen blocks; reading one raises `CorpusError` if its text changed."""
-    blocks = open_blocks(Store(job.root), job.sketch, job.shard.fingerprint)
+    store, names = Store(job.root), (job.sketch, job.shard.fingerprint)
+    blocks = open_blocks(store, *names)
     places, digests = zip(*blocks.parts(job.only or ()), strict=True)
-    parts = read_places(job.shard, job.source, places)
+    points = store.sketch_points(*names)
+    parts = read_places(job.shard, job.source, places, points=points)
     for block, digest in zip(parts, digests, strict=True):
 
         def read(block: Block = block, digest: bytes = digest) -> Batch:

@@ -10,7 +10,6 @@ import bz2
 import gzip
 import io
 import lzma
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -36,17 +35,15 @@ DAMAGE = (
 
 _BUFFER = 1 << 20
 _STEP = 1 << 18  # fits the processor's cache together with its output
-_FAR = 1 << 62  # above every offset
-_ZSTD_LONGEST_HEADER = 18
-_ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
-_ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
+ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
+ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 
 HEAD = 16  # number of bytes that show the type of a file
 
 
 def sniff(head: bytes) -> tuple[str, str] | None:
     """Detect a compression from the first bytes: a description and suffix, or None."""
-    if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
+    if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
         return "a zstd file", ".zst"
     found = ((one.kind, suffix) for suffix, one in _PACKINGS.items() if head.startswith(one.magic))
     return next(found, None)
@@ -86,116 +83,12 @@ def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase | None:
     if not file.read(1):  # truncated: even without content it would have a header
         raise EOFError("the file is empty")
     file.seek(0)
+    return unpack(file, compression)
+
+
+def unpack(file: BinaryIO, compression: str) -> io.RawIOBase:
+    """Decompress a file from where it stands: the beginning of a member or frame."""
     return _PACKINGS[compression].unpack(file)
-
-
-class Ranges:
-    """Reads ranges of the uncompressed bytes of an open file, in ascending order.
-
-    It reads as little as the compression allows: of a zstd file the frames with the range, if their
-    headers tell their sizes; of other compressed files everything before the range too.
-    """
-
-    def __init__(self, file: BinaryIO, compression: str) -> None:
-        self._counted = _CountingFile(file)
-        self._file = cast("BinaryIO", self._counted)
-        self._compression = compression
-        # Where reading can begin: uncompressed and compressed offsets.
-        self._starts = [(0, 0)]
-        if compression == ".zst":
-            self._starts = _frame_starts(self._file)
-        self._stream: io.RawIOBase | None = None
-        self._at = 0  # uncompressed offset of the stream
-        self._step = memoryview(bytearray(_STEP))
-
-    @property
-    def n_bytes_read(self) -> int:
-        """How much of the file was read."""
-        return self._counted.n_bytes
-
-    def read(self, offset: int, n_bytes: int, into: memoryview) -> None:
-        """Fill a buffer. Raises one of `DAMAGE` if the file is damaged or ends before."""
-        if not self._compression:
-            self._file.seek(offset)
-            self._fill(self._counted, into[:n_bytes])
-            return
-        uncompressed, compressed = self._starts[bisect_right(self._starts, (offset, _FAR)) - 1]
-        if self._stream is None or self._at > offset or self._at < uncompressed:
-            self._file.seek(compressed)
-            self._stream, self._at = _PACKINGS[self._compression].unpack(self._file), uncompressed
-        while self._at < offset:
-            self._fill(self._stream, self._step[: min(_STEP, offset - self._at)])
-        self._fill(self._stream, into[:n_bytes])
-
-    def _fill(self, stream: io.RawIOBase, into: memoryview) -> None:
-        n_filled = 0
-        while n_filled < len(into):
-            n = stream.readinto(into[n_filled:])
-            if not n:
-                raise EOFError("the file is truncated")
-            n_filled += n
-        self._at += n_filled
-
-
-class _CountingFile(io.RawIOBase):
-    """An open file that counts the bytes that are read."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.n_bytes = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(memoryview(buffer)))
-        memoryview(buffer)[: len(content)] = content
-        self.n_bytes += len(content)
-        return len(content)
-
-
-def _frame_starts(file: BinaryIO) -> list[tuple[int, int]]:
-    """Return where the frames of a zstd file begin, uncompressed and compressed.
-
-    Only headers are read. The list ends before a frame of unknown size.
-    """
-    starts, uncompressed, compressed = [(0, 0)], 0, 0
-    while True:
-        size, length = _frame_size(file, compressed)
-        if size is None or not length:
-            return starts
-        uncompressed, compressed = uncompressed + size, compressed + length
-        starts.append((uncompressed, compressed))
-
-
-def _frame_size(file: BinaryIO, start: int) -> tuple[int | None, int]:
-    """Return the uncompressed size of a frame (None: unknown) and its length in the file."""
-    file.seek(start)
-    head = file.read(_ZSTD_LONGEST_HEADER)
-    if len(head) < _ZSTD_HEAD:
-        return None, 0
-    if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
-        return 0, 8 + int.from_bytes(head[4:8], "little")
-    try:
-        header = zstandard.get_frame_parameters(head)
-        at = start + zstandard.frame_header_size(head)
-    except zstandard.ZstdError:
-        return None, 0
-    if header.content_size == zstandard.CONTENTSIZE_UNKNOWN:
-        return None, 0
-    while True:
-        file.seek(at)
-        head = file.read(3)
-        if len(head) < 3:  # truncated
-            return None, 0
-        block = int.from_bytes(head, "little")
-        is_repeated_byte = (block >> 1 & 3) == 1
-        at += 3 + (1 if is_repeated_byte else block >> 3)
-        if block & 1:
-            return header.content_size, at + 4 * header.has_checksum - start
 
 
 @contextmanager
@@ -292,7 +185,7 @@ class _WholeFrames:
         self._file = file
         self._n_skipped = 0  # bytes left to skip until the next header
         self._head = b""
-        self._n_head = _ZSTD_HEAD
+        self._n_head = ZSTD_HEAD
         self._read_head = self._frame
         self._has_checksum = False
 
@@ -320,7 +213,7 @@ class _WholeFrames:
             at += step
 
     def _frame(self, head: bytes) -> None:
-        if head[1:4] == _ZSTD_SKIPPABLE and head[0] >> 4 == 5:
+        if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
             self._head, self._n_head, self._read_head = head[4:], 4, self._skippable
             return
         # If this is no frame, the decompressor itself raises.
@@ -333,7 +226,7 @@ class _WholeFrames:
 
     def _skippable(self, head: bytes) -> None:
         self._n_skipped = int.from_bytes(head, "little")
-        self._n_head, self._read_head = _ZSTD_HEAD, self._frame
+        self._n_head, self._read_head = ZSTD_HEAD, self._frame
 
     def _block(self, head: bytes) -> None:
         value = int.from_bytes(head, "little")
@@ -341,7 +234,7 @@ class _WholeFrames:
         self._n_skipped = 1 if is_repeated_byte else value >> 3
         if value & 1:
             self._n_skipped += 4 * self._has_checksum
-            self._n_head, self._read_head = _ZSTD_HEAD, self._frame
+            self._n_head, self._read_head = ZSTD_HEAD, self._frame
 
 
 class _Packing(NamedTuple):

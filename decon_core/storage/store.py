@@ -104,6 +104,9 @@ class Store:
     def sketch_filters(self, sketch: str, shard: str) -> Path:
         return self.root / f"sketch/{sketch}/{shard}.filters"
 
+    def sketch_points(self, sketch: str, shard: str) -> Path:
+        return self.root / f"sketch/{sketch}/{shard}.points"
+
     def pack_sketch(self, sketch: str, key: str) -> Path:
         return self.root / f"sketch/{sketch}/packs/{key}.arrow"
 

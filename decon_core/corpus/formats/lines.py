@@ -32,7 +32,8 @@ from decon_core.corpus.shard_file import ShardFile, changed
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
-from decon_core.storage.compression import DAMAGE, HEAD, Ranges, compression_of, create, read_chunks
+from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
+from decon_core.storage.seeking import open_ranges
 from decon_core.wording import counted
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -104,15 +105,14 @@ class LineFormat(ShardFormat):
             raise CorpusError(Problem(where, found, "a whole file", remedy))
 
     def parts_at(
-        self, path: Path, source: Source, places: Sequence[Place]
+        self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
     ) -> Iterator[tuple[LineBlock, int]]:
         del source  # lines are read whole
-        with path.open("rb") as file:
-            ranges = Ranges(file, compression_of(path))
+        with open_ranges(path, points) as ranges:
             for place in places:
                 lines = alloc_array(place.n_bytes + _N_RESERVED, np.uint8)
                 try:
-                    ranges.read(place.offset, place.n_bytes, lines.data)
+                    ranges.read(place.offset, lines.data[: place.n_bytes])
                 except DAMAGE:
                     raise CorpusError(changed(path)) from None
                 if _n_lines(lines[: place.n_bytes]) != place.n_rows:

@@ -1,0 +1,230 @@
+"""Reads ranges of the uncompressed bytes of a file, and as little else as possible.
+
+A zstd file is entered at its frames, if their headers state their sizes. A gz file is entered at
+*restart points*: offsets with the 32 kB of text before them, one for every few megabytes. They are
+found when the file is read again for the first time, and kept. Other files are read from the
+beginning.
+"""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import rapidgzip
+import zstandard
+
+from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
+from decon_core.storage.compression import (
+    ZSTD_HEAD,
+    ZSTD_SKIPPABLE,
+    DamagedStreamError,
+    compression_of,
+    unpack,
+)
+from decon_core.storage.paths import RemotePath
+from decon_core.storage.store import atomic_path
+
+_STEP = 1 << 18
+_FAR = 1 << 62  # above every offset
+_ZSTD_LONGEST_HEADER = 18
+
+
+@contextmanager
+def open_ranges(path: Path, points: Path | None = None) -> Iterator[Ranges]:
+    """Open a file to read ranges of its uncompressed bytes.
+
+    `points` is the file with the restart points of a local gz file; it is made if it is missing.
+    Without one, and where a file has no such points, everything before a range is read too.
+    """
+    compression = compression_of(path)
+    is_local_gz = compression == ".gz" and not isinstance(path, RemotePath)
+    if points and is_local_gz and (opened := _open_gz(path, points)):
+        # A thread of a file that is left open would abort the process at its end.
+        with opened:
+            yield _GzRanges(opened)
+        return
+    with path.open("rb") as file:
+        yield _StreamRanges(file, compression)
+
+
+class Ranges(ABC):
+    """Ranges of the uncompressed bytes of a file, read in ascending order."""
+
+    @abstractmethod
+    def read(self, offset: int, into: memoryview) -> None:
+        """Fill a buffer. Raises one of `DAMAGE` if the file is damaged or ends before."""
+
+    @property
+    @abstractmethod
+    def n_bytes_read(self) -> int:
+        """How much of the file was read."""
+
+
+class _StreamRanges(Ranges):
+    """Reads from the beginning of the file or of a zstd frame."""
+
+    def __init__(self, file: BinaryIO, compression: str) -> None:
+        self._counted = _CountingFile(file)
+        self._file = cast("BinaryIO", self._counted)
+        self._compression = compression
+        # Where reading can begin: uncompressed and compressed offsets.
+        self._starts = [(0, 0)]
+        if compression in (".zst", ".zstd"):
+            self._starts = _frame_starts(self._file)
+        self._stream: io.RawIOBase | None = None
+        self._at = 0  # uncompressed offset of the stream
+        self._step = memoryview(bytearray(_STEP))
+
+    @property
+    def n_bytes_read(self) -> int:
+        return self._counted.n_bytes
+
+    def read(self, offset: int, into: memoryview) -> None:
+        if not self._compression:
+            self._file.seek(offset)
+            _fill(self._counted, into)
+            return
+        uncompressed, compressed = self._starts[bisect_right(self._starts, (offset, _FAR)) - 1]
+        if self._stream is None or self._at > offset or self._at < uncompressed:
+            self._file.seek(compressed)
+            self._stream, self._at = unpack(self._file, self._compression), uncompressed
+        while self._at < offset:
+            self._advance(self._stream, self._step[: min(_STEP, offset - self._at)])
+        self._advance(self._stream, into)
+
+    def _advance(self, stream: io.RawIOBase, into: memoryview) -> None:
+        _fill(stream, into)
+        self._at += len(into)
+
+
+def _fill(stream: Any, into: memoryview) -> None:
+    n_filled = 0
+    while n_filled < len(into):
+        n = stream.readinto(into[n_filled:])
+        if not n:
+            raise EOFError("the file is truncated")
+        n_filled += n
+
+
+class _CountingFile(io.RawIOBase):
+    """An open file that counts the bytes that are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.n_bytes = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._file.read(len(memoryview(buffer)))
+        memoryview(buffer)[: len(content)] = content
+        self.n_bytes += len(content)
+        return len(content)
+
+
+# gz -----------------------------------------------------------------------------------------------
+
+
+class _GzRanges(Ranges):
+    """Reads a gz file from its restart points."""
+
+    def __init__(self, opened: Any) -> None:
+        self._opened = opened
+        # Uncompressed offsets in bytes, compressed ones in bits.
+        self._starts = sorted((at, bits) for bits, at in opened.block_offsets().items())
+        self._n_bytes_read = 0
+        self._end = 0  # of what was read last
+
+    @property
+    def n_bytes_read(self) -> int:
+        return self._n_bytes_read
+
+    def read(self, offset: int, into: memoryview) -> None:
+        _, n_bits = self._starts[max(bisect_right(self._starts, (offset, _FAR)) - 1, 0)]
+        try:
+            self._opened.seek(offset)
+            _fill(self._opened, into)
+            end = self._opened.tell_compressed() // 8
+        except (ValueError, RuntimeError) as error:
+            raise DamagedStreamError(str(error)) from error
+        self._n_bytes_read += max(end - max(n_bits // 8, self._end), 0)
+        self._end = end
+
+
+def _open_gz(path: Path, points: Path) -> Any | None:
+    """Open a gz file with its restart points; None if none can be found in it.
+
+    To find them, the whole file is decompressed once.
+    """
+    with ExitStack() as closing:
+        try:
+            # With more than one thread it would read ahead, more than is wanted.
+            opened = closing.enter_context(rapidgzip.open(str(path), parallelization=1))
+            if is_whole(points):
+                opened.import_index(io.BytesIO(memoryview(map_verified(points))[:-N_BYTES]))
+            else:
+                with atomic_path(points) as draft:
+                    with draft.open("wb") as index:
+                        opened.export_index(index)
+                    seal(draft, end=EMPTY)
+        except (
+            ValueError,
+            RuntimeError,
+        ):  # damaged, or zeros after the last member, which we accept
+            return None
+        closing.pop_all()
+        return opened
+
+
+# zstd ---------------------------------------------------------------------------------------------
+
+
+def _frame_starts(file: BinaryIO) -> list[tuple[int, int]]:
+    """Return where the frames of a zstd file begin, uncompressed and compressed.
+
+    Only headers are read. The list ends before a frame of unknown size.
+    """
+    starts, uncompressed, compressed = [(0, 0)], 0, 0
+    while True:
+        size, length = _frame_size(file, compressed)
+        if size is None or not length:
+            return starts
+        uncompressed, compressed = uncompressed + size, compressed + length
+        starts.append((uncompressed, compressed))
+
+
+def _frame_size(file: BinaryIO, start: int) -> tuple[int | None, int]:
+    """Return the uncompressed size of a frame (None: unknown) and its length in the file."""
+    file.seek(start)
+    head = file.read(_ZSTD_LONGEST_HEADER)
+    if len(head) < ZSTD_HEAD:
+        return None, 0
+    if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
+        return 0, 8 + int.from_bytes(head[4:8], "little")
+    try:
+        header = zstandard.get_frame_parameters(head)
+        at = start + zstandard.frame_header_size(head)
+    except zstandard.ZstdError:
+        return None, 0
+    if header.content_size == zstandard.CONTENTSIZE_UNKNOWN:
+        return None, 0
+    while True:
+        file.seek(at)
+        head = file.read(3)
+        if len(head) < 3:  # truncated
+            return None, 0
+        block = int.from_bytes(head, "little")
+        is_repeated_byte = (block >> 1 & 3) == 1
+        at += 3 + (1 if is_repeated_byte else block >> 3)
+        if block & 1:
+            return header.content_size, at + 4 * header.has_checksum - start
