@@ -25,7 +25,7 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
 from decon_core.mixtures.rows import RowReader, Value
 from decon_core.scan.blocks import Scanner
-from decon_core.scan.scanner import build_search_files, sort_versions
+from decon_core.scan.plan import build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
 from decon_core.similarity.calibration import Calibration
 from decon_core.storage.paths import parse_path

@@ -10,9 +10,9 @@ from decon_core.config.seeding import shuffled
 from decon_core.corpus.packs import Pack
 from decon_core.errors import DeconError, Problem
 from decon_core.index.parts import index_fingerprint
-from decon_core.scan.blocks import ShardJob, scan_blocks
+from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.scan.scanner import build_search_files
+from decon_core.scan.plan import build_search_files
 from decon_core.storage.store import Store, read_json
 
 N_SAMPLED = 3  # blocks; one takes about as long as 14 MB of a scan
@@ -48,8 +48,7 @@ def matches_in_excluded_blocks(
         job = ShardJob(
             *(store.root, shard, pack.source, (version,), policy),
             *(index_fingerprint(store, policy), scan),
-            sketch=record["sketch"],
-            only=(block,),
+            some=SomeBlocks(record["sketch"], (block,), record["n_blocks"]),
         )
         problems += _problems(store, job, f"{pack.name}: {shard.name}, block {block}")
         n += 1

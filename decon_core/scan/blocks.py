@@ -52,6 +52,23 @@ _LOADING_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
+class NewSketch:
+    """The sketch that is written while a shard is scanned."""
+
+    fingerprint: str
+    bits: int  # per n-gram
+
+
+@dataclass(frozen=True)
+class SomeBlocks:
+    """The blocks of a shard that may contain a match, by its sketch."""
+
+    sketch: str  # fingerprint
+    blocks: tuple[int, ...]
+    n_blocks: int  # of the shard
+
+
+@dataclass(frozen=True)
 class ShardJob:
     """One shard and the benchmark versions for which it has no tiles.
 
@@ -67,20 +84,15 @@ class ShardJob:
     index: str  # fingerprint of the index parts
     scan: str  # fingerprint that names the tiles and the union of index parts
     threads: int = 1
-    sketch: str = ""  # fingerprint of the sketch to write, or of the one that chose `only`
-    bits: int = 0  # per n-gram of a sketch to write; 0: none is written
-    only: tuple[int, ...] | None = None  # read only these blocks of the sketch; None: all
-    n_blocks: int = 0  # of the sketch
-
-    @property
-    def is_sketching(self) -> bool:
-        return self.bits > 0
+    new_sketch: NewSketch | None = None  # None: no sketch is written
+    some: SomeBlocks | None = None  # None: all blocks are read
 
     @property
     def n_bytes_to_read(self) -> int:
         """About how much of the shard is read."""
-        share = 1.0 if self.only is None else len(self.only) / max(self.n_blocks, 1)
-        return round(self.shard.n_bytes * share)
+        if not self.some:
+            return self.shard.n_bytes
+        return round(self.shard.n_bytes * len(self.some.blocks) / max(self.some.n_blocks, 1))
 
 
 @dataclass
@@ -204,7 +216,7 @@ def open_own_indexes(
 
 def scanners_for(job: ShardJob) -> list[Scanner]:
     """Return a scanner for each thread of a job."""
-    arguments = (job.versions, job.policy, job.index, job.scan, job.is_sketching)
+    arguments = (job.versions, job.policy, job.index, job.scan, job.new_sketch is not None)
     kept = kept_scanners(job.root, *arguments)
     while len(kept) < job.threads:
         kept.append(Scanner(Store(job.root), *arguments))
@@ -229,7 +241,7 @@ def kept_scanners(
 
 def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
     """Scan the blocks of a shard in several threads and yield the results in order."""
-    blocks = read_blocks(job.shard, job.source) if job.only is None else _read_some(job)
+    blocks = _read_some(job, job.some) if job.some else read_blocks(job.shard, job.source)
     scanners = scanners_for(job)
     if len(scanners) == 1:
         yield from (scanners[0].scan(block) for block in blocks)
@@ -256,11 +268,11 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
             yield waiting.popleft().result()
 
 
-def _read_some(job: ShardJob) -> Iterator[Block]:
+def _read_some(job: ShardJob, some: SomeBlocks) -> Iterator[Block]:
     """Yield the parts of chosen blocks; reading one raises `CorpusError` if its text changed."""
-    store, names = Store(job.root), (job.sketch, job.shard.fingerprint)
+    store, names = Store(job.root), (some.sketch, job.shard.fingerprint)
     blocks = open_blocks(store, *names)
-    places, digests = zip(*blocks.parts(job.only or ()), strict=True)
+    places, digests = zip(*blocks.parts(some.blocks), strict=True)
     points = store.sketch_points(*names)
     parts = read_places(job.shard, job.source, places, points=points)
     for block, digest in zip(parts, digests, strict=True):
