@@ -298,7 +298,7 @@ def test_a_scan_that_fails_leaves_no_sketch(bench, make_words, small_parts, monk
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr("decon_core.scan.scanner.gram_counts", fail)
+    monkeypatch.setattr("decon_core.scan.shard_tiles.gram_counts", fail)
     with pytest.raises(OSError, match="no space"):
         scan_packs(bench.store, [pack], [first], bench.policy, sketch=SKETCH)
     assert not any(
