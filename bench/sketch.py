@@ -9,15 +9,19 @@ processor, in one process with one worker, kernels compiled before.
 from __future__ import annotations
 
 import argparse
+import gzip
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow.parquet as pq
+import zstandard
 
 from bench.corpus import SOURCE, make_corpus
 from decon_core.benchmarks.folder import records_in
@@ -26,6 +30,7 @@ from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.packs import Pack
+from decon_core.corpus.shards import read_places
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, open_pack_sketch
 from decon_core.corpus.sketch.shard_sketch import open_blocks
 from decon_core.folder_scan.corpus import pack_of
@@ -35,6 +40,7 @@ from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.scan.answers import Answer, answer
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import ScanSummary, scan_packs
+from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 
@@ -109,6 +115,38 @@ def make_world(store: Store, corpus: Path, n_text_bytes: int, evals: Path) -> Wo
     return World(store, versions, pack, n_text_bytes, policy)
 
 
+def _one_frame(content: bytes) -> bytes:
+    packer = zstandard.ZstdCompressor().compressobj()  # it does not know the size
+    return packer.compress(content) + packer.flush()
+
+
+def _frames(content: bytes) -> bytes:
+    pack = zstandard.ZstdCompressor().compress
+    return b"".join(pack(content[at : at + _FRAME]) for at in range(0, len(content), _FRAME))
+
+
+_FRAME = 4 << 20
+_FORMS: dict[str, Callable[[bytes], bytes]] = {
+    ".jsonl": bytes,
+    ".one.jsonl.zst": _one_frame,
+    ".frames.jsonl.zst": _frames,
+    ".jsonl.gz": partial(gzip.compress, compresslevel=1),
+}
+
+
+def plant(clean: Path, folder: Path, form: str, text: str) -> None:
+    """Write the shards of a corpus in a form, with a document in the middle of the first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, shard in enumerate(sorted(clean.iterdir())):
+        with open_bytes(shard) as file:
+            content = file.read()
+        if number == 0:
+            at = content.index(b"\n", len(content) // 2) + 1
+            planted = orjson.dumps({"id": "planted", "text": text}) + b"\n"
+            content = content[:at] + planted + content[at:]
+        (folder / f"{number:04}{form}").write_bytes(_FORMS[form](content))
+
+
 def measure(world: World, first: str, later: str, sketch: Sketch) -> dict[str, Any]:
     """Scan `later` in full, `first` without and with a sketch, and answer `later` from it."""
     world.forget("tiles", "sketch")
@@ -136,7 +174,22 @@ def measure(world: World, first: str, later: str, sketch: Sketch) -> dict[str, A
         "time_share": answered / full,
         "n_blocks": summary.n_blocks_excluded + summary.n_blocks_read,
         "n_blocks_read": summary.n_blocks_read,
+        "shard_share": _shards_read(world, later, sketch),
     }
+
+
+def _shards_read(world: World, name: str, sketch: Sketch) -> float:
+    """Return the share of the shards' bytes that is read for the blocks that are not excluded."""
+    found, sketch_name = world.answer(name, sketch), world.sketch_name(sketch)
+    n_read = 0
+    for shard in world.pack.shards:
+        numbers, _ = found.blocks_of(shard.fingerprint)
+        blocks = open_blocks(world.store, sketch_name, shard.fingerprint)
+        places = [place for place, _ in blocks.parts(numbers)]
+        points = world.store.sketch_points(sketch_name, shard.fingerprint)
+        parts = read_places(shard, world.pack.source, places, points=points)
+        n_read += max((part.position for part in parts), default=0)
+    return n_read / sum(shard.n_bytes for shard in world.pack.shards)
 
 
 def _looked_up(world: World, name: str, sketch: Sketch) -> dict[str, Any]:
@@ -203,6 +256,21 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def leaks(work: Path, world: World, first: str, later: str, evals: Path) -> list[dict[str, Any]]:
+    """Measure a corpus with one item of `later` in it, in several forms of shards."""
+    (item,) = records_in(evals)[later].slice(0, 1).to_pylist()
+    text = "\n".join(item[part] for part in ("question", "answer"))
+    rows = []
+    for form in _FORMS:
+        folder = work / "leak"
+        shutil.rmtree(folder, ignore_errors=True)
+        plant(Path(world.pack.source.path), folder, form, text)
+        with_leak = make_world(Store(work / "leak-store"), folder, world.n_text_bytes, evals)
+        rows.append(measure(with_leak, first, later, Sketch(bits=8)) | {"later": later + form})
+        shutil.rmtree(work / "leak-store")
+    return rows
+
+
 # Command ------------------------------------------------------------------------------------------
 
 _COLUMNS = {
@@ -218,6 +286,7 @@ _COLUMNS = {
     "page_share": "{:.1%}",
     "n_blocks": "{}",
     "n_blocks_read": "{}",
+    "shard_share": "{:.1%}",
     "n_questions": "{:,}",
     "n_questions_possible": "{:,}",
 }
@@ -247,13 +316,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows += [
         measure(world.first_shards(given.shards // part), other, gsm8k, Sketch()) for part in (4, 2)
     ]
-    print(f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|", sep="\n")
-    for row in rows:
-        print("|", *(f"{form.format(row[name])} |" for name, form in _COLUMNS.items()))
+    _print(rows)
+    _print(leaks(given.work, world, other, gsm8k, given.evals))
     size = make_corpus(full, **made, mb=given.mb / 4, n_hidden=given.planted)
     planted = make_world(Store(given.work / "planted-store"), full, size.n_text_bytes, given.evals)
     print(lost_matches(planted, Sketch()))
     return 0
+
+
+def _print(rows: Sequence[dict[str, Any]]) -> None:
+    print(f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|", sep="\n")
+    for row in rows:
+        print("|", *(f"{form.format(row[name])} |" for name, form in _COLUMNS.items()), flush=True)
 
 
 if __name__ == "__main__":
