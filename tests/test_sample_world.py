@@ -71,7 +71,7 @@ def score(config: Path):
 
 
 def n_shards_read(said: list[str]) -> int:
-    return sum(int(n) for line in said for n in re.findall(r"read (\d+) shards, wrote", line))
+    return sum(int(n) for line in said for n in re.findall(r"read (\d+) shards?, wrote", line))
 
 
 @pytest.fixture(scope="module")
