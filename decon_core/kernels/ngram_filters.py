@@ -40,6 +40,10 @@ _CHECK_BITS = np.uint64(0xFFFF)
 _LENIENT = 1.0 - 1e-6
 _TOUCHED = 1e-9
 _STEPS_BETWEEN_CHECKS = 4
+# The upper six bits of the product with a power of two are different for each of the 64 powers.
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_FIFTY_EIGHT = np.uint64(58)
+_PLACE_OF_BIT = np.argsort([(0x03F79D71B4CB0A89 << n) % (1 << 64) >> 58 for n in range(64)])
 
 
 @kernel
@@ -254,12 +258,10 @@ def _add(weight: float, present: Words64, sums: Floats) -> None:
     """Add a weight to the sums of the blocks that are present."""
     for word in range(present.size):
         bits = present[word]
-        block = 64 * word
         while bits:
-            if bits & ONE:
-                sums[block] += weight
-            bits >>= ONE
-            block += 1
+            lowest = bits & (~bits + ONE)
+            sums[64 * word + _PLACE_OF_BIT[(lowest * _DE_BRUIJN) >> _FIFTY_EIGHT]] += weight
+            bits ^= lowest
 
 
 @kernel
