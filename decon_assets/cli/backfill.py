@@ -214,6 +214,10 @@ def _say_sketch(state: State, missing: Mapping[str, Sequence[Shard]]) -> None:
     of_sketch = found.n_sketch_bytes / 1e6
     sample = f"{counted(found.n_packs, 'pack')} looked up, {of_sketch:.1f} MB of the sketch"
     say(f"with the sketch: {share:.0%} of the text to read ({sample})")
+    if found.n_items:
+        say(f"for {counted(found.n_items, 'item')}; those that are possible in most blocks:")
+        for benchmark, split, index, n_blocks in found.most:
+            say(f"  {benchmark} {split} {index}: {n_blocks} of {counted(found.n_blocks, 'block')}")
 
 
 def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:

@@ -106,6 +106,11 @@ class Decon(Detector):
 
         return sketch.possible(indexes.grams.n_questions, look_up)
 
+    def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
+        grams = indexes.grams
+        entry = int(np.argmax(grams.entry_question == text))
+        return int(grams.entry_part[entry]), int(grams.entry_record[entry])
+
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
         overlap = column(matches, "question_overlap")
         least = policy.least_question_overlap

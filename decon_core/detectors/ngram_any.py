@@ -66,6 +66,10 @@ class NgramAny(Detector):
 
         return sketch.possible(texts.offsets.size - 1, look_up)
 
+    def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
+        use = next(indexes.texts.uses(text, {QUESTION}))
+        return use.part, use.record
+
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         n_tokens = texts.uses[QUESTION].n_canonical
         needed = {

@@ -8,12 +8,14 @@ for it: beside the tile there is a record of the blocks instead.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from decon_core.benchmarks.records import Version
+from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.detector_registry import in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack
@@ -35,6 +37,8 @@ from decon_core.storage.store import Store, draft_folder, linked_store
 _log = logging.getLogger(__name__)
 
 _PACKS_SAMPLED = 8
+_MOST_ITEMS = 5
+_NAMES = ("split", "instance_index")
 _SHARED = ("records", "idf", "index", "sketch")  # folders of the store that an estimate reads
 
 
@@ -57,6 +61,7 @@ class Answer:
     """What the sketch of a pack says about some benchmarks."""
 
     sketch: PackSketch
+    indexes: Indexes
     is_possible: Booleans  # per block of the pack
     by_detector: Mapping[str, Possible]
 
@@ -96,7 +101,17 @@ def answer(
         _log.warning("%s: removed; the pack is scanned without it", error.problems[0])
         remove_pack_sketch(store, sketch, pack)
         return None
-    return Answer(opened, np.any([one.is_possible for one in found.values()], axis=0), found)
+    is_possible = np.any([one.is_possible for one in found.values()], axis=0)
+    return Answer(opened, indexes, is_possible, found)
+
+
+class PossibleItem(NamedTuple):
+    """An item of a benchmark, and the number of blocks that may contain a match."""
+
+    benchmark: str
+    split: str
+    instance_index: int
+    n_blocks: int
 
 
 @dataclass(frozen=True)
@@ -107,6 +122,8 @@ class Estimate:
     n_blocks: int
     n_possible: int
     n_sketch_bytes: int
+    n_items: int  # that may match in some block; items with the same text count once
+    most: Sequence[PossibleItem]  # those with the most blocks
 
 
 def estimate(
@@ -128,4 +145,21 @@ def estimate(
             n_blocks=sum(one.is_possible.size for one in found),
             n_possible=sum(int(one.is_possible.sum()) for one in found),
             n_sketch_bytes=sum(one.sketch.n_bytes_read for one in found),
+            **_items(scratch, found),
         )
+
+
+def _items(store: Store, answers: Sequence[Answer]) -> dict[str, Any]:
+    """Return the fields of an estimate about items."""
+    n_blocks: Counter[tuple[int, int]] = Counter()
+    for name in answers[0].by_detector if answers else ():
+        counts = np.sum([one.by_detector[name].n_blocks_of_texts() for one in answers], axis=0)
+        for text in np.flatnonzero(counts).tolist():
+            record = detector(name).record_of(answers[0].indexes, text)
+            n_blocks[record] = max(n_blocks[record], int(counts[text]))
+    most = []
+    for (part, row), n in sorted(n_blocks.items(), key=lambda one: (-one[1], one[0]))[:_MOST_ITEMS]:
+        version = answers[0].indexes.grams.versions[part]
+        (item,) = load_records(store, version, columns=_NAMES).slice(row, 1).to_pylist()
+        most.append(PossibleItem(version.benchmark, **item, n_blocks=n))
+    return {"n_items": len(n_blocks), "most": most}

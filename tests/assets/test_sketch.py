@@ -143,6 +143,20 @@ def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
     assert sketched.tiles() == before
 
 
+def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
+    sketched.run()
+    version = current_version(sketched.store, "orchard")
+    for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
+        path.unlink()
+    said = dry_run(sketched, capsys)
+    assert "with the sketch: 25% of the text to read (4 packs looked up, " in said
+    assert "for 1 item; those that are possible in most blocks:\n  orchard " in said
+    assert " 1: 1 of 4 blocks\n" in said
+
+
 def test_a_dry_run_needs_an_index_to_say_so(sketched, capsys):
     sketched.add_benchmark("orchard")
     sketched.write_config()
