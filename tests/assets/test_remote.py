@@ -21,7 +21,7 @@ from decon_assets.cli.pipeline import remove_damaged_files
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import Source, load_config
 from decon_core.corpus.packs import find_shards
-from decon_core.corpus.shards import read_blocks, read_shard
+from decon_core.corpus.shards import read_blocks, read_places, read_shard
 from decon_core.errors import ConfigError, CorpusError
 from decon_core.inventory import input_files, list_packs
 from decon_core.storage.compression import create
@@ -242,10 +242,36 @@ def test_every_format_is_read_from_a_url_as_from_a_file(s3, tmp_path, name):
     assert remote.fingerprint == local.fingerprint
     rows_here = list(read_shard(local, here))
     assert list(read_shard(remote, there)) == rows_here
-    blocks = [block.read() for block in read_blocks(remote, there, block_bytes=1 << 18)]
-    documents = [batch.document(at) for batch in blocks for at in range(batch.rows.size)]
+    blocks = list(read_blocks(remote, there, block_bytes=1 << 18))
     assert len(blocks) > 1
-    assert documents == rows_here
+    assert documents_of(blocks) == rows_here
+    (last,) = read_places(remote, there, [blocks[-1].place])
+    assert documents_of([last]) == documents_of(blocks[-1:])
+
+
+def documents_of(blocks):
+    batches = [block.read() for block in blocks]
+    return [batch.document(at) for batch in batches for at in range(batch.rows.size)]
+
+
+def test_a_later_benchmark_reads_blocks_of_shards_on_a_url(world, remote_world, s3):
+    with remote_world.open("a") as settings:
+        settings.write("[sketch]\n")
+    items = world.add_benchmark("orchard")
+    leaking = world.add_shard("s9", leaks=items[1:2])
+    s3.put_file(str(leaking), f"mill/in/corpus/{leaking.name}")
+    run(remote_world)
+    for name in ("evals.yaml", "orchard.jsonl"):
+        s3.put_file(str(world.folder / name), f"mill/in/recipes/{name}")
+    said = run(remote_world)
+    assert any("the sketch excludes a match in 4 of 5 blocks" in line for line in said)
+    made = contents(remote_world.parent / ".decon", "tiles/")
+    run(world.config_path)
+    by_hand = contents(world.store.root, "tiles/")
+    answered = [name for name in made if name.endswith(".sketch.json")]
+    assert len(answered) == 4  # the shard with the leak has one block, and is read whole
+    by_hand = {name: tile for name, tile in by_hand.items() if name in made}
+    assert by_hand == {name: made[name] for name in made if name not in answered}
 
 
 KILLED = """
