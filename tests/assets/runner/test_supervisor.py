@@ -43,14 +43,19 @@ time.sleep(3600)
 """
 
 
-def supervised(program: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", _SUPERVISOR, program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def supervised(program: str, hangup: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[str]:
+    """Start it with this handler of SIGHUP: these tests may themselves run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, hangup)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", _SUPERVISOR, program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def is_alive(pid: int) -> bool:
@@ -84,12 +89,7 @@ def test_a_signal_interrupts_the_program_whose_last_words_are_dropped(number):
 
 
 def test_a_hangup_that_nohup_has_ignored_stops_nothing():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        process = supervised(_OBEDIENT)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    with process:
+    with supervised(_OBEDIENT, signal.SIG_IGN) as process:
         program = int(process.stdout.readline())
         os.kill(process.pid, signal.SIGHUP)
         assert is_alive(program)
