@@ -163,6 +163,8 @@ def markdown(grid: Grid) -> str:
         _world(grid),
         "## Commands",
         _steps_table(grid),
+        "## The store",
+        _files_table(grid),
         "## By asset, of the first two",
         _assets_table(grid.steps[:2]),
         "## What that means for packs that take longer",
@@ -241,6 +243,20 @@ def _assets_table(steps: Sequence[Step]) -> str:
         for asset, cost in sorted(costs.items(), key=lambda item: -item[1].n_cells)
     ]
     return _table(("", "runs", "cells", "events", "work", "Dagster", "ms a cell"), rows)
+
+
+def _files_table(grid: Grid) -> str:
+    """Return the numbers and sizes of files in each folder of the store."""
+    rows = []
+    n_all = n_bytes_all = 0
+    for folder in sorted(
+        path for path in (grid.folder / "world/.decon").iterdir() if path.is_dir()
+    ):
+        sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+        n_all, n_bytes_all = n_all + len(sizes), n_bytes_all + sum(sizes)
+        rows.append((f"`{folder.name}`", f"{len(sizes):,}", f"{sum(sizes) / 1e6:,.1f}"))
+    rows.append(("all", f"{n_all:,}", f"{n_bytes_all / 1e6:,.1f}"))
+    return _table(("", "files", "MB"), rows)
 
 
 def _ms_per_cell(cost: Cost) -> float:

@@ -21,16 +21,16 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
 from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.join import join_tiles, write_unjoined
 from decon_core.scan.workers import run_jobs, usable_cores
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
-from decon_core.storage.store import Store, no_rows, write_json, write_parquet, write_tile
+from decon_core.storage.store import Store, no_rows, write_json, write_parquet
 
 Integers = npt.NDArray[np.int64]
 
 _BENCHMARKS = 4
 _SOURCES = ("web", "chat", "code", "books")
 _SHARDS_PER_PACK = 64
-_SHARDS_PER_JOB = 250
 _DOCUMENTS_PER_SHARD = 100_000
 _WORDS_PER_QUESTION = 25
 _FORMS_OF_ITEM = 3  # different passages in which an item stands: so many pairs at most
@@ -53,10 +53,7 @@ def make_store(root: Path, sizes: Sizes) -> None:
     for version in versions:
         build_part(store, version, snapshot, policy)
     scan = scan_fingerprint(store, policy)
-    jobs = [
-        _Job(root, tuple(versions), scan, sizes, first)
-        for first in range(0, sizes.n_shards, _SHARDS_PER_JOB)
-    ]
+    jobs = [_Job(root, tuple(versions), scan, sizes, pack) for pack in packs_of(sizes)]
     for _, future in run_jobs(_write, jobs, workers=usable_cores(), on_advance=lambda _: None):
         future.result()
 
@@ -112,27 +109,32 @@ def _fingerprint(shard: int) -> str:
 
 @dataclass(frozen=True)
 class _Job:
-    """A range of shards whose tiles and ledgers are to be written."""
+    """A pack whose tiles and ledgers are to be written."""
 
     root: Path
     versions: tuple[Version, ...]
     scan: str
     sizes: Sizes
-    first: int
+    pack: Pack
 
 
 def _write(job: _Job) -> None:
-    store, rng = Store(job.root), np.random.default_rng(job.first)
+    numbers = [int(shard.fingerprint, 16) for shard in job.pack.shards]
+    store, rng = Store(job.root), np.random.default_rng(numbers[0])
     per_tile = job.sizes.n_matches / job.sizes.n_shards / len(job.versions)
-    last = min(job.first + _SHARDS_PER_JOB, job.sizes.n_shards)
-    for shard in range(job.first, last):
-        for number, version in enumerate(job.versions):
-            tile = _tile(rng, int(rng.poisson(per_tile)), shard, number, job)
-            write_tile(store.tile(job.scan, _fingerprint(shard), version.fingerprint), tile)
-            counts = store.gram_counts(job.scan, _fingerprint(shard), version.fingerprint)
-            write_tile(counts, no_rows(GRAM_COUNTS))
+    for shard in numbers:
+        tiles = {
+            version.fingerprint: (
+                _tile(rng, int(rng.poisson(per_tile)), shard, number, job),
+                no_rows(GRAM_COUNTS),
+            )
+            for number, version in enumerate(job.versions)
+        }
+        write_unjoined(store, job.scan, _fingerprint(shard), tiles)
         write_parquet(store.documents(job.scan, _fingerprint(shard)), no_rows(DOCUMENTS))
         write_json(store.ledger(job.scan, _fingerprint(shard)), _ledger(shard))
+    versions = [version.fingerprint for version in job.versions]
+    join_tiles(store, job.scan, [shard.fingerprint for shard in job.pack.shards], versions)
 
 
 def _ledger(shard: int) -> dict[str, object]:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pyarrow.parquet as pq
 import zstandard
 
 from bench.corpus import SOURCE, make_corpus
@@ -40,6 +39,7 @@ from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.scan.answers import Answer, answer
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import ScanSummary, scan_packs
+from decon_core.scan.tiles import Tiles
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
@@ -76,10 +76,11 @@ class World:
         return time.process_time() - started, summary
 
     def files(self, name: str) -> list[tuple[bytes, bytes, bytes]]:
-        """Return tile, ledger and documents of each shard."""
+        """Return the joined tile, ledger and documents of each shard."""
+        tiles, version = Tiles(self.store, self.scan_name), self.versions[name].fingerprint
         return [
             (
-                self.store.tile(*key, self.versions[name].fingerprint).read_bytes(),
+                tiles.folder(key[1], version).tile(version).read_bytes(),
                 self.store.ledger(*key).read_bytes(),
                 self.store.documents(*key).read_bytes(),
             )
@@ -243,10 +244,11 @@ def _matched_blocks(world: World, name: str, sketch: Sketch) -> list[tuple[int, 
     question_of = dict(zip(records, questions, strict=True))
     pack_sketch = open_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
     found = []
+    tiles = Tiles(world.store, world.scan_name)
     for number, shard in enumerate(world.pack.shards):
         blocks = open_blocks(world.store, world.sketch_name(sketch), shard.fingerprint)
-        tile = world.store.tile(world.scan_name, shard.fingerprint, version.fingerprint)
-        for match in pq.read_table(tile, columns=["row", "record"]).to_pylist():
+        matches = tiles.matches([shard.fingerprint], version.fingerprint)
+        for match in matches.select(["row", "record"]).to_pylist():
             block = int(pack_sketch.offsets[number]) + blocks.block_of(match["row"])
             found.append((question_of[match["record"]], block))
     return found

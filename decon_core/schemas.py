@@ -81,6 +81,7 @@ DOCUMENTS = pa.schema(
 # One row per n-gram of a benchmark's questions that occurs in a shard.
 GRAM_COUNTS = pa.schema(
     [
+        _required("shard", pa.uint32(), "which of the shards of the file, from zero"),
         _required("place", pa.uint32(), "token of the questions at which it first occurs"),
         _required("n_documents", pa.uint32(), "documents that hold it"),
     ]

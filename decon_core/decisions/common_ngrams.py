@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,12 +30,12 @@ from decon_core.errors import MissingError, Problem
 from decon_core.index.ngram_counts import Grams, grams_of
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels.scores import base_scores
-from decon_core.schemas import COMMON, GRAM_COUNTS
+from decon_core.scan.tiles import Tiles
+from decon_core.schemas import COMMON
 from decon_core.storage.store import (
     Store,
     read_json,
     read_parquet,
-    tiles_with_rows,
     write_json,
     write_parquet,
 )
@@ -50,7 +49,6 @@ MissingByShard = Mapping[str, Collection[str]]
 
 _NONE: MissingByShard = MappingProxyType({})
 _TABLE_MB = 16
-_TILES_AT_ONCE = 500  # files held in memory at the same time
 
 
 def freeze_common(
@@ -68,6 +66,7 @@ def freeze_common(
     `missing` has the benchmarks that a shard could not be scanned against; they are left out.
     """
     tables = [COMMON.empty_table()]
+    tiles = Tiles(store, scan)
     sources: dict[str, list[Pack]] = defaultdict(list)
     for pack in packs:
         sources[pack.source.name].append(pack)
@@ -81,8 +80,7 @@ def freeze_common(
         for version in sorted(versions, key=lambda version: version.benchmark):
             read = [one for one in shards if version.benchmark not in missing.get(one, ())]
             n_documents = sum(sizes[shard] for shard in read)
-            paths = [store.gram_counts(scan, shard, version.fingerprint) for shard in read]
-            totals = _add_counts(paths)
+            totals = tiles.gram_counts(read, version.fingerprint)
             common = totals.filter(_are_common(totals["n_documents"], n_documents, policy))
             described = _with_texts(store, version, common, policy, index=index)
             n, counts = common.num_rows, common["n_documents"].cast(pa.float64())
@@ -132,19 +130,6 @@ def _inputs(packs: Sequence[Pack], versions: Sequence[Version], missing: Missing
     named = sorted(f"{version.benchmark} {version.fingerprint}" for version in versions)
     absent = sorted(f"{shard} without {sorted(names)}" for shard, names in missing.items())
     return sha256("\n".join([*shards, *named, *absent]).encode()).hexdigest()[:16]
-
-
-def _add_counts(paths: Sequence[Path]) -> pa.Table:
-    """Sum the counts of many shards by n-gram, in batches: file by file takes six times as long."""
-    n_documents = pl.col("n_documents").cast(pl.Int64).sum()
-    sums = [pl.LazyFrame(GRAM_COUNTS.empty_table())]
-    for first in range(0, len(paths), _TILES_AT_ONCE):
-        contents = tiles_with_rows(paths[first : first + _TILES_AT_ONCE], GRAM_COUNTS)
-        if contents:
-            counts = pl.scan_parquet(contents)
-            sums.append(counts.group_by("place").agg(n_documents).collect().lazy())
-    every = pl.concat(sums, how="vertical_relaxed")
-    return every.group_by("place").agg(n_documents).sort("place").collect().to_arrow()
 
 
 def _with_texts(

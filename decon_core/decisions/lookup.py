@@ -26,8 +26,9 @@ from decon_core.index.idf import current_snapshot
 from decon_core.index.parts import build_part, index_fingerprint, open_part
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import Progress, scan_packs
+from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES
-from decon_core.storage.store import Store, draft_folder, linked_store, read_json
+from decon_core.storage.store import Store, draft_folder, linked_store
 from decon_core.text.tokenizers import load_tokenizer
 
 _SHARED = ("idf", "sketch")  # folders of the store that a lookup reads
@@ -98,6 +99,7 @@ def _found(
 ) -> FoundItems:
     scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
     reader = MatchReader(store, tuple(versions), policy, scan)
+    tiles = Tiles(store, scan)
     blocks: set[tuple[str, str, int]] = set()
     n_blocks = 0
     places = {(pack.name, shard.name): (pack, shard) for pack in searched for shard in pack.shards}
@@ -105,9 +107,8 @@ def _found(
         n_of_shard = len(open_blocks(store, sketch, shard.fingerprint))
         n_blocks += n_of_shard
         for version in versions:
-            path = store.sketch_answer(scan, shard.fingerprint, version.fingerprint)
-            # Without a record of an answer, the whole shard was scanned.
-            read = read_json(path)["blocks_read"] if path.is_file() else range(n_of_shard)
+            found = tiles.answer(shard.fingerprint, version.fingerprint)
+            read = found["blocks_read"] if found else range(n_of_shard)  # else scanned in full
             blocks |= {(pack.name, shard.name, block) for block in read}
     tables = [ENTRIES.empty_table()]
     tables += [entries for _, _, entries in reader.iter_entries(searched, versions)]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from types import MappingProxyType
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
@@ -21,18 +20,25 @@ from decon_core.decisions.decide import decide
 from decon_core.decisions.sweep import highest_thresholds
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.index.parts import index_fingerprint, twins_of
+from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES, MATCHES
 from decon_core.similarity.calibration import NO_CALIBRATION, Calibration
-from decon_core.storage.store import (
-    Store,
-    has_no_rows,
-    no_rows,
-    read_json,
-    read_parquet,
-    tiles_with_rows,
-)
+from decon_core.storage.store import Store, no_rows, read_json
 
 _SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
+_ROWS_AT_ONCE = 200_000  # matches of shards that are read together for one of them
+
+
+class _Kept:
+    """What a reader keeps: which tiles exist, and the entries that it read last."""
+
+    def __init__(self) -> None:
+        self.tiles: Tiles | None = None
+        self.what: object = None
+        self.entries: Mapping[str, pa.Table] = {}  # by shard
+
+    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
+        return _Kept, ()  # another process reads for itself
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,14 @@ class MatchReader:
     scan: str
     verdicts: Verdicts = NO_VERDICTS
     calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
+    _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
+
+    def tiles(self, shards: Iterable[str], versions: Sequence[Version]) -> Tiles:
+        """Return the tiles of the scan; listed again if one of these is missing."""
+        kept, names = self._kept, [version.fingerprint for version in versions]
+        if not kept.tiles or not all(kept.tiles.has(one, name) for one in shards for name in names):
+            kept.tiles = Tiles(self.store, self.scan)
+        return kept.tiles
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """Return the benchmark versions that a shard must be scanned against for a mixture."""
@@ -58,8 +72,32 @@ class MatchReader:
         return ledger
 
     def entries(self, shard: Shard, versions: Sequence[Version], *, source: str) -> pa.Table:
-        """Return the entries of these benchmarks in a shard."""
-        return self.entries_of_shards([shard.fingerprint], versions, source=source)
+        """Return the entries of these benchmarks in a shard.
+
+        Their tiles are joined with those of other shards, so these are read as well, and kept: the
+        next shard is likely to be one of them.
+        """
+        what = source, tuple(versions)
+        kept = self._kept
+        if kept.what != what or shard.fingerprint not in kept.entries:
+            together = self._read_with(shard.fingerprint, versions)
+            found = _by_shard(self.entries_of_shards(together, versions, source=source))
+            kept.what = what
+            kept.entries = {one: found.get(one, no_rows(ENTRIES)) for one in together}
+        return kept.entries[shard.fingerprint]
+
+    def _read_with(self, shard: str, versions: Sequence[Version]) -> Sequence[str]:
+        """Return the shards whose tiles are in one folder with those of a shard."""
+        if not versions:
+            return [shard]
+        names = [version.fingerprint for version in versions]
+        tiles = self.tiles([shard], versions)
+        folder = tiles.folder(shard, names[0])
+        shards = [one for one in folder.shards if all(tiles.has(one, name) for name in names)]
+        n_rows = sum(tiles.n_matches(shards, name) for name in names)
+        n = max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
+        first = shards.index(shard) // n * n
+        return shards[first : first + n]
 
     def iter_entries(
         self, packs: Iterable[Pack], versions: Sequence[Version]
@@ -97,16 +135,11 @@ class MatchReader:
             (version, [one for one in shards if version.benchmark not in lacking.get(one, ())])
             for version in sorted(versions, key=lambda version: version.benchmark)
         )
-        tiles = ((version, self._tiles(of_version, version)) for version, of_version in read)
-        return self.decide(tiles, source=source, is_swept=is_swept)
-
-    def _tiles(self, shards: Iterable[str], version: Version) -> pa.Table:
-        """Read tiles into one table, in one call: one by one takes four times as long."""
-        paths = [self.store.tile(self.scan, shard, version.fingerprint) for shard in shards]
-        contents = tiles_with_rows(paths, MATCHES)
-        if not contents:
-            return no_rows(MATCHES)
-        return pl.scan_parquet(contents).collect().to_arrow().cast(MATCHES)
+        matches = (
+            (one, self.tiles(of_version, [one]).matches(of_version, one.fingerprint))
+            for one, of_version in read
+        )
+        return self.decide(matches, source=source, is_swept=is_swept)
 
     def decide(
         self, matches: Iterable[tuple[Version, pa.Table]], *, source: str, is_swept: bool = False
@@ -131,14 +164,16 @@ class MatchReader:
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
 
-    def pairs(self, shard: Shard, version: Version) -> set[str] | None:
-        """Return the pairs of a benchmark found in a shard; None if it is not scanned."""
-        path = self.store.tile(self.scan, shard.fingerprint, version.fingerprint)
-        if not path.is_file():
-            return None
-        if has_no_rows(path, MATCHES):
-            return set()
-        return {*read_parquet(path, columns=["pair"])["pair"].to_pylist()}
+    def pairs(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
+        """Return the pairs of a benchmark by shard; no entry for one that is not scanned."""
+        name = version.fingerprint
+        wanted = [*shards]
+        tiles = self.tiles(wanted, [version])
+        pairs: dict[str, set[str]] = {one: set() for one in wanted if tiles.has(one, name)}
+        columns = tiles.matches(pairs, name, columns=["shard", "pair"]).columns
+        for shard, pair in zip(*(column.to_pylist() for column in columns), strict=True):
+            pairs[shard].add(pair)
+        return pairs
 
 
 def _by_shard(entries: pa.Table) -> dict[str, pa.Table]:

@@ -177,15 +177,15 @@ class Builder:
 
     def _pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
         """Yield the pairs with a verdict that were found in shards. Reads tiles only if needed."""
-        for shard in shards if self.verdicts.decisive else ():
-            for version in versions:
-                key = shard.fingerprint, version.fingerprint
-                if key not in self._found:
-                    pairs = self.reader.pairs(shard, version)
-                    if pairs is None:
-                        continue
-                    self._found[key] = pairs & self.verdicts.decisive.keys()
-                yield from self._found[key]
+        if not (decisive := self.verdicts.decisive.keys()):
+            return
+        names = [shard.fingerprint for shard in shards]
+        for version in versions:
+            left = [name for name in names if (name, version.fingerprint) not in self._found]
+            for name, pairs in self.reader.pairs(left, version).items():
+                self._found[name, version.fingerprint] = pairs & decisive
+            for name in names:
+                yield from self._found.get((name, version.fingerprint), ())
 
     def effective(self, mixture: Mixture) -> Mixture:
         """Return a control with the sources, licenses and leaks of its treatment."""

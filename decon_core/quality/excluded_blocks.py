@@ -13,7 +13,8 @@ from decon_core.index.parts import index_fingerprint
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.plan import build_search_files
-from decon_core.storage.store import Store, read_json
+from decon_core.scan.tiles import Tiles
+from decon_core.storage.store import Store
 
 N_SAMPLED = 3  # blocks; one takes about as long as 14 MB of a scan
 
@@ -28,18 +29,18 @@ def matches_in_excluded_blocks(
     The sample is another one whenever cells were added.
     """
     scan = scan_fingerprint(store, policy)
+    tiles = Tiles(store, scan)
     answered = [
-        (pack, shard, version)
+        (pack, shard, version, found)
         for pack in packs
         for shard in pack.shards
         for version in versions
-        if store.sketch_answer(scan, shard.fingerprint, version.fingerprint).is_file()
+        if (found := tiles.answer(shard.fingerprint, version.fingerprint))
     ]
     problems: list[Problem] = []
     n = 0
     for number in shuffled(f"excluded blocks of {len(answered)} cells", len(answered)).tolist():
-        pack, shard, version = answered[number]
-        record = read_json(store.sketch_answer(scan, shard.fingerprint, version.fingerprint))
+        pack, shard, version, record = answered[number]
         excluded = sorted({*range(record["n_blocks"])} - {*record["blocks_read"]})
         if n == N_SAMPLED or not excluded:
             continue

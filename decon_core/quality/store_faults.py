@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from decon_core.benchmarks.records import Version, current_version, fingerprint_of_records
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import DamagedError, DeconError, Problem
+from decon_core.scan.tiles import Joined, Tiles, digest_of_shards
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.storage import verification
 from decon_core.storage.checksums import map_verified
@@ -26,7 +27,7 @@ from decon_core.storage.store import Store, has_no_rows, no_rows, read_json, wri
 from decon_core.wording import counted
 
 _AGAIN = "delete it, and `decon-assets run` rebuilds it"
-_SCAN_AGAIN = "delete the folder, and `decon-assets run` scans the shard again"
+_SCAN_AGAIN = "delete the folder, and `decon-assets run` scans its shards again"
 
 _TEXTS = ("question", "answer", "passage")
 _MAX_LISTED = 3
@@ -93,25 +94,34 @@ def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
 def changed_faults_of_scan(
     store: Store, packs: Sequence[Pack], versions: Sequence[Version], scan: str
 ) -> verification.Inspection:
-    """Inspect the tiles of shards that are new or changed since the last inspection.
+    """Inspect the ledgers and tiles that are new or changed since the last inspection.
 
     The number of matches of each tile is noted when it is first found intact, because missing rows
     cannot be detected from the tile alone.
     """
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
+    folders = {
+        one.name: one
+        for one in Tiles(store, scan).folders
+        if not shards.keys().isdisjoint(one.shards)
+    }
     asked = [scan, *sorted(version.fingerprint for version in versions)]
     digest = sha256(" ".join(asked).encode()).hexdigest()[:16]
+    paths = {name: store.ledger(scan, name).parent for name in shards}
+    paths |= {name: store.joined_shards(scan, name).parent for name in folders}
     stamps = {
-        name: [digest, verification.digest_of_files(folder)]
-        for name in shards
-        if (folder := store.ledger(scan, name).parent).is_dir()
+        name: [digest, verification.digest_of_files(path)]
+        for name, path in paths.items()
+        if path.is_dir()
     }
     note = store.verification_note(f"matches-{scan}")
     first = verification.read_note(note)
     before = deepcopy(first)
 
     def faults(name: str) -> Iterator[Problem]:
-        return faults_of_scan(store, shards[name], versions, scan, first.setdefault(name, {}))
+        if name in shards:
+            return _faults_of_ledger(store, shards[name], scan)
+        return _faults_of_tiles(folders[name], versions, first.setdefault(name, {}), note)
 
     found = verification.inspect_changed(store, "tiles", stamps, faults)
     first = {name: tiles for name, tiles in first.items() if tiles}
@@ -120,37 +130,23 @@ def changed_faults_of_scan(
     return found
 
 
-def faults_of_scan(
-    store: Store, shard: Shard, versions: Sequence[Version], scan: str, first: dict[str, int]
+def _faults_of_tiles(
+    folder: Joined, versions: Sequence[Version], first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
-    """Yield the faults of a shard's ledger and tiles.
+    """Yield the faults of a folder of joined tiles.
 
     `first`: the noted number of matches of each intact tile; new intact tiles are added.
     """
-    folder = store.ledger(scan, shard.fingerprint).parent
-    names = {path.name for path in folder.glob("*") if not path.name.startswith(".")}
-    if not names:
-        return  # not scanned: reported elsewhere
-    yield from _faults_of_ledger(store, shard, scan)
-    note = store.verification_note(f"matches-{scan}")
+    if digest_of_shards(folder.shards) != folder.name:
+        path = folder.store.joined_shards(folder.scan, folder.name)
+        yield Problem(str(path), "a list of other shards", "those it is named after", _SCAN_AGAIN)
     for version in versions:
-        tile = store.tile(scan, shard.fingerprint, version.fingerprint)
-        if tile.name in names:
-            yield from _faults_of_tile(tile, shard, version, first, note)
-            counts = store.gram_counts(scan, shard.fingerprint, version.fingerprint)
-            answer = store.sketch_answer(scan, shard.fingerprint, version.fingerprint)
-            if answer.name in names and counts.name not in names:
-                yield from _faults_of_answer(answer)
-            elif isinstance(fault := _read(counts, GRAM_COUNTS, columns=[]), Problem):
-                yield fault
-
-
-def _faults_of_answer(path: Path) -> Iterator[Problem]:
-    """Yield the fault of the record of an answer from the sketch."""
-    try:
-        read_json(path)
-    except DamagedError as error:
-        yield from error.problems
+        name = version.fingerprint
+        if not folder.has(name):
+            continue
+        yield from _faults_of_tile(folder, version, first, note)
+        if isinstance(fault := _read(folder.counts(name), GRAM_COUNTS, columns=[]), Problem):
+            yield fault
 
 
 # Rows that a ledger lists, by the name of the inspection: its field, what was found, and expected.
@@ -187,8 +183,10 @@ def changed_rows(
 
 def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem]:
     path = store.ledger(scan, shard.fingerprint)
+    if not any(path.parent.glob("[!.]*")):
+        return  # not scanned: reported elsewhere
     if not path.is_file():
-        found = "tiles without a ledger"
+        found = "documents without a ledger"
         yield Problem(str(path.parent), found, "a ledger of the rows read", _SCAN_AGAIN)
         return
     try:
@@ -214,13 +212,14 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
 
 
 def _faults_of_tile(
-    path: Path, shard: Shard, version: Version, first: dict[str, int], note: Path
+    folder: Joined, version: Version, first: dict[str, int], note: Path
 ) -> Iterator[Problem]:
+    path = folder.tile(version.fingerprint)
     table = _read(path, MATCHES, columns=["shard", "benchmark", "record"])
     if isinstance(table, Problem):
         yield table
         return
-    problems = [*_foreign_matches(path, table, shard, version)] if table.num_rows else []
+    problems = [*_foreign_matches(path, table, folder, version)] if table.num_rows else []
     yield from problems
     known = first.get(version.fingerprint, table.num_rows)
     if table.num_rows != known:
@@ -231,12 +230,14 @@ def _faults_of_tile(
 
 
 def _foreign_matches(
-    path: Path, table: pa.Table, shard: Shard, version: Version
+    path: Path, table: pa.Table, folder: Joined, version: Version
 ) -> Iterator[Problem]:
-    expected = {"shard": shard.fingerprint, "benchmark": version.benchmark}
-    for name, value in expected.items():
-        if others := sorted({*table[name].unique().to_pylist()} - {value}):
-            yield Problem(str(path), f"matches of {name} {others[0]}", value, _SCAN_AGAIN)
+    if others := sorted({*table["shard"].unique().to_pylist()} - {*folder.shards}):
+        expected = f"shards in {folder.store.joined_shards(folder.scan, folder.name)}"
+        yield Problem(str(path), f"matches of shard {others[0]}", expected, _SCAN_AGAIN)
+    if others := sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark}):
+        found = f"matches of benchmark {others[0]}"
+        yield Problem(str(path), found, version.benchmark, _SCAN_AGAIN)
     if pc.max(table["record"]).as_py() >= version.n_records:
         found = "matches of records that the benchmark does not have"
         yield Problem(str(path), found, f"records below {version.n_records}", _SCAN_AGAIN)

@@ -31,15 +31,15 @@ from decon_core.mixtures.choice import Sizes
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of
-from decon_core.schemas import BLENDED, MATCHES, REMOVED, REPLACED
-from decon_core.storage.store import read_json, read_parquet, tiles_with_rows
+from decon_core.scan.tiles import Tiles
+from decon_core.schemas import BLENDED, REMOVED, REPLACED
+from decon_core.storage.store import read_json, read_parquet
 from decon_core.wording import render
 
 SCHEMA = "decon-assets/why/1"
 
 _STATUS = "`decon-assets status` counts shards; `decon-assets register` adds new ones"
 
-_TILES_AT_ONCE = 500  # held in memory
 # In the text of an account; its JSON has all.
 _MOST_MATCHES = 5
 _MOST_DOCUMENTS = 100  # of a pair
@@ -111,15 +111,12 @@ def _rows_where(
     columns: Sequence[str],
 ) -> Iterator[tuple[Any, ...]]:
     """Yield distinct values of columns for the matches of these shards that meet a condition."""
-    tile, scan = builder.store.tile, builder.reader.scan
-    fingerprints = dict.fromkeys(shard.fingerprint for _, shard in shards)
-    paths = [tile(scan, one, v.fingerprint) for one in fingerprints for v in builder.versions]
-    tiles = [path for path in paths if path.is_file()]
-    for first in range(0, len(tiles), _TILES_AT_ONCE):
-        contents = tiles_with_rows(tiles[first : first + _TILES_AT_ONCE], MATCHES)
-        if contents:
-            frame = pl.scan_parquet(contents).filter(condition)
-            yield from frame.select(columns).unique().collect().iter_rows()
+    tiles = Tiles(builder.store, builder.reader.scan)
+    fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in shards)]
+    for name in (version.fingerprint for version in builder.versions):
+        scanned = [shard for shard in fingerprints if tiles.has(shard, name)]
+        found = pl.DataFrame(tiles.matches(scanned, name)).filter(condition)
+        yield from found.select(columns).unique().iter_rows()
 
 
 def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple[str, int]]:
@@ -226,18 +223,19 @@ def _scanned(builder: Builder, place: Place) -> list[Version]:
     store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
     if not store.ledger(scan, shard).is_file():
         return []
-    return [v for v in builder.versions if store.tile(scan, shard, v.fingerprint).is_file()]
+    tiles = Tiles(store, scan)
+    return [version for version in builder.versions if tiles.has(shard, version.fingerprint)]
 
 
 def _answers(builder: Builder, place: Place, scanned: Sequence[Version]) -> list[Json]:
     """Return the benchmarks that were answered from the sketch, and what of the shard was read."""
     store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
     answers = []
+    tiles = Tiles(store, scan)
     for version in scanned:
-        path = store.sketch_answer(scan, shard, version.fingerprint)
-        if not path.is_file():
+        record = tiles.answer(shard, version.fingerprint)
+        if not record:
             continue
-        record = read_json(path)
         answer = {"benchmark": version.benchmark, "n_blocks": record["n_blocks"]}
         answer |= {"n_blocks_read": len(record["blocks_read"]), "block": None, "is_excluded": None}
         if has_blocks(store, record["sketch"], shard):
@@ -273,7 +271,9 @@ def _entry(
 ) -> Json:
     """Describe a match; without a text there is no excerpt."""
     spans = spans_of(entry)
-    tile = builder.store.tile(builder.reader.scan, place.shard.fingerprint, version.fingerprint)
+    tiles = Tiles(builder.store, builder.reader.scan)
+    name = version.fingerprint
+    tile = tiles.folder(place.shard.fingerprint, name).tile(name)
     verdict = builder.verdicts.by_pair.get(entry["pair"])
     records = load_records(builder.store, version, columns=[*PARTS])
     (record,) = records.slice(entry["record"], 1).to_pylist()

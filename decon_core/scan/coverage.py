@@ -1,7 +1,7 @@
 """Finds out which shards were scanned against which benchmark versions, and why others were not.
 
 A tile holds the matches of one shard with one benchmark version under one scan fingerprint; a
-ledger counts the rows that were read of the shard. Only `scanner.py` writes them.
+ledger counts the rows that were read of the shard.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
-from decon_core.schemas import MATCHES
-from decon_core.storage.store import Store, count_rows, read_json, write_json
+from decon_core.scan.join import unjoined_versions
+from decon_core.scan.tiles import Tiles
+from decon_core.storage.store import Store, read_json, write_json
 from decon_core.text.tokenizers import load_tokenizer
 
 
@@ -39,40 +40,45 @@ def missing_tiles(
 
     With `needs_counts`, an answer from the sketch is not enough: it counts no documents.
     """
+    tiles = Tiles(store, scan)
     return [
         (pack, shard, missing)
         for pack in packs
         for shard in pack.shards
-        if (missing := missing_of_shard(store, shard, versions, scan, needs_counts=needs_counts))
+        if (missing := missing_of_shard(tiles, shard, versions, needs_counts=needs_counts))
     ]
 
 
 def missing_of_shard(
+    tiles: Tiles, shard: Shard, versions: Sequence[Version], *, needs_counts: bool = False
+) -> list[Version]:
+    """Return the versions that a shard is not scanned against."""
+    if not tiles.is_read(shard.fingerprint):
+        return list(versions)
+    return [
+        version
+        for version in versions
+        if not tiles.has(shard.fingerprint, version.fingerprint, needs_counts=needs_counts)
+    ]
+
+
+def without_tile(
     store: Store,
+    tiles: Tiles,
     shard: Shard,
     versions: Sequence[Version],
     scan: str,
     *,
-    needs_counts: bool = False,
+    needs_counts: bool,
 ) -> list[Version]:
-    """Return the versions that a shard is not scanned against.
-
-    Lists the shard's folder once for all versions, as a grid may have a million tiles.
-    """
-    present = store.tile_names(scan, shard.fingerprint)
-    # No ledger: the scan was interrupted. No documents file: it was damaged, and removed.
-    of_shard = store.ledger(scan, shard.fingerprint), store.documents(scan, shard.fingerprint)
-    if any(path.name not in present for path in of_shard):
-        return list(versions)
-
-    def has_tile(version: Version) -> bool:
-        names = scan, shard.fingerprint, version.fingerprint
-        if store.tile(*names).name not in present:
-            return False
-        is_answered = not needs_counts and store.sketch_answer(*names).name in present
-        return is_answered or store.gram_counts(*names).name in present
-
-    return [version for version in versions if not has_tile(version)]
+    """Return the versions for which a shard has no tile, not even one that is to be joined."""
+    known = unjoined_versions(store, scan, shard.fingerprint, needs_counts=needs_counts)
+    return [
+        version
+        for version in versions
+        if version.fingerprint not in known
+        and not tiles.has(shard.fingerprint, version.fingerprint, needs_counts=needs_counts)
+    ]
 
 
 def uncounted(
@@ -116,9 +122,10 @@ def gaps_of(
 ) -> list[Gap]:
     """Return the shards that are not scanned against every version, with the known causes."""
     gaps = []
+    tiles = Tiles(store, scan)
     for pack in packs:
         for shard in pack.shards:
-            missing = missing_of_shard(store, shard, versions, scan)
+            missing = missing_of_shard(tiles, shard, versions)
             has_ledger = bool(versions) or store.ledger(scan, shard.fingerprint).is_file()
             if missing or not has_ledger:
                 names = tuple(version.benchmark for version in missing)
@@ -156,17 +163,13 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
 def count_cell(store: Store, pack: Pack, version: Version, scan: str) -> dict[str, int]:
     """Read the counts of a scanned cell from its ledgers and tiles, as of all runs."""
     ledgers = [read_json(store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
-    tiles = [store.tile(scan, shard.fingerprint, version.fingerprint) for shard in pack.shards]
-    answers = [
-        read_json(path)
-        for shard in pack.shards
-        if (path := store.sketch_answer(scan, shard.fingerprint, version.fingerprint)).is_file()
-    ]
+    tiles, shards = Tiles(store, scan), [shard.fingerprint for shard in pack.shards]
+    answers = [one for shard in shards if (one := tiles.answer(shard, version.fingerprint))]
     n_read = sum(len(answer["blocks_read"]) for answer in answers)
     return {
         "documents": sum(ledger["n_documents"] for ledger in ledgers),
         "unreadable_rows": sum(len(ledger["unreadable"]) for ledger in ledgers),
-        "matches": sum(count_rows(tile, MATCHES) for tile in tiles),
+        "matches": tiles.matches(shards, version.fingerprint).num_rows,
         "shards_answered_from_sketch": len(answers),
         "blocks_excluded_by_sketch": sum(answer["n_blocks"] for answer in answers) - n_read,
         "blocks_read": n_read,

@@ -11,7 +11,6 @@ import pyarrow as pa
 from decon_core.config.policy import Policy
 from decon_core.index.joined_index import Search
 from decon_core.kernels.question_index import places_in_parts
-from decon_core.schemas import GRAM_COUNTS
 
 # Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
 GramCounts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
@@ -37,9 +36,6 @@ def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) ->
         of_part = np.flatnonzero(parts == part)
         of_part = of_part[np.argsort(places[of_part])]
         columns = {"place": places[of_part], "n_documents": n_documents[rows[of_part]]}
-        tables.append(
-            pa.table(
-                {name: pa.array(values, pa.uint32()) for name, values in columns.items()}
-            ).cast(GRAM_COUNTS)
-        )
+        arrays = {name: pa.array(values, pa.uint32()) for name, values in columns.items()}
+        tables.append(pa.table(arrays))
     return tables

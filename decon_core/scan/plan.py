@@ -18,7 +18,8 @@ from decon_core.index.parts import has_part, missing_part
 from decon_core.index.text_index import build_verbatim
 from decon_core.scan.answers import Answer, answer, why_unbounded
 from decon_core.scan.blocks import NewSketch, ShardJob, SomeBlocks, open_own_indexes
-from decon_core.scan.coverage import missing_of_shard
+from decon_core.scan.coverage import without_tile
+from decon_core.scan.tiles import Tiles
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 
@@ -34,11 +35,12 @@ class Plan:
         tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
         self._store, self._policy = store, policy
         self._index = policy.index_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
-        self._scan = policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
+        self.scan = policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
         self._sketch = None
         if sketch:
             self._sketch = NewSketch(sketch.fingerprint(policy, tokenizer=tokenizer), sketch.bits)
         self._fill_sketch = fill_sketch
+        self._packs: dict[str, str] = {}  # by shard
         self._is_bounded = why_unbounded(policy) is None
         self.n_blocks_excluded = 0
         self.n_blocks_read = 0
@@ -48,6 +50,9 @@ class Plan:
         self, packs: Sequence[Pack], versions: Sequence[Version], along: Sequence[Version]
     ) -> list[ShardJob]:
         """Return a job per shard to read or answer; MissingError if an index part is missing."""
+        for pack in packs:
+            for shard in pack.shards:
+                self._packs.setdefault(shard.fingerprint, pack.name)
         store, index = self._store, self._index
         absent = [version.benchmark for version in versions if not has_part(store, version, index)]
         if absent:
@@ -58,19 +63,25 @@ class Plan:
         if not (versions or extra):
             remedy = "materialize the asset `index` for some benchmark"
             raise MissingError(Problem("scan", "no benchmark has an index", "one or more", remedy))
-        jobs = [job for pack in packs for job in self._of_pack(pack, versions, extra)]
+        tiles = Tiles(store, self.scan)
+        jobs = [job for pack in packs for job in self._of_pack(pack, versions, extra, tiles)]
         for together in {job.versions for job in jobs}:
-            build_search_files(store, together, self._policy, index=index, scan=self._scan)
+            build_search_files(store, together, self._policy, index=index, scan=self.scan)
         return jobs
 
     def _of_pack(
-        self, pack: Pack, versions: Sequence[Version], extra: Sequence[Version]
+        self, pack: Pack, versions: Sequence[Version], extra: Sequence[Version], tiles: Tiles
     ) -> Iterator[ShardJob]:
         requested = set(versions)
         answers: dict[tuple[Version, ...], Answer | None] = {}
         lacking = self._without_sketch(pack)
-        for shard in pack.shards:
-            missing = self._missing(shard, [*versions, *extra])
+        for shard in self.shards_of(pack):
+            missing = [*versions, *extra]
+            if tiles.is_read(shard.fingerprint):
+                missing = without_tile(
+                    *(self._store, tiles, shard, missing, self.scan),
+                    needs_counts=self._policy.leave_out_common,
+                )
             lacks_sketch = shard.fingerprint in lacking
             wanted = sort_versions([version for version in missing if version in requested])
             if not wanted and not (lacks_sketch and self._fill_sketch):
@@ -79,7 +90,7 @@ class Plan:
             scanned = sort_versions(missing or [*versions, *extra])
             job = ShardJob(
                 *(self._store.root, shard, pack.source, scanned, self._policy),
-                *(self._index, self._scan),
+                *(self._index, self.scan),
             )
             if lacks_sketch:
                 yield replace(job, new_sketch=self._sketch)
@@ -87,6 +98,11 @@ class Plan:
             if wanted not in answers:
                 answers[wanted] = self._answer(pack, wanted)
             yield self._answered(job, wanted, answers[wanted])
+
+    def shards_of(self, pack: Pack) -> list[Shard]:
+        """Return the different shards of a pack, without those of an earlier pack of the scan."""
+        shards = {shard.fingerprint: shard for shard in pack.shards}
+        return [one for name, one in shards.items() if self._packs[name] == pack.name]
 
     def _without_sketch(self, pack: Pack) -> set[str]:
         """Return the shards whose sketch is wanted and missing."""
@@ -97,14 +113,10 @@ class Plan:
         shards = {shard.fingerprint for shard in pack.shards}
         return {shard for shard in shards if not has(self._store, name, shard)}
 
-    def _missing(self, shard: Shard, versions: Sequence[Version]) -> list[Version]:
-        needs_counts = self._policy.leave_out_common
-        return missing_of_shard(self._store, shard, versions, self._scan, needs_counts=needs_counts)
-
     def _answer(self, pack: Pack, versions: tuple[Version, ...]) -> Answer | None:
         if not (self._sketch and self._is_bounded):
             return None
-        names = {"index": self._index, "scan": self._scan}
+        names = {"index": self._index, "scan": self.scan}
         build_search_files(self._store, versions, self._policy, **names)
         sketch = self._sketch.fingerprint
         found = answer(self._store, sketch, pack, versions, self._policy, **names)

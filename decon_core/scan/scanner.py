@@ -2,14 +2,16 @@
 
 A tile exists only if the shard was scanned against that version; a tile without rows means that
 nothing was found. A scan looks up the missing tiles, reads each shard with missing tiles exactly
-once, for all benchmarks it needs, and writes complete tiles; with a sketch of the corpus it reads
-only blocks that may contain a match. The content of tiles does not depend on that, nor on how the
-work was split into runs and processes.
+once, for all benchmarks it needs, and joins the tiles of a pack when all its shards are done; with
+a sketch of the corpus it reads only blocks that may contain a match. The content of tiles does not
+depend on that, nor on how the work was split into runs and processes.
 """
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from operator import add
@@ -19,13 +21,18 @@ from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
-from decon_core.scan.blocks import compile_kernels
+from decon_core.scan.blocks import ShardJob, compile_kernels
+from decon_core.scan.join import join_tiles
+from decon_core.scan.old_tiles import convert_old_tiles
 from decon_core.scan.plan import Plan
 from decon_core.scan.shard_tiles import scan_shard
 from decon_core.scan.workers import run_jobs, useful_workers
-from decon_core.storage.store import Store
+from decon_core.storage.store import Store, names_in
+from decon_core.wording import counted
 
-_FILES_PER_TILE = 2  # matches, and counts of n-grams
+_log = logging.getLogger(__name__)
+
+_FILES_PER_SHARD = 4  # ledger, documents, matches, and counts of n-grams
 
 
 @dataclass
@@ -70,6 +77,9 @@ def scan_packs(
     cannot be read does not stop the others; a CorpusError at the end reports all of them.
     """
     plan = Plan(store, policy, sketch, fill_sketch=fill_sketch)
+    shards = [shard.fingerprint for pack in packs for shard in pack.shards]
+    if n_converted := convert_old_tiles(store, plan.scan, shards):
+        _log.info("%s of an earlier version converted", counted(n_converted, "tile"))
     jobs = plan.jobs(packs, versions, along)
     n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
     requested = set(versions)
@@ -81,12 +91,13 @@ def scan_packs(
         n_sketch_bytes=plan.n_sketch_bytes,
     )
     problems: list[Problem] = []
-    n_files = sum(_FILES_PER_TILE * len(job.versions) for job in jobs)
+    n_files = _FILES_PER_SHARD * len(jobs)
     n_workers = useful_workers(workers, [job.n_bytes_to_read for job in jobs], n_files=n_files)
     if n_workers <= 1:  # too little work for processes, or one shard: threads share its blocks
         jobs = [replace(job, threads=max(workers, 1)) for job in jobs]
     if reading := [job for job in jobs if job.n_bytes_to_read]:
         compile_kernels(reading[0])
+    joining = _Joining(store, plan, packs, jobs, [*versions, *along])
     started = time.monotonic()
     n_done = 0
     n_bytes_total = sum(job.shard.n_bytes for job in jobs)
@@ -105,7 +116,41 @@ def scan_packs(
                 summary.n_tiles_written += len(job.versions)
         except CorpusError as error:
             problems += error.problems
+        joining.end(job)
         report(summary.n_bytes)
     if problems:
         raise CorpusError(sorted(problems, key=str))
     return summary
+
+
+class _Joining:
+    """Joins the tiles of each pack when its last shard is done."""
+
+    def __init__(
+        self,
+        store: Store,
+        plan: Plan,
+        packs: Sequence[Pack],
+        jobs: Sequence[ShardJob],
+        versions: Sequence[Version],
+    ) -> None:
+        self._store, self._scan = store, plan.scan
+        self._versions = {version.fingerprint for version in versions}
+        self._shards = {
+            pack.name: [shard.fingerprint for shard in plan.shards_of(pack)] for pack in packs
+        }
+        self._pack_of = {shard: name for name, shards in self._shards.items() for shard in shards}
+        self._n_left = Counter(self._pack_of[job.shard.fingerprint] for job in jobs)
+        unjoined = names_in(store.unjoined(plan.scan))
+        for name, shards in self._shards.items():  # a scan was interrupted before it joined them
+            if not self._n_left[name] and not unjoined.isdisjoint(shards):
+                self._join(name)
+
+    def end(self, job: ShardJob) -> None:
+        name = self._pack_of[job.shard.fingerprint]
+        self._n_left[name] -= 1
+        if not self._n_left[name]:
+            self._join(name)
+
+    def _join(self, name: str) -> None:
+        join_tiles(self._store, self._scan, self._shards[name], self._versions)

@@ -1,18 +1,27 @@
-"""Writes the tiles of one shard, from a scan of all its blocks or of those that a sketch left."""
+"""Writes the tiles of one shard, from a scan of all its blocks or of those that a sketch left.
+
+They are joined with those of its pack later (`join.py`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import nullcontext
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from pathlib import Path
+
+import pyarrow as pa
 
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.sketch.shard_sketch import writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
-from decon_core.scan.coverage import missing_of_shard, write_refusal
+from decon_core.scan.coverage import without_tile, write_refusal
 from decon_core.scan.gram_counts import gram_counts
+from decon_core.scan.join import write_unjoined
 from decon_core.scan.matches import Columns
+from decon_core.scan.tiles import Tiles
 from decon_core.scan.workers import advance
 from decon_core.schemas import DOCUMENTS, MATCHES
 from decon_core.storage.drafts import remove
@@ -22,7 +31,6 @@ from decon_core.storage.store import (
     growing_parquet,
     no_rows,
     write_json,
-    write_tile,
 )
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
@@ -30,24 +38,25 @@ _OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 
 def scan_shard(job: ShardJob) -> bool:
-    """Read a shard once and write its tiles for these benchmark versions, then its ledger.
+    """Read a shard once and write its ledger and its tiles for these benchmark versions.
 
     Returns False without reading if another run has written all of them in the meantime.
     """
     store = Store(job.root)
     with store.locked_shard(job.scan, job.shard.fingerprint):
-        needs_counts = job.policy.leave_out_common
-        missing = missing_of_shard(
-            store, job.shard, job.versions, job.scan, needs_counts=needs_counts
+        tiles = Tiles(store, job.scan)
+        left = without_tile(
+            *(store, tiles, job.shard, job.versions, job.scan),
+            needs_counts=job.policy.leave_out_common,
         )
-        if not missing and not job.new_sketch:
+        if not left and not job.new_sketch and tiles.is_read(job.shard.fingerprint):
             advance(job.shard.n_bytes)
             return False
         try:
             if job.some:
                 _answer_locked(store, job, job.some)
             else:
-                _scan_locked(store, job)
+                _scan_locked(store, job, {version.fingerprint for version in left})
         except CorpusError as error:
             write_refusal(store, job.shard, error)
             raise
@@ -55,7 +64,8 @@ def scan_shard(job: ShardJob) -> bool:
         return True
 
 
-def _scan_locked(store: Store, job: ShardJob) -> None:
+def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
+    """Scan the shard, and write the tiles of the wanted versions; others have one already."""
     read = Counter[str]()
     unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
     matches: list[Columns] = []
@@ -71,8 +81,7 @@ def _scan_locked(store: Store, job: ShardJob) -> None:
         else nullcontext()
     )
     with sketching as sketcher:
-        # One row per document, written while reading, so that memory does not grow with the shard.
-        with growing_parquet(store.documents(*names), DOCUMENTS) as write:
+        with _listing(store.documents(*names)) as write:
             for scanned in scan_blocks(job):
                 n, n_unreadable = scanned.documents.num_rows, len(scanned.unreadable)
                 read.update(n_rows=n + n_unreadable, n_documents=n)
@@ -86,14 +95,6 @@ def _scan_locked(store: Store, job: ShardJob) -> None:
                 advance(ahead - position)
                 position = ahead
                 matches += scanned.matches
-        scanner = scanners[0]
-        taken = [each.detectors.take_counts() for each in scanners]
-        counts = gram_counts(taken, scanner.search, job.policy)
-        for number, version in enumerate(job.versions):
-            write_tile(store.gram_counts(*names, version.fingerprint), counts[number])
-            tile = scanner.tile(matches, number, job.shard.fingerprint)
-            write_tile(store.tile(*names, version.fingerprint), tile)
-            remove(store.sketch_answer(*names, version.fingerprint))
         # It has nothing about benchmarks, so every scan writes the same one. `invalid_utf8` are
         # documents, with replacement characters.
         ledger = {
@@ -104,13 +105,31 @@ def _scan_locked(store: Store, job: ShardJob) -> None:
             ],
             "invalid_utf8": [asdict(row) for row in invalid],
         }
+        if not store.ledger(*names).is_file():
+            write_json(store.ledger(*names), ledger)
         if new:
             write_json(store.sketch_ledger(new.fingerprint, job.shard.fingerprint), ledger)
             kept = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
             copy_file(store.documents(*names), kept)
-    # The ledger is written last: it marks a complete scan.
-    write_json(store.ledger(*names), ledger)
+        # Tiles are written last: with them, the scan of the shard is complete.
+        scanner = scanners[0]
+        taken = [each.detectors.take_counts() for each in scanners]
+        counts = gram_counts(taken, scanner.search, job.policy)
+        versions = [version.fingerprint for version in job.versions]
+        tiles = {
+            version: (scanner.tile(matches, number, job.shard.fingerprint), counts[number])
+            for number, version in enumerate(versions)
+            if version in wanted
+        }
+        write_unjoined(store, *names, tiles)
     advance(job.shard.n_bytes - position)
+
+
+def _listing(path: Path) -> AbstractContextManager[Callable[[pa.Table], None]]:
+    """Write one row per document while reading, so that memory does not grow with the shard."""
+    if path.is_file():
+        return nullcontext(lambda _: None)
+    return growing_parquet(path, DOCUMENTS)
 
 
 def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
@@ -119,17 +138,17 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
     for scanned in scan_blocks(job) if some.blocks else ():
         matches += scanned.matches
     names = job.scan, job.shard.fingerprint
-    about = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
-    for number, version in enumerate(job.versions):
-        if some.blocks:
-            tile = scanners_for(job)[0].tile(matches, number, job.shard.fingerprint)
-        else:
-            tile = no_rows(MATCHES)
-        write_json(store.sketch_answer(*names, version.fingerprint), about)
-        write_tile(store.tile(*names, version.fingerprint), tile)
     if not store.documents(*names).is_file():
         kept = store.sketch_documents(some.sketch, job.shard.fingerprint)
         copy_file(kept, store.documents(*names))
     if not store.ledger(*names).is_file():
         copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
+    tiles = {}
+    for number, version in enumerate(job.versions):
+        tile = no_rows(MATCHES)
+        if some.blocks:
+            tile = scanners_for(job)[0].tile(matches, number, job.shard.fingerprint)
+        tiles[version.fingerprint] = tile, None
+    answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
+    write_unjoined(store, *names, tiles, answer=answer)
     advance(job.shard.n_bytes)

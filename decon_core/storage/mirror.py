@@ -7,6 +7,7 @@ machines, lost files and interruptions.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -30,18 +31,20 @@ from decon_core.wording import counted
 _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"
 # Folders that are not synchronized; they are built where needed. Verification notes hold for the
-# local files only.
-_LOCAL_ONLY = ("checks", "drafts", "search")
+# local files only, and tiles that are not joined are only of use to the scan that joins them.
+_LOCAL_ONLY = ("checks", "drafts", "search", "unjoined")
 
 # In these folders only the pointers change, and nothing is ever removed.
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
+# But for tiles of earlier versions, which `scan/old_tiles.py` converts.
+_OLD_TILE = re.compile(r"tiles/[^/]+/[^/]+/[0-9a-f]{16}\.(parquet|grams\.parquet|sketch\.json)")
 _POINTER = "current.json"
 
 # The order of transfers; deletions run in reverse. What refers to files comes after them, so that
 # an interrupted push leaves a consistent store, and the next one continues.
 _CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _REPORT_FILES = range(7)
 _COMPLETION_MARKERS = frozenset({_MANIFEST, _CARD, _REPORT_FILES})
-_RANKS = {"ledger.json": _LEDGER, _POINTER: _POINTERS, "README.md": _CARD}
+_RANKS = {"ledger.json": _LEDGER, "shards.json": _LEDGER, _POINTER: _POINTERS, "README.md": _CARD}
 _RANKS |= {"_manifest.json": _MANIFEST, "manifest.json": _MANIFEST}
 
 _BATCH_SIZE = 200  # files per transfer
@@ -248,7 +251,7 @@ def is_unchanging(name: str) -> bool:
 
 def is_never_removed(name: str) -> bool:
     """Return whether the pipeline never removes a file; if missing, it was lost or deleted."""
-    return name.split("/", maxsplit=1)[0] in _UNCHANGING
+    return name.split("/", maxsplit=1)[0] in _UNCHANGING and not _OLD_TILE.fullmatch(name)
 
 
 def _lost(agreed: Iterable[str], *, held: Collection[str], left: Collection[str]) -> list[str]:

@@ -40,6 +40,7 @@ from decon_core.storage.drafts import draft_name, locked, remove, sweep, sweep_l
 Array = npt.NDArray[np.generic]
 
 _ROWS_PER_GROUP = 1 << 16
+_ABOUT = "about"
 
 
 @dataclass(frozen=True)
@@ -77,11 +78,23 @@ class Store:
     def tiles(self, scan: str) -> Path:
         return self.root / f"tiles/{scan}"
 
-    def tile(self, scan: str, shard: str, version: str) -> Path:
-        return self.root / f"tiles/{scan}/{shard}/{version}.parquet"
+    def joined(self, scan: str) -> Path:
+        return self.root / f"tiles/{scan}/joined"
 
-    def gram_counts(self, scan: str, shard: str, version: str) -> Path:
-        return self.root / f"tiles/{scan}/{shard}/{version}.grams.parquet"
+    def joined_shards(self, scan: str, joined: str) -> Path:
+        return self.root / f"tiles/{scan}/joined/{joined}/shards.json"
+
+    def tile(self, scan: str, joined: str, version: str) -> Path:
+        return self.root / f"tiles/{scan}/joined/{joined}/{version}.parquet"
+
+    def gram_counts(self, scan: str, joined: str, version: str) -> Path:
+        return self.root / f"tiles/{scan}/joined/{joined}/{version}.grams.parquet"
+
+    def answered(self, scan: str, joined: str, version: str) -> Path:
+        return self.root / f"tiles/{scan}/joined/{joined}/{version}.answered.parquet"
+
+    def unjoined(self, scan: str) -> Path:
+        return self.root / f"unjoined/{scan}"
 
     def documents(self, scan: str, shard: str) -> Path:
         return self.root / f"tiles/{scan}/{shard}/documents.parquet"
@@ -112,9 +125,6 @@ class Store:
 
     def pack_sketch_rows(self, sketch: str, key: str) -> Path:
         return self.root / f"sketch/{sketch}/packs/{key}.rows"
-
-    def sketch_answer(self, scan: str, shard: str, version: str) -> Path:
-        return self.root / f"tiles/{scan}/{shard}/{version}.sketch.json"
 
     def common(self, fingerprint: str) -> Path:
         return self.root / f"common/{fingerprint}.parquet"
@@ -173,13 +183,6 @@ class Store:
         """Return the folders of all mixtures of a pack."""
         return sorted((self.root / "mixtures").glob(f"*/{pack}"))
 
-    def tile_names(self, scan: str, shard: str) -> frozenset[str]:
-        """Return the file names in a shard's tile folder; empty if there is no folder."""
-        try:
-            return frozenset(os.listdir(self.root / "tiles" / scan / shard))  # noqa: PTH208 - names only
-        except FileNotFoundError:
-            return frozenset()
-
     @contextmanager
     def locked_shard(self, scan: str, shard: str) -> Iterator[None]:
         """Hold a cross-process lock on scanning a shard, and remove abandoned drafts of its tiles.
@@ -190,9 +193,10 @@ class Store:
         """
         self.drafts.mkdir(parents=True, exist_ok=True)
         with locked(self.drafts / f".{scan}-{shard}.lock"):
-            for name in self.tile_names(scan, shard):
-                if name.startswith("."):
-                    sweep(self.tiles(scan) / shard / name)
+            for folder in (self.tiles(scan) / shard, self.unjoined(scan) / shard):
+                for name in names_in(folder):
+                    if name.startswith("."):
+                        sweep(folder / name)
             yield
 
     def sweep_drafts(self) -> None:
@@ -211,6 +215,14 @@ class Store:
                     folders.append(path)
         for lock in self.drafts.glob(".*.lock"):
             sweep_lock(lock)
+
+
+def names_in(folder: Path) -> frozenset[str]:
+    """Return the names of what is in a folder; none if there is no folder."""
+    try:
+        return frozenset(os.listdir(folder))  # noqa: PTH208 - names only
+    except FileNotFoundError:
+        return frozenset()
 
 
 def linked_store(store: Store, root: Path, folders: Iterable[str]) -> Store:
@@ -241,21 +253,27 @@ def draft_folder(folder: Path, name: str) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_path(path: Path, *, drafts: Path | None = None) -> Iterator[Path]:
+def atomic_path(
+    path: Path, *, drafts: Path | None = None, is_synced: bool = True
+) -> Iterator[Path]:
     """Yield a draft path that is renamed to `path` if the block succeeds, and deleted otherwise.
 
     Works for files and folders; an existing folder is replaced. The draft is created beside `path`,
     or in `drafts` if other programs read everything beside it: a killed process leaves its draft.
+    Not synced, a file that was written shortly before a power failure may be damaged after it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = drafts or path.parent
     draft = folder / draft_name(path.name)
     try:
         yield draft
+        if is_synced:
+            for file in draft.rglob("*") if draft.is_dir() else [draft]:
+                if file.is_file():
+                    _flush(file)
         if draft.is_dir():
             _replace_folder(draft, path)
         else:
-            _flush(draft)
             draft.replace(path)
     except OSError as error:
         if error.errno == errno.ENOSPC and not error.filename:
@@ -272,9 +290,6 @@ def _flush(path: Path) -> None:
 
 
 def _replace_folder(draft: Path, path: Path) -> None:
-    for file in draft.rglob("*"):
-        if file.is_file():
-            _flush(file)
     if not path.exists():
         draft.replace(path)
         return
@@ -361,20 +376,33 @@ def read_parquet(
     return table.replace_schema_metadata(without_checksum(table.schema.metadata))
 
 
-def count_rows(path: Path, schema: pa.Schema) -> int:
-    """Return the number of rows of a tile after verifying its checksum."""
-    contents = tiles_with_rows([path], schema)
-    return sum(int(pq.read_metadata(pa.BufferReader(one)).num_rows) for one in contents)
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """Open a Parquet file after verifying its checksum."""
+    return pq.ParquetFile(pa.BufferReader(map_verified(path)))
 
 
-def write_tile(path: Path, table: pa.Table) -> None:
-    """Write a tile without the Arrow schema, which would be two thirds of a tile without rows."""
+def write_tile(path: Path, table: pa.Table, *, about: object = None) -> None:
+    """Write a tile without the Arrow schema, which would be two thirds of a tile without rows.
+
+    `about` is a JSON value that `read_about` returns.
+    """
     with atomic_path(path) as draft:
-        if not table.num_rows:
-            draft.write_bytes(_empty(table.schema)[1])
-            return
-        with parquet_writer(draft, table.schema, store_schema=False) as writer:
-            writer.write_table(table)
+        write_tile_draft(draft, table, about=about)
+
+
+def write_tile_draft(draft: Path, table: pa.Table, *, about: object = None) -> None:
+    if not table.num_rows and about is None:
+        draft.write_bytes(_empty(table.schema)[1])
+        return
+    with parquet_writer(draft, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        if about is not None:
+            writer.add_key_value_metadata({_ABOUT: json.dumps(about, sort_keys=True)})
+
+
+def read_about(path: Path) -> Any:  # the caller knows what it wrote
+    """Return the JSON value that was written with a tile."""
+    return json.loads(open_parquet(path).metadata.metadata[_ABOUT.encode()])
 
 
 def no_rows(schema: pa.Schema) -> pa.Table:

@@ -111,8 +111,9 @@ KINDS = [
     "idf/[0-9a-f]*.arrow",
     "index/*/harbor/*.arrow",
     "search/*/*.arrow",
-    "tiles/*/*/????????????????.parquet",
-    "tiles/*/*/*.grams.parquet",
+    "tiles/*/joined/*/????????????????.parquet",
+    "tiles/*/joined/*/*.grams.parquet",
+    "tiles/*/joined/*/shards.json",
     "tiles/*/*/documents.parquet",
     "tiles/*/*/ledger.json",
     "common/[0-9a-f]*.parquet",
@@ -247,7 +248,11 @@ def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
         return (out / "matches.parquet").read_bytes()
 
     undamaged, rng = scan(), random.Random(3)
-    for pattern in ("tiles/*/*/ledger.json", "tiles/*/*/[0-9a-f]*.parquet", "idf/current.json"):
+    for pattern in (
+        "tiles/*/*/ledger.json",
+        "tiles/*/joined/*/????????????????.parquet",
+        "idf/current.json",
+    ):
         path = min((out / ".store").glob(pattern))
         flip(path, rng)
         assert scan() == undamaged

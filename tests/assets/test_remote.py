@@ -268,7 +268,7 @@ def test_a_later_benchmark_reads_blocks_of_shards_on_a_url(world, remote_world, 
     made = contents(remote_world.parent / ".decon", "tiles/")
     run(world.config_path)
     by_hand = contents(world.store.root, "tiles/")
-    answered = [name for name in made if name.endswith(".sketch.json")]
+    answered = [name for name in made if name.endswith(".answered.parquet")]
     assert len(answered) == 4  # the shard with the leak has one block, and is read whole
     by_hand = {name: tile for name, tile in by_hand.items() if name in made}
     assert by_hand == {name: made[name] for name in made if name not in answered}

@@ -15,7 +15,9 @@ from decon_core.config.load import load_config
 from decon_core.corpus.sketch.pack_sketch import open_pack_sketch
 from decon_core.inventory import list_packs, sketch_fingerprint
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.storage.store import read_json, write_json
+from decon_core.scan.tiles import Tiles
+from decon_core.schemas import GRAM_COUNTS
+from decon_core.storage.store import no_rows, read_about, write_tile
 
 TABLE = "[sketch]\n"
 
@@ -30,7 +32,7 @@ def sketched(world):
 
 def answers(world):
     """The records of the answers, by benchmark."""
-    return {path: read_json(path) for path in world.store.root.rglob("*.sketch.json")}
+    return {path: read_about(path) for path in world.store.root.rglob("*.answered.parquet")}
 
 
 def tiles(world):
@@ -38,7 +40,7 @@ def tiles(world):
     return {
         name: content
         for name, content in world.tiles().items()
-        if not name.endswith((".grams.parquet", ".sketch.json"))
+        if not name.endswith((".grams.parquet", ".answered.parquet"))
     }
 
 
@@ -81,12 +83,13 @@ def test_tiles_do_not_depend_on_the_sketch(sketched):
 def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     sketched.add_benchmark("orchard")
     sketched.run()
-    assert {tuple(one["blocks_read"]) for one in answers(sketched).values()} == {()}
+    found = [one for of_file in answers(sketched).values() for one in of_file.values()]
+    assert [one["blocks_read"] for one in found] == [[], [], []]
     assert any("the sketch excludes a match in 3 of 3 blocks" in line for line in sketched.said)
-    found = scan_metadata(sketched, "orchard")
-    assert found["shards_answered_from_sketch"] == found["blocks_excluded_by_sketch"] == 1
-    assert (found["run_shards_read"], found["blocks_read"]) == (0, 0)
-    assert found["run_sketch_bytes_read"] > 0
+    metadata = scan_metadata(sketched, "orchard")
+    assert metadata["shards_answered_from_sketch"] == metadata["blocks_excluded_by_sketch"] == 1
+    assert (metadata["run_shards_read"], metadata["blocks_read"]) == (0, 0)
+    assert metadata["run_sketch_bytes_read"] > 0
     assert scan_metadata(sketched, "harbor")["shards_answered_from_sketch"] == 0
 
 
@@ -203,8 +206,11 @@ def test_a_match_in_an_excluded_block_fails_the_check(sketched):
     name = sketch_fingerprint(load_config(sketched.config_path))
     for pack in list_packs(sketched.store):
         for shard in pack.shards:
-            path = sketched.store.sketch_answer(scan, shard.fingerprint, version.fingerprint)
-            write_json(path, {"sketch": name, "n_blocks": 1, "blocks_read": []})
+            folder = Tiles(sketched.store, scan).folder(shard.fingerprint, version.fingerprint)
+            folder.counts(version.fingerprint).unlink()
+            answer = {"sketch": name, "n_blocks": 1, "blocks_read": []}
+            path = sketched.store.answered(scan, folder.name, version.fingerprint)
+            write_tile(path, no_rows(GRAM_COUNTS), about={shard.fingerprint: answer})
     result = run_check(sketched)
     assert not result.passed
     assert "matches of harbor" in str(result.metadata["problems"].value)

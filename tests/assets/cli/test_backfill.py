@@ -18,6 +18,7 @@ from decon_core.corpus.packs import hash_file
 from decon_core.inventory import list_packs
 from decon_core.scan.coverage import missing_tiles, scan_fingerprint
 from decon_core.scan.scanner import scan_packs
+from decon_core.storage.drafts import remove
 
 SCAN = AssetKey("scan")
 
@@ -75,8 +76,7 @@ def test_what_was_scanned_along_has_the_bytes_of_a_scan_of_its_own(indexed):
     press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
     along = indexed.tiles()
     config = load_config(indexed.config_path)
-    for path in indexed.store.root.glob("tiles/*/*/*"):
-        path.unlink()
+    remove(indexed.store.root / "tiles")
     for name in ("ledger", "harbor"):
         version = current_version(indexed.store, name)
         scan_packs(indexed.store, list_packs(indexed.store), [version], config.policy)
@@ -108,8 +108,7 @@ def test_a_cell_that_fails_takes_no_other_with_it(indexed):
 def test_two_scans_at_once_read_no_shard_twice_and_leave_the_same_bytes(indexed):
     press(indexed, "scan", ("harbor|web-0000", "harbor|web-0002"))
     alone = indexed.tiles()
-    for path in indexed.store.root.glob("tiles/*/*/*"):
-        path.unlink()
+    remove(indexed.store.root / "tiles")
     command = [sys.executable, "-c", _SCAN, str(indexed.config_path)]
     both = [
         subprocess.Popen([*command, *names], stdout=subprocess.PIPE, text=True)

@@ -146,7 +146,7 @@ def test_the_runs_are_those_that_made_the_tile_and_the_mixture_not_later_ones(to
 
 
 def test_a_tile_that_was_written_by_no_run_of_this_instance_has_none(told, at_home):
-    for path in at_home.store.root.rglob("tiles/*/*/*.parquet"):
+    for path in at_home.store.root.rglob("tiles/*/joined/*/*.parquet"):
         os.utime(path, (0, 0))
     (one,) = told("s1-1")
     assert one["found"][0]["run"] == {

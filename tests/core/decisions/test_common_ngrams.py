@@ -25,8 +25,10 @@ from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
-from decon_core.schemas import GRAM_COUNTS, MATCHES, RECORDS
+from decon_core.scan.tiles import Tiles
+from decon_core.schemas import GRAM_COUNTS, RECORDS
 from decon_core.storage.store import Store
+from tests.tile_files import counts_path
 
 TEMPLATE = "please read the following passage carefully and then answer the question below it"
 ITEMS = [
@@ -82,9 +84,15 @@ class World:
     def counts(self, version) -> dict[int, int]:
         total: dict[int, int] = {}
         for shard in self.pack.shards:
-            path = self.store.gram_counts(self.scan, shard.fingerprint, version.fingerprint)
+            path = counts_path(self.store, self.scan, shard.fingerprint, version.fingerprint)
+            number = (
+                Tiles(self.store, self.scan)
+                .folder(shard.fingerprint, version.fingerprint)
+                .positions[shard.fingerprint]
+            )
             for row in pq.read_table(path, schema=GRAM_COUNTS).to_pylist():
-                total[row["place"]] = total.get(row["place"], 0) + row["n_documents"]
+                if row["shard"] == number:
+                    total[row["place"]] = total.get(row["place"], 0) + row["n_documents"]
         return total
 
     def freeze(self):
@@ -99,11 +107,8 @@ class World:
 
     def matches(self):
         (version, *_) = self.versions
-        tiles = [
-            self.store.tile(self.scan, shard.fingerprint, version.fingerprint)
-            for shard in self.pack.shards
-        ]
-        return pa.concat_tables([pq.read_table(tile, schema=MATCHES) for tile in tiles])
+        shards = [shard.fingerprint for shard in self.pack.shards]
+        return Tiles(self.store, self.scan).matches(shards, version.fingerprint)
 
     def without(self, places):
         return without_common(

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as FileTokenizer
@@ -34,6 +33,7 @@ from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
+from decon_core.scan.tiles import Tiles
 from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store
 from decon_core.text.canonical import WHITE_SPACE
@@ -229,14 +229,14 @@ class Scene:
         versions = [self.versions[name] for name in names]
         scan_packs(self.store, [self.pack], versions, self.world.policy, workers=workers)
 
-    def tile(self, shard: int, name: str) -> Path:
-        scan = scan_fingerprint(self.store, self.world.policy)
-        fingerprint = self.pack.shards[shard].fingerprint
-        return self.store.tile(scan, fingerprint, self.versions[name].fingerprint)
+    def tile(self, shard: int, name: str) -> pa.Table:
+        tiles = Tiles(self.store, scan_fingerprint(self.store, self.world.policy))
+        shards = [self.pack.shards[shard].fingerprint]
+        return tiles.matches(shards, self.versions[name].fingerprint)
 
     def tiles(self) -> dict[tuple[int, str], pa.Table]:
         return {
-            (shard, name): pq.read_table(self.tile(shard, name))
+            (shard, name): self.tile(shard, name)
             for shard in range(len(self.pack.shards))
             for name in self.versions
         }
@@ -686,9 +686,7 @@ def test_a_benchmark_has_the_same_tiles_alone_and_in_company(world: World) -> No
             alone.scan([name])
         for shard in range(len(together.pack.shards)):
             for name in together.versions:
-                assert (
-                    together.tile(shard, name).read_bytes() == alone.tile(shard, name).read_bytes()
-                )
+                assert together.tile(shard, name) == alone.tile(shard, name)
 
 
 @LESS
@@ -705,7 +703,7 @@ def test_blocks_leave_no_trace_in_tiles(world: World, block_bytes: int) -> None:
             read_blocks.__kwdefaults__["block_bytes"] = before
         for shard in range(len(whole.pack.shards)):
             for name in whole.versions:
-                assert whole.tile(shard, name).read_bytes() == cut_up.tile(shard, name).read_bytes()
+                assert whole.tile(shard, name) == cut_up.tile(shard, name)
 
 
 def tokens(least: int, letters: int, most: int) -> st.SearchStrategy[list[int]]:

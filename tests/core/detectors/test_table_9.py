@@ -3,13 +3,12 @@
 The arithmetic alone is held to the same numbers in `tests/oracle/test_other_detectors.py`.
 """
 
-import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
 from decon_core.scan.scanner import scan_packs
-from decon_core.schemas import MATCHES
+from decon_core.scan.tiles import Tiles
 
 FORMULA = " 4 / (sqrt(108) + 2*sqrt(12) + 2*sqrt(27))."
 ENGLISH = "Simplify the fraction by rationalizing the denominator:" + FORMULA
@@ -25,8 +24,8 @@ def test_a_translated_instruction_is_found_by_its_formula(bench, tokenizer, rati
     versions = bench.prepare({"math": [(URDU, None, None)]})
     pack = bench.pack({"a.jsonl": [ENGLISH, "Simplify your life by rationalizing the wardrobe."]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    tile = bench.store.tile(bench.scan, pack.shards[0].fingerprint, versions[0].fingerprint)
-    matches = pq.read_table(tile, schema=MATCHES)
+    shards = [pack.shards[0].fingerprint]
+    matches = Tiles(bench.store, bench.scan).matches(shards, versions[0].fingerprint)
     (entry,) = decide(matches, bench.policy).to_pylist()
     assert (entry["detector"], entry["row"], entry["score"]) == ("ratcliff", 0, ratio)
     assert entry["is_contaminated"] is is_leak

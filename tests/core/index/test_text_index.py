@@ -3,7 +3,6 @@
 import time
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
 from decon_core.index.record_texts import NAMES, Pool, followed, gather, last_sentence
 from decon_core.scan.scanner import scan_packs
+from decon_core.scan.tiles import Tiles
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle import other_detectors as reference_detectors
 
@@ -91,11 +91,8 @@ COMMON = "Which of the following statements is true of all of them?"
 
 def rows_of(bench, pack, versions):
     scan_packs(bench.store, [pack], versions, bench.policy)
-    tiles = [
-        bench.store.tile(bench.scan, pack.shards[0].fingerprint, version.fingerprint)
-        for version in versions
-    ]
-    return [pq.read_table(tile) for tile in tiles]
+    tiles, shards = Tiles(bench.store, bench.scan), [pack.shards[0].fingerprint]
+    return [tiles.matches(shards, version.fingerprint) for version in versions]
 
 
 def questions(make_words, name, n):

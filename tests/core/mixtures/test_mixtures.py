@@ -29,6 +29,7 @@ from decon_core.scan import workers as workers_module
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import read_json, write_json
 from tests.core.places import CLEAN, CONTROL, Place, line_of
+from tests.tile_files import tile_path
 
 
 @pytest.fixture
@@ -594,7 +595,8 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
     # What was drawn before is no way round a shard that is to be scanned again.
     gone, asked = place.packs[0], place.packs[5]
     bench = place.bench
-    bench.store.tile(bench.scan, gone.shards[0].fingerprint, place.versions[0].fingerprint).unlink()
+    of_gone = bench.scan, gone.shards[0].fingerprint, place.versions[0].fingerprint
+    tile_path(bench.store, *of_gone).unlink()
     remove(bench.store.mixture(CONTROL.name, asked.name))
     with pytest.raises(MissingError, match=r"web0-0000.*not scanned against a"):
         place.build(CONTROL, asked)

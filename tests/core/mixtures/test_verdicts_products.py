@@ -18,6 +18,7 @@ from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_be
 from decon_core.mixtures.verify import verify
 from decon_core.report.build import build_report, is_current
 from tests.core.places import CLEAN, CONTROL, Place
+from tests.tile_files import tile_rows
 
 # Of one item alone every n-gram would be in all there is, and weigh nothing.
 OTHER = (" ".join(f"other{n}" for n in range(60)), None, None)
@@ -47,8 +48,8 @@ def leaky(bench, make_words):
 def tile(place, pack):
     (shard,) = pack.shards
     (version,) = place.versions
-    path = place.bench.store.tile(place.bench.scan, shard.fingerprint, version.fingerprint)
-    return pq.read_table(path).to_pylist()
+    names = place.bench.scan, shard.fingerprint, version.fingerprint
+    return tile_rows(place.bench.store, *names)
 
 
 def saying(said, **settings):

@@ -26,10 +26,11 @@ from decon_core.scan import blocks as scan_blocks_module
 from decon_core.scan.answers import answer, why_unbounded
 from decon_core.scan.coverage import missing_tiles, uncounted
 from decon_core.scan.scanner import scan_packs
-from decon_core.storage.store import read_json
+from decon_core.scan.tiles import Tiles
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle.decon import tokenize
 from tests.oracle.sketch import has_run, may_match, ngrams_of_block
+from tests.tile_files import tile_rows
 
 SKETCH = Sketch(bits=5)
 
@@ -95,7 +96,7 @@ def files(bench, pack, version):
     names = [(bench.scan, shard.fingerprint) for shard in pack.shards]
     return [
         (
-            bench.store.tile(*one, version.fingerprint).read_bytes(),
+            tile_rows(bench.store, *one, version.fingerprint),
             bench.store.ledger(*one).read_bytes(),
             bench.store.documents(*one).read_bytes(),
         )
@@ -228,8 +229,7 @@ def test_the_record_of_an_answer_names_the_blocks_that_were_read(bench, make_wor
     summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
     n_read = n_blocks = 0
     for shard in pack.shards:
-        path = bench.store.sketch_answer(bench.scan, shard.fingerprint, later.fingerprint)
-        record = read_json(path)
+        record = Tiles(bench.store, bench.scan).answer(shard.fingerprint, later.fingerprint)
         assert record["n_blocks"] == len(
             open_blocks(bench.store, fingerprint(bench), shard.fingerprint)
         )

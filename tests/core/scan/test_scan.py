@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from functools import partial
 
-import pyarrow.parquet as pq
 import pytest
 
 from decon_core.benchmarks.records import load_records
@@ -22,6 +21,7 @@ from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_tiles
 from decon_core.scan.scanner import scan_packs
+from decon_core.scan.tiles import Tiles
 from decon_core.schemas import MATCHES
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle.decon import (
@@ -33,13 +33,14 @@ from tests.oracle.decon import (
     report,
     tokenize,
 )
+from tests.tile_files import tile_rows
 
 
 def tiles(bench, pack, versions):
     return {
-        (shard.name, version.benchmark): bench.store.tile(
-            bench.scan, shard.fingerprint, version.fingerprint
-        ).read_bytes()
+        (shard.name, version.benchmark): tile_rows(
+            bench.store, bench.scan, shard.fingerprint, version.fingerprint
+        )
         for shard in pack.shards
         for version in versions
     }
@@ -47,7 +48,7 @@ def tiles(bench, pack, versions):
 
 def read_tile(bench, pack, version, at=0):
     shard = pack.shards[at]
-    return pq.read_table(bench.store.tile(bench.scan, shard.fingerprint, version.fingerprint))
+    return Tiles(bench.store, bench.scan).matches([shard.fingerprint], version.fingerprint)
 
 
 def records_of(table):

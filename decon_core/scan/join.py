@@ -1,0 +1,234 @@
+"""Writes tiles: a worker those of one shard, and the scan joins those of the shards of a pack.
+
+A worker leaves the tiles of its shard for all benchmarks of the scan together:
+
+    unjoined/<scan>/<shard>/<digest of versions>/
+      matches.parquet    the matches, by benchmark version
+      grams.parquet      the counts of n-grams; and, as metadata, the versions
+
+When no shard of a pack is left to scan, its tiles are joined (`tiles.py`) and these files removed.
+A scan that is interrupted before that leaves them, and the next one joins them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.errors import DamagedError
+from decon_core.scan.tiles import Answer, digest_of_shards
+from decon_core.schemas import GRAM_COUNTS, MATCHES
+from decon_core.storage.drafts import locked, remove
+from decon_core.storage.store import (
+    Store,
+    atomic_path,
+    names_in,
+    no_rows,
+    open_parquet,
+    read_about,
+    write_json,
+    write_tile,
+    write_tile_draft,
+)
+
+_VERSION = pa.field("version", pa.string(), nullable=False)
+_MATCHES = pa.schema([_VERSION, *MATCHES])
+_COUNTS = pa.schema([_VERSION, *(field for field in GRAM_COUNTS if field.name != "shard")])
+
+_MATCHES_FILE, _COUNTS_FILE = "matches.parquet", "grams.parquet"
+
+_ROWS_AT_ONCE = 2_000_000  # that are in memory while tiles are joined
+
+
+# Matches of a shard with a version, and its counts of n-grams; none if the sketch answered.
+Tile = tuple[pa.Table, pa.Table | None]
+
+
+def write_unjoined(
+    store: Store,
+    scan: str,
+    shard: str,
+    tiles: Mapping[str, Tile],
+    *,
+    answer: Answer | None = None,
+) -> None:
+    """Write the tiles of a shard by version, and the sketch's answer if it gave one."""
+    if not tiles:
+        return
+    folder = _unjoined(store, scan, shard) / _digest(tiles)
+    matches = {version: found for version, (found, _) in tiles.items()}
+    counts = {version: counted for version, (_, counted) in tiles.items() if counted is not None}
+    # Not synced: the next scan notices damage, and scans the shard again.
+    with atomic_path(folder, is_synced=False) as draft:
+        draft.mkdir(parents=True)
+        write_tile_draft(draft / _MATCHES_FILE, _together(matches, _MATCHES))
+        about = {"versions": sorted(tiles), "answer": answer}
+        write_tile_draft(draft / _COUNTS_FILE, _together(counts, _COUNTS), about=about)
+
+
+def _unjoined(store: Store, scan: str, shard: str) -> Path:
+    return store.unjoined(scan) / shard
+
+
+def _digest(versions: Collection[str]) -> str:
+    return sha256(" ".join(sorted(versions)).encode()).hexdigest()[:16]
+
+
+def _together(tables: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
+    """Return the rows of all versions in one table."""
+    labelled = [
+        pa.table(
+            {
+                "version": pa.repeat(pa.scalar(version), table.num_rows),
+                **{name: table[name] for name in schema.names if name != "version"},
+            },
+            schema=schema,
+        )
+        for version, table in sorted(tables.items())
+        if table.num_rows
+    ]
+    return pa.concat_tables([no_rows(schema), *labelled])
+
+
+@dataclass(frozen=True, eq=False)
+class Unjoined:
+    """The tiles of a shard for some versions, not joined yet."""
+
+    folder: Path
+    shard: str
+    versions: frozenset[str]
+    answer: Answer | None  # of the sketch; None: the shard was scanned in full
+
+
+def unjoined_of(store: Store, scan: str, shard: str) -> Iterator[Unjoined]:
+    """Yield what workers wrote of a shard. Damaged files are removed: the shard is scanned again.
+
+    They are damaged if the machine failed while it wrote them.
+    """
+    folder = _unjoined(store, scan, shard)
+    for name in sorted(names_in(folder)):
+        if name.startswith("."):
+            continue
+        one = folder / name
+        try:
+            open_parquet(one / _MATCHES_FILE)
+            about = read_about(one / _COUNTS_FILE)
+        except (DamagedError, FileNotFoundError):
+            remove(one)
+            continue
+        yield Unjoined(one, shard, frozenset(about["versions"]), about["answer"])
+
+
+def unjoined_versions(store: Store, scan: str, shard: str, *, needs_counts: bool) -> set[str]:
+    """Return the versions that a shard was scanned against, and whose tiles are not joined yet."""
+    parts = unjoined_of(store, scan, shard)
+    return {
+        version for part in parts if not (part.answer and needs_counts) for version in part.versions
+    }
+
+
+def join_tiles(store: Store, scan: str, shards: Sequence[str], versions: Collection[str]) -> None:
+    """Join what workers wrote of the shards of a pack, if it has any of these versions."""
+    store.drafts.mkdir(parents=True, exist_ok=True)
+    name = digest_of_shards(shards)
+    with locked(store.drafts / f".{scan}-{name}.lock"):
+        parts = [
+            part
+            for shard in sorted({*shards})
+            for part in unjoined_of(store, scan, shard)
+            if not part.versions.isdisjoint(versions)
+        ]
+        for joined, of_folder in _by_folder(parts):
+            _write_folder(store, scan, joined, of_folder)
+        for part in parts:
+            remove(part.folder)
+            with suppress(OSError):  # another scan of this shard left its tiles here
+                part.folder.parent.rmdir()
+
+
+def _by_folder(
+    parts: Sequence[Unjoined],
+) -> Iterator[tuple[tuple[str, ...], dict[str, list[Unjoined]]]]:
+    """Yield the shards of each new folder, and its versions with the parts that have their tiles.
+
+    A version has a part for each shard: if there are several, one that was scanned in full.
+    """
+    chosen: defaultdict[str, dict[str, Unjoined]] = defaultdict(dict)
+    for part in parts:
+        for version in part.versions:
+            known = chosen[version].get(part.shard)
+            if known is None or (known.answer and not part.answer):
+                chosen[version][part.shard] = part
+    folders: defaultdict[tuple[str, ...], dict[str, list[Unjoined]]] = defaultdict(dict)
+    for version, of_shard in sorted(chosen.items()):
+        shards = tuple(sorted(of_shard))
+        folders[shards][version] = [of_shard[shard] for shard in shards]
+    yield from sorted(folders.items())
+
+
+def _write_folder(
+    store: Store,
+    scan: str,
+    shards: Sequence[str],
+    parts: Mapping[str, Sequence[Unjoined]],
+) -> None:
+    name = digest_of_shards(shards)
+    if not (path := store.joined_shards(scan, name)).is_file():
+        write_json(path, {"shards": [*shards]})
+    positions = {shard: number for number, shard in enumerate(shards)}
+    for version, rows in _by_version(parts, _COUNTS_FILE, _COUNTS):
+        answers = {one.shard: one.answer for one in parts[version] if one.answer}
+        counts, answered = (
+            path_of(scan, name, version) for path_of in (store.gram_counts, store.answered)
+        )
+        table = _in_positions(rows, positions)
+        if answers:
+            write_tile(answered, table, about=answers)
+        else:
+            write_tile(counts, table)
+            answered.unlink(missing_ok=True)
+    # A tile is written after its counts: it marks that both exist.
+    for version, rows in _by_version(parts, _MATCHES_FILE, _MATCHES):
+        write_tile(store.tile(scan, name, version), rows.select(MATCHES.names).cast(MATCHES))
+
+
+def _in_positions(rows: pa.Table, positions: Mapping[str, int]) -> pa.Table:
+    """Return counts with the position of each shard instead of its name."""
+    frame = pl.DataFrame(rows).with_columns(
+        pl.col("of_shard").replace_strict(positions, return_dtype=pl.UInt32).alias("shard")
+    )
+    return frame.select(GRAM_COUNTS.names).to_arrow().cast(GRAM_COUNTS)
+
+
+def _by_version(
+    parts: Mapping[str, Sequence[Unjoined]], file_name: str, schema: pa.Schema
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield each version with its rows by shard; of some versions at a time, to bound memory."""
+    every = dict.fromkeys(part for of_version in parts.values() for part in of_version)
+    opened = ((part, open_parquet(part.folder / file_name)) for part in every)
+    files = {part: file for part, file in opened if file.metadata.num_rows}
+    n_rows = sum(file.metadata.num_rows for file in files.values())
+    n_batches = max(1, min(-(-n_rows // _ROWS_AT_ONCE), len(parts)))
+    empty = no_rows(schema).append_column("of_shard", pa.array([], pa.string()))
+    for number in range(n_batches):
+        versions = sorted(parts)[number::n_batches]
+        tables = [empty]
+        for part, file in files.items():
+            wanted = [version for version in versions if part in parts[version]]
+            rows = file.read().cast(schema)
+            if len(wanted) < len(part.versions):
+                rows = rows.filter(pc.is_in(rows["version"], pa.array(wanted, pa.string())))
+            shard = pa.repeat(pa.scalar(part.shard), rows.num_rows)
+            tables.append(rows.append_column("of_shard", shard))
+        frame = pl.DataFrame(pa.concat_tables(tables))
+        found = frame.partition_by("version", as_dict=True, maintain_order=True)
+        for version in versions:
+            yield version, found[version,].to_arrow() if (version,) in found else empty

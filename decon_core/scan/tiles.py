@@ -1,0 +1,225 @@
+"""Finds and reads tiles: the matches of a shard with a benchmark version.
+
+The tiles of the shards of a pack are joined: there is one file for each benchmark version. A store
+of ten thousand shards and a hundred benchmarks would otherwise hold a million files.
+
+    tiles/<scan>/<shard>/ledger.json, documents.parquet    what was read of a shard
+    tiles/<scan>/joined/<digest of shards>/
+      shards.json                    the shards of this folder
+      <version>.parquet              their matches with a benchmark version, by shard
+      <version>.grams.parquet        how many documents contain each n-gram, by shard
+      <version>.answered.parquet     instead of it, if the sketch answered for some of the shards
+
+What a file contains never changes. Shards that are scanned later have a folder of their own, and so
+have those that are scanned in full after an answer from the sketch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.errors import MissingError, Problem
+from decon_core.schemas import GRAM_COUNTS, MATCHES
+from decon_core.storage.store import (
+    Store,
+    names_in,
+    no_rows,
+    read_about,
+    read_json,
+    tiles_with_rows,
+)
+
+_COUNTED = ("place", "n_documents")
+
+Answer = Mapping[str, Any]  # of the sketch, for a shard: its fingerprint, blocks, and those read
+
+
+def digest_of_shards(shards: Iterable[str]) -> str:
+    """Return the name of the folder with the joined tiles of these shards."""
+    return sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A folder of joined tiles, as it was when it was listed."""
+
+    store: Store
+    scan: str
+    name: str
+    files: frozenset[str]
+    _answers: dict[str, Mapping[str, Answer]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    @property
+    def shards(self) -> tuple[str, ...]:
+        """The fingerprints of its shards, sorted."""
+        return _shards_at(self.store.joined_shards(self.scan, self.name))
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        return {shard: number for number, shard in enumerate(self.shards)}
+
+    def has(self, version: str) -> bool:
+        return f"{version}.parquet" in self.files and (
+            self.is_counted(version) or f"{version}.answered.parquet" in self.files
+        )
+
+    def is_counted(self, version: str) -> bool:
+        """Return whether the n-grams of all its shards were counted."""
+        return f"{version}.grams.parquet" in self.files
+
+    def tile(self, version: str) -> Path:
+        return self.store.tile(self.scan, self.name, version)
+
+    def counts(self, version: str) -> Path:
+        of = self.store.gram_counts if self.is_counted(version) else self.store.answered
+        return of(self.scan, self.name, version)
+
+    def answers(self, version: str) -> Mapping[str, Answer]:
+        """Return the answers of the sketch by shard; none for shards that were scanned in full."""
+        if self.is_counted(version):
+            return {}
+        if version not in self._answers:
+            self._answers[version] = read_about(self.counts(version))
+        return self._answers[version]
+
+
+@lru_cache(maxsize=1 << 16)
+def _shards_at(path: Path) -> tuple[str, ...]:
+    return tuple(read_json(path)["shards"])
+
+
+class Tiles:
+    """The tiles of a scan that exist when this is created."""
+
+    def __init__(self, store: Store, scan: str) -> None:
+        self._store, self._scan = store, scan
+
+    @cached_property
+    def folders(self) -> Sequence[Joined]:
+        """All folders of joined tiles; a folder without its list of shards is incomplete."""
+        root = self._store.joined(self._scan)
+        listed = ((name, names_in(root / name)) for name in sorted(names_in(root)))
+        return [
+            Joined(self._store, self._scan, name, files)
+            for name, files in listed
+            if "shards.json" in files and not name.startswith(".")
+        ]
+
+    @cached_property
+    def _of_shard(self) -> Mapping[str, Sequence[Joined]]:
+        found: defaultdict[str, list[Joined]] = defaultdict(list)
+        for folder in self.folders:
+            for shard in folder.shards:
+                found[shard].append(folder)
+        return found
+
+    def is_read(self, shard: str) -> bool:
+        """Return whether the ledger and the documents of a shard exist.
+
+        No ledger: the scan was interrupted. No documents: they were damaged, and removed.
+        """
+        files = names_in(self._store.tiles(self._scan) / shard)
+        return {"ledger.json", "documents.parquet"} <= files
+
+    def has(self, shard: str, version: str, *, needs_counts: bool = False) -> bool:
+        """Return whether there is a tile; with `needs_counts`, one with counts of n-grams."""
+        return self._best(shard, version, needs_counts=needs_counts) is not None
+
+    def _best(self, shard: str, version: str, *, needs_counts: bool = False) -> Joined | None:
+        """Return the folder with a tile: one that is counted, if there is one."""
+        answered = None
+        for folder in self._of_shard.get(shard, ()):
+            if not folder.has(version):
+                continue
+            if folder.is_counted(version):
+                return folder
+            answered = answered or folder
+        if answered and needs_counts and shard in answered.answers(version):
+            return None
+        return answered
+
+    def folder(self, shard: str, version: str) -> Joined:
+        """Return the folder with a tile; MissingError if there is none."""
+        if found := self._best(shard, version):
+            return found
+        problem = Problem(f"shard {shard}", f"no tile of version {version}", "one")
+        raise MissingError(problem)
+
+    def by_folder(
+        self, shards: Iterable[str], version: str
+    ) -> Iterator[tuple[Joined, Collection[str]]]:
+        """Yield folders with the shards whose tiles are taken from them."""
+        found: dict[str, tuple[Joined, list[str]]] = {}
+        for shard in dict.fromkeys(shards):
+            folder = self.folder(shard, version)
+            found.setdefault(folder.name, (folder, []))[1].append(shard)
+        yield from found.values()
+
+    def answer(self, shard: str, version: str) -> Answer | None:
+        """Return the answer of the sketch for a shard; None if it was scanned in full, or not."""
+        folder = self._best(shard, version)
+        return folder.answers(version).get(shard) if folder else None
+
+    def matches(
+        self, shards: Iterable[str], version: str, *, columns: Sequence[str] = MATCHES.names
+    ) -> pa.Table:
+        """Return the matches of shards with a benchmark version."""
+        schema = pa.schema([MATCHES.field(name) for name in columns])
+        folders = [*self.by_folder(shards, version)]
+        whole = [
+            one.tile(version) for one, of_folder in folders if len(of_folder) == len(one.shards)
+        ]
+        # In one call: file by file takes several times as long.
+        tables = [_read(whole, MATCHES, columns)]
+        for one, of_folder in folders:
+            if len(of_folder) < len(one.shards):
+                is_wanted = pl.col("shard").is_in(sorted(of_folder))
+                tables.append(_read([one.tile(version)], MATCHES, columns, where=is_wanted))
+        return pa.concat_tables(table.cast(schema) for table in tables)
+
+    def n_matches(self, shards: Iterable[str], version: str) -> int:
+        """Return the number of matches, at least, of the folders that have these shards."""
+        paths = [folder.tile(version) for folder, _ in self.by_folder(shards, version)]
+        contents = tiles_with_rows(paths, MATCHES)
+        return sum(int(pq.read_metadata(pa.BufferReader(one)).num_rows) for one in contents)
+
+    def gram_counts(self, shards: Iterable[str], version: str) -> pa.Table:
+        """Return how many documents of shards contain each n-gram, by its place."""
+        n_documents = pl.col("n_documents").cast(pl.Int64).sum()
+        sums = [pl.DataFrame(_read([], GRAM_COUNTS, _COUNTED)).cast({"n_documents": pl.Int64})]
+        for folder, of_folder in self.by_folder(shards, version):
+            where = None
+            if len(of_folder) < len(folder.shards):
+                where = pl.col("shard").is_in([folder.positions[shard] for shard in of_folder])
+            counts = _read([folder.counts(version)], GRAM_COUNTS, _COUNTED, where=where)
+            sums.append(pl.DataFrame(counts).group_by("place").agg(n_documents))
+        return pl.concat(sums).group_by("place").agg(n_documents).sort("place").to_arrow()
+
+
+def _read(
+    paths: Sequence[Path],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    *,
+    where: pl.Expr | None = None,
+) -> pa.Table:
+    """Return columns of the rows of files; only of those rows that meet a condition."""
+    contents = tiles_with_rows(paths, schema)
+    if not contents:
+        return no_rows(schema).select(columns)
+    frame = pl.scan_parquet(contents)
+    if where is not None:
+        frame = frame.filter(where)
+    return frame.select(columns).collect().to_arrow()
