@@ -197,6 +197,15 @@ def test_excluded_blocks_are_scanned_and_have_no_match(sketched):
     assert result.metadata["blocks_scanned"].value == 3
 
 
+def test_blocks_of_a_sketch_that_was_removed_are_not_scanned(sketched):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    shutil.rmtree(sketched.store.root / "sketch")
+    result = run_check(sketched)
+    assert result.passed
+    assert result.metadata["blocks_scanned"].value == 0
+
+
 def test_a_match_in_an_excluded_block_fails_the_check(sketched):
     version = current_version(sketched.store, "harbor")
     scan = scan_fingerprint(sketched.store, load_config(sketched.config_path).policy)
