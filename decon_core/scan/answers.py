@@ -154,7 +154,7 @@ def estimate(
             n_blocks=sum(one.is_possible.size for one in found),
             n_possible=sum(int(one.is_possible.sum()) for one in found),
             n_sketch_bytes=sum(one.sketch.n_bytes_read for one in found),
-            **_items(scratch, found),
+            **_items(scratch, [one for one in found if one.is_possible.size]),
         )
 
 

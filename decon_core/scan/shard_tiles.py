@@ -41,7 +41,7 @@ def scan_shard(job: ShardJob) -> bool:
             store, job.shard, job.versions, job.scan, needs_counts=needs_counts
         )
         if not missing and not job.new_sketch:
-            advance(job.shard.n_bytes)
+            advance(job.n_bytes_to_read)
             return False
         try:
             if job.some:
@@ -132,4 +132,4 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
         copy_file(kept, store.documents(*names))
     if not store.ledger(*names).is_file():
         copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
-    advance(job.shard.n_bytes)
+    advance(job.n_bytes_to_read)

@@ -1,11 +1,13 @@
 """The asset `sketch`: off by default, written while shards are scanned, used by later cells."""
 
+import gzip
 import json
 import shutil
 
 import pytest
 from dagster import AssetKey
 
+from decon_assets.assets.metadata import RATE
 from decon_assets.checks.scanning import excluded_blocks_have_no_match
 from decon_assets.cli.main import main
 from decon_assets.partitions import cell
@@ -87,6 +89,7 @@ def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     assert found["shards_answered_from_sketch"] == found["blocks_excluded_by_sketch"] == 1
     assert (found["run_shards_read"], found["blocks_read"]) == (0, 0)
     assert found["run_sketch_bytes_read"] > 0
+    assert found[RATE] == 0  # nothing was read; a dry run takes the rate of an earlier scan
     assert scan_metadata(sketched, "harbor")["shards_answered_from_sketch"] == 0
 
 
@@ -155,6 +158,16 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys)
     assert "with the sketch: 25% of the text to read (4 packs looked up, " in said
     assert "for 1 item; those that are possible in most blocks:\n  orchard " in said
     assert " 1: 1 of 4 blocks\n" in said
+
+
+def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
+    (sketched.folder / "corpus" / "s0.jsonl.gz").write_bytes(gzip.compress(b""))
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    version = current_version(sketched.store, "orchard")
+    for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
+        path.unlink()
+    assert "with the sketch: 0% of the text to read (3 packs looked up" in dry_run(sketched, capsys)
 
 
 def test_a_dry_run_needs_an_index_to_say_so(sketched, capsys):
