@@ -53,8 +53,9 @@ def lookup(
 
     Exit codes: 0 searched; 1 some packs have no sketch and were not searched; 2 an input is wrong.
     """
-    from decon_core.decisions.lookup import look_up
+    from decon_core.decisions.lookup import bounded, look_up
     from decon_core.inventory import list_packs
+    from decon_core.scan.answers import why_unbounded
     from decon_core.scan.workers import wanted_workers
 
     loaded = load_config(config)
@@ -74,6 +75,8 @@ def lookup(
         say(json.dumps(_as_json(found), indent=1, ensure_ascii=False))
     else:
         _say_found(found)
+    if why := why_unbounded(loaded.policy):
+        warn(f"searched by {', '.join(bounded(loaded.policy).detectors)} only: {why}")
     for pack in found.not_sketched:
         warn(f"not searched: {pack.name} has no sketch; `decon-assets run` makes it")
     return 1 if found.not_sketched else 0

@@ -8,6 +8,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.config.seeding import shuffled
 from decon_core.corpus.packs import Pack
+from decon_core.corpus.sketch.shard_sketch import has_blocks
 from decon_core.errors import DeconError, Problem
 from decon_core.index.parts import index_fingerprint
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks
@@ -26,7 +27,8 @@ def matches_in_excluded_blocks(
 ) -> tuple[list[Problem], int]:
     """Scan a random sample of excluded blocks; return the problems and the number of blocks.
 
-    The sample is another one whenever cells were added.
+    The sample is another one whenever cells were added. Blocks of a sketch that was removed since
+    are left out.
     """
     scan = scan_fingerprint(store, policy)
     tiles = Tiles(store, scan)
@@ -40,9 +42,12 @@ def matches_in_excluded_blocks(
     problems: list[Problem] = []
     n = 0
     for number in shuffled(f"excluded blocks of {len(answered)} cells", len(answered)).tolist():
+        if n == N_SAMPLED:
+            break
         pack, shard, version, record = answered[number]
         excluded = sorted({*range(record["n_blocks"])} - {*record["blocks_read"]})
-        if n == N_SAMPLED or not excluded:
+        # A sketch that was removed since does not say any more where its blocks lie.
+        if not (excluded and has_blocks(store, record["sketch"], shard.fingerprint)):
             continue
         name = f"{shard.fingerprint} {version.fingerprint}"
         block = excluded[int(shuffled(name, len(excluded))[0])]

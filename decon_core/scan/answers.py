@@ -26,6 +26,7 @@ from decon_core.corpus.sketch.pack_sketch import (
     open_pack_sketch,
     remove_pack_sketch,
 )
+from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.detectors.detector import Booleans, Indexes, detector
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import open_search
@@ -97,12 +98,20 @@ def answer(
             name: detector(name).possible_blocks(indexes, opened)
             for name in in_order(policy.detectors)
         }
+        _require_blocks(store, sketch, pack)
     except DamagedError as error:
         _log.warning("%s: removed; the pack is scanned without it", error.problems[0])
         remove_pack_sketch(store, sketch, pack)
         return None
     is_possible = np.any([one.is_possible for one in found.values()], axis=0)
     return Answer(opened, indexes, is_possible, found)
+
+
+def _require_blocks(store: Store, sketch: str, pack: Pack) -> None:
+    """Raise `DamagedError` if it cannot be read where the blocks of a pack lie."""
+    for shard in pack.shards:
+        if has_blocks(store, sketch, shard.fingerprint):
+            open_blocks(store, sketch, shard.fingerprint)
 
 
 class PossibleItem(NamedTuple):
@@ -145,7 +154,7 @@ def estimate(
             n_blocks=sum(one.is_possible.size for one in found),
             n_possible=sum(int(one.is_possible.sum()) for one in found),
             n_sketch_bytes=sum(one.sketch.n_bytes_read for one in found),
-            **_items(scratch, found),
+            **_items(scratch, [one for one in found if one.is_possible.size]),
         )
 
 

@@ -42,7 +42,7 @@ class ScanSummary:
     n_shards_read: int = 0
     n_tiles_written: int = 0
     n_tiles_present: int = 0
-    n_bytes: int = 0  # of the shards
+    n_bytes: int = 0  # that were read of shards, about
     n_blocks_excluded: int = 0  # by the sketch
     n_blocks_read: int = 0  # of shards that were answered from the sketch
     n_sketch_bytes: int = 0  # read of sketches
@@ -100,7 +100,7 @@ def scan_packs(
     joining = _Joining(store, plan, packs, jobs, [*versions, *along])
     started = time.monotonic()
     n_done = 0
-    n_bytes_total = sum(job.shard.n_bytes for job in jobs)
+    n_bytes_total = sum(job.n_bytes_to_read for job in jobs)
 
     def report(n_bytes: int) -> None:
         summary.n_bytes = n_bytes

@@ -50,7 +50,7 @@ def scan_shard(job: ShardJob) -> bool:
             needs_counts=job.policy.leave_out_common,
         )
         if not left and not job.new_sketch and tiles.is_read(job.shard.fingerprint):
-            advance(job.shard.n_bytes)
+            advance(job.n_bytes_to_read)
             return False
         try:
             if job.some:
@@ -151,4 +151,4 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
         tiles[version.fingerprint] = tile, None
     answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
     write_unjoined(store, *names, tiles, answer=answer)
-    advance(job.shard.n_bytes)
+    advance(job.n_bytes_to_read)

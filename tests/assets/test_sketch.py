@@ -1,11 +1,13 @@
 """The asset `sketch`: off by default, written while shards are scanned, used by later cells."""
 
+import gzip
 import json
 import shutil
 
 import pytest
 from dagster import AssetKey
 
+from decon_assets.assets.metadata import RATE
 from decon_assets.checks.scanning import excluded_blocks_have_no_match
 from decon_assets.cli.main import main
 from decon_assets.partitions import cell
@@ -90,6 +92,7 @@ def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     assert metadata["shards_answered_from_sketch"] == metadata["blocks_excluded_by_sketch"] == 1
     assert (metadata["run_shards_read"], metadata["blocks_read"]) == (0, 0)
     assert metadata["run_sketch_bytes_read"] > 0
+    assert metadata[RATE] == 0  # nothing was read; a dry run takes the rate of an earlier scan
     assert scan_metadata(sketched, "harbor")["shards_answered_from_sketch"] == 0
 
 
@@ -160,6 +163,16 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys)
     assert " 1: 1 of 4 blocks\n" in said
 
 
+def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
+    (sketched.folder / "corpus" / "s0.jsonl.gz").write_bytes(gzip.compress(b""))
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    version = current_version(sketched.store, "orchard")
+    for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
+        path.unlink()
+    assert "with the sketch: 0% of the text to read (3 packs looked up" in dry_run(sketched, capsys)
+
+
 def test_a_dry_run_needs_an_index_to_say_so(sketched, capsys):
     sketched.add_benchmark("orchard")
     sketched.write_config()
@@ -198,6 +211,15 @@ def test_excluded_blocks_are_scanned_and_have_no_match(sketched):
     result = run_check(sketched)
     assert result.passed
     assert result.metadata["blocks_scanned"].value == 3
+
+
+def test_blocks_of_a_sketch_that_was_removed_are_not_scanned(sketched):
+    sketched.add_benchmark("orchard")
+    sketched.run()
+    shutil.rmtree(sketched.store.root / "sketch")
+    result = run_check(sketched)
+    assert result.passed
+    assert result.metadata["blocks_scanned"].value == 0
 
 
 def test_a_match_in_an_excluded_block_fails_the_check(sketched):

@@ -86,7 +86,9 @@ def has_filters(store: Store, sketch: str, shard: str) -> bool:
 
 
 def has_blocks(store: Store, sketch: str, shard: str) -> bool:
-    return store.sketch_blocks(sketch, shard).is_file()
+    """Return whether the sketch of a shard exists, but for its filters."""
+    files = store.sketch_blocks, store.sketch_ledger, store.sketch_documents
+    return all(file(sketch, shard).is_file() for file in files)
 
 
 def open_blocks(store: Store, sketch: str, shard: str) -> ShardBlocks:

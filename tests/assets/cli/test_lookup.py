@@ -93,6 +93,16 @@ def test_packs_without_a_sketch_are_named_and_not_taken_for_clean(sketched, caps
     assert f"not searched: {pack.name} has no sketch" in capsys.readouterr().err
 
 
+def test_detectors_that_are_not_used_are_named(sketched, capsys):
+    world, items = sketched
+    world.policy = {"detectors": ["decon", "ratcliff", "exact"]}
+    world.write_config()
+    capsys.readouterr()
+    assert main(["lookup", items[1]["question"]]) == 0
+    expected = "searched by decon only: no bound on the matches of ratcliff, exact"
+    assert expected in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -279,6 +279,35 @@ def test_a_damaged_sketch_is_removed_and_the_pack_scanned_in_full(bench, make_wo
     assert not has_pack_sketch(bench.store, fingerprint(bench), pack)
 
 
+def test_if_it_is_unreadable_where_blocks_lie_the_pack_is_scanned_in_full(
+    bench, make_words, small_parts
+):
+    (first, later), pack = make_world(bench, make_words, share=0.1)
+    (expected,) = scan_fully(bench, pack, [later])
+    sketch(bench, pack, [first])
+    path = bench.store.sketch_blocks(fingerprint(bench), pack.shards[1].fingerprint)
+    path.write_bytes(path.read_bytes()[:-100])
+    summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
+    assert files(bench, pack, later) == expected
+    assert (summary.n_shards_read, summary.n_blocks_excluded) == (3, 0)
+    assert not has_pack_sketch(bench.store, fingerprint(bench), pack)
+
+
+@pytest.mark.parametrize("kind", ["sketch_ledger", "sketch_documents", "sketch_blocks"])
+def test_a_file_of_the_sketch_that_is_missing_is_made_again(bench, make_words, small_parts, kind):
+    (first, later), pack = make_world(bench, make_words, share=0.0)
+    sketch(bench, pack, [first])
+    bench.policy = replace(bench.policy, evidence_floor=0.5)
+    (expected,) = scan_fully(bench, pack, [later])
+    path = getattr(bench.store, kind)(fingerprint(bench), pack.shards[1].fingerprint)
+    before = path.read_bytes()
+    path.unlink()
+    summary = scan_packs(bench.store, [pack], [later], bench.policy, sketch=SKETCH)
+    assert files(bench, pack, later) == expected
+    assert summary.n_shards_read == 1
+    assert path.read_bytes() == before
+
+
 def test_a_block_with_another_text_is_refused(bench, make_words, small_parts):
     (first, later), pack = make_world(bench, make_words, share=0.1)
     sketch(bench, pack, [first])
