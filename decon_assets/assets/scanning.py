@@ -39,6 +39,7 @@ from decon_core.mixtures.preconditions import require_scanned
 from decon_core.scan import coverage
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.scanner import ScanSummary, scan_packs
+from decon_core.scan.tiles import Tiles
 from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
 from decon_core.storage.store import Store
@@ -104,14 +105,15 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
 def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: Store) -> list[str]:
     """Return the cells of a failing run that have all their tiles."""
     packs = {pack.name: pack for pack in list_packs(store)}
-    fingerprint = coverage.scan_fingerprint(store, config.policy)
+    tiles = Tiles(store, coverage.scan_fingerprint(store, config.policy))
 
     def is_complete(key: str) -> bool:
         pack, benchmark = pack_and_other(cells, key)
         version = current_version(store, benchmark)
         missing = coverage.missing_tiles(
-            *(store, [packs[pack]], [version], fingerprint),
+            *(store, [packs[pack]], [version], tiles.scan),
             needs_counts=config.policy.leave_out_common,
+            tiles=tiles,
         )
         return not missing
 
@@ -192,12 +194,12 @@ def _describe(
     pairs = [pack_and_other(cells, key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
-    reporter = PartitionReporter(context)
+    reporter, tiles = PartitionReporter(context), Tiles(store, fingerprint)
     for key, (pack, benchmark) in zip(keys, pairs, strict=True):
         if reporter.is_full:
             break
         version = current_version(store, benchmark)
-        counts = coverage.count_cell(store, packs[pack], version, fingerprint)
+        counts = coverage.count_cell(store, packs[pack], version, tiles)
         reporter.report(key, {**counts, "fingerprint": fingerprint, **run, **plot})
         plot = {}
 

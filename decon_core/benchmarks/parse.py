@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +36,26 @@ CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
 
 def load_recipes(path: Path) -> dict[str, Recipe]:
     """Load the recipes of a file with a top-level `evals:`; `RecipeError` has all its problems."""
-    parser = _Parser(_YamlSource(path))
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise RecipeError(Problem(str(path), "no such file", "a YAML file with recipes")) from None
+    return dict(_parse(path, content))
+
+
+# Every command and asset asks for the recipes several times, and a hundred take 0.1 s to parse.
+@lru_cache(maxsize=64)
+def _parse(path: Path, content: bytes) -> dict[str, Recipe]:
+    parser = _Parser(_YamlSource(path, content))
     recipes = parser.recipes()
     if parser.problems:
         raise RecipeError(parser.problems)
     return recipes
 
 
-_load_once = cache(load_recipes)
-
-
 def catalog() -> dict[str, Recipe]:
     """Return the built-in recipes of public benchmarks by name."""
-    return dict(_load_once(CATALOG_PATH))
+    return load_recipes(CATALOG_PATH)
 
 
 class _Parser:
@@ -221,17 +228,14 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
 class _YamlSource:
     """The value of a YAML file, the lines of its keys, and the problems of repeated keys."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, content: bytes) -> None:
         self._path = path
         self._lines: dict[Place, int] = {}
         self.problems: list[Problem] = []
         try:
-            self._loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+            self._loader = yaml.SafeLoader(content.decode())
             node = self._loader.get_single_node()
             self.value: object = None if node is None else self._build(node, ())
-        except FileNotFoundError:
-            problem = Problem(str(path), "no such file", "a YAML file with recipes")
-            raise RecipeError(problem) from None
         except (UnicodeDecodeError, yaml.YAMLError) as error:
             mark = getattr(error, "problem_mark", None)
             where = f"{path}:{mark.line + 1}" if mark is not None else str(path)

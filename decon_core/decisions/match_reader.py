@@ -19,6 +19,7 @@ from decon_core.decisions.common_ngrams import current_common, places_of, withou
 from decon_core.decisions.decide import decide
 from decon_core.decisions.sweep import highest_thresholds
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
+from decon_core.errors import MissingError
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES, MATCHES
@@ -53,12 +54,23 @@ class MatchReader:
     calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
-    def tiles(self, shards: Iterable[str], versions: Sequence[Version]) -> Tiles:
-        """Return the tiles of the scan; listed again if one of these is missing."""
-        kept, names = self._kept, [version.fingerprint for version in versions]
-        if not kept.tiles or not all(kept.tiles.has(one, name) for one in shards for name in names):
-            kept.tiles = Tiles(self.store, self.scan)
-        return kept.tiles
+    @property
+    def tiles(self) -> Tiles:
+        """The tiles of the scan, as they were when they were first needed."""
+        if self._kept.tiles is None:
+            self._kept.tiles = Tiles(self.store, self.scan)
+        return self._kept.tiles
+
+    def list_tiles_again(self) -> Tiles:
+        self._kept.tiles = None
+        return self.tiles
+
+    def _matches(self, shards: Sequence[str], version: Version) -> pa.Table:
+        """Return the matches of shards; tiles are listed again if one is missing."""
+        try:
+            return self.tiles.matches(shards, version.fingerprint)
+        except MissingError:
+            return self.list_tiles_again().matches(shards, version.fingerprint)
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """Return the benchmark versions that a shard must be scanned against for a mixture."""
@@ -91,7 +103,9 @@ class MatchReader:
         if not versions:
             return [shard]
         names = [version.fingerprint for version in versions]
-        tiles = self.tiles([shard], versions)
+        tiles = self.tiles
+        if not all(tiles.has(shard, name) for name in names):
+            tiles = self.list_tiles_again()
         folder = tiles.folder(shard, names[0])
         shards = [one for one in folder.shards if all(tiles.has(one, name) for name in names)]
         n_rows = sum(tiles.n_matches(shards, name) for name in names)
@@ -135,10 +149,7 @@ class MatchReader:
             (version, [one for one in shards if version.benchmark not in lacking.get(one, ())])
             for version in sorted(versions, key=lambda version: version.benchmark)
         )
-        matches = (
-            (one, self.tiles(of_version, [one]).matches(of_version, one.fingerprint))
-            for one, of_version in read
-        )
+        matches = ((one, self._matches(of_version, one)) for one, of_version in read)
         return self.decide(matches, source=source, is_swept=is_swept)
 
     def decide(
@@ -166,10 +177,8 @@ class MatchReader:
 
     def pairs(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
         """Return the pairs of a benchmark by shard; no entry for one that is not scanned."""
-        name = version.fingerprint
-        wanted = [*shards]
-        tiles = self.tiles(wanted, [version])
-        pairs: dict[str, set[str]] = {one: set() for one in wanted if tiles.has(one, name)}
+        name, tiles = version.fingerprint, self.tiles
+        pairs: dict[str, set[str]] = {one: set() for one in shards if tiles.has(one, name)}
         columns = tiles.matches(pairs, name, columns=["shard", "pair"]).columns
         for shard, pair in zip(*(column.to_pylist() for column in columns), strict=True):
             pairs[shard].add(pair)

@@ -14,6 +14,8 @@ that are only candidates, as a detector found them whose score is no proof (`can
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
 from decon_core.mixtures.preconditions import require_readable, require_scanned
+from decon_core.scan.coverage import gaps_of
 from decon_core.storage.store import Store, atomic_path, read_json, write_json
 
 EVALS_FOLDER = "evals"
@@ -182,6 +185,8 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
     may hold any item.
     """
     n_unreadable, reader = None, builder.reader
+    versions = [*versions]
+    leaked = _LeakedOnce(builder, versions)
     for version in versions:
         for pack in builder.packs:
             require_scanned(reader, pack, [version])
@@ -191,15 +196,32 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
             ledgers = (reader.ledger(shard) for _, shard in builder.shards)
             n_unreadable = sum(len(ledger["unreadable"]) for ledger in ledgers)
         if not (was_there := has_clean_benchmark(builder, version)):
-            _build(builder, version, n_unreadable)
+            _build(builder, version, n_unreadable, leaked.items)
         folder = builder.store.clean_benchmark(version.benchmark)
         yield Built(folder, read_json(folder / MANIFEST), was_there)
 
 
-def _build(builder: Builder, version: Version, n_unreadable: int) -> None:
-    leaked = LeakedItems(builder.policy)
-    for pack, shard, entries in builder.reader.iter_entries(builder.packs, [version]):
-        leaked.add(f"{pack.source.name}/{shard.name}", entries)
+@dataclass(frozen=True)
+class _LeakedOnce:
+    """The leaked items of several benchmarks, read together when they are first needed."""
+
+    builder: Builder
+    versions: Sequence[Version]
+
+    @cached_property
+    def items(self) -> LeakedItems:
+        builder = self.builder
+        gaps = gaps_of(builder.store, builder.packs, self.versions, builder.reader.scan)
+        lacking = {name for gap in gaps for name in gap.lacking}
+        scanned = [one for one in self.versions if one.benchmark not in lacking]
+        wanted = [one for one in scanned if not has_clean_benchmark(builder, one)]
+        items = LeakedItems(builder.policy)
+        for pack, shard, entries in builder.reader.iter_entries(builder.packs, wanted):
+            items.add(f"{pack.source.name}/{shard.name}", entries)
+        return items
+
+
+def _build(builder: Builder, version: Version, n_unreadable: int, leaked: LeakedItems) -> None:
     folder = builder.store.clean_benchmark(version.benchmark)
     with atomic_path(folder, drafts=builder.store.drafts) as draft:
         draft.mkdir(parents=True)

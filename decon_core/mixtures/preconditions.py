@@ -20,7 +20,10 @@ _SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not sc
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
     """Raise `MissingError` unless every shard has a tile for every benchmark."""
-    gaps = gaps_of(reader.store, [pack], versions, reader.scan)
+    wanted = reader.store, [pack], versions, reader.scan
+    gaps = gaps_of(*wanted, tiles=reader.tiles)
+    if gaps:  # or tiles that were written since they were listed
+        gaps = gaps_of(*wanted, tiles=reader.list_tiles_again())
     problems = []
     for gap in gaps:
         where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"

@@ -35,12 +35,14 @@ def missing_tiles(
     scan: str,
     *,
     needs_counts: bool = False,
+    tiles: Tiles | None = None,
 ) -> list[tuple[Pack, Shard, list[Version]]]:
     """Return the shards that are not scanned against all versions, each with the missing ones.
 
-    With `needs_counts`, an answer from the sketch is not enough: it counts no documents.
+    With `needs_counts`, an answer from the sketch is not enough: it counts no documents. `tiles`
+    are those of the scan, if they were listed before.
     """
-    tiles = Tiles(store, scan)
+    tiles = tiles or Tiles(store, scan)
     return [
         (pack, shard, missing)
         for pack in packs
@@ -118,11 +120,19 @@ class Gap:
 
 
 def gaps_of(
-    store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
+    store: Store,
+    packs: Iterable[Pack],
+    versions: Sequence[Version],
+    scan: str,
+    *,
+    tiles: Tiles | None = None,
 ) -> list[Gap]:
-    """Return the shards that are not scanned against every version, with the known causes."""
+    """Return the shards that are not scanned against every version, with the known causes.
+
+    `tiles` are those of the scan, if they were listed before.
+    """
     gaps = []
-    tiles = Tiles(store, scan)
+    tiles = tiles or Tiles(store, scan)
     for pack in packs:
         for shard in pack.shards:
             missing = missing_of_shard(tiles, shard, versions)
@@ -160,10 +170,10 @@ def refused(store: Store, packs: Iterable[Pack]) -> Iterator[tuple[Shard, Proble
                 yield shard, read_refusal(store, shard)
 
 
-def count_cell(store: Store, pack: Pack, version: Version, scan: str) -> dict[str, int]:
+def count_cell(store: Store, pack: Pack, version: Version, tiles: Tiles) -> dict[str, int]:
     """Read the counts of a scanned cell from its ledgers and tiles, as of all runs."""
-    ledgers = [read_json(store.ledger(scan, shard.fingerprint)) for shard in pack.shards]
-    tiles, shards = Tiles(store, scan), [shard.fingerprint for shard in pack.shards]
+    ledgers = [read_json(store.ledger(tiles.scan, shard.fingerprint)) for shard in pack.shards]
+    shards = [shard.fingerprint for shard in pack.shards]
     answers = [one for shard in shards if (one := tiles.answer(shard, version.fingerprint))]
     n_read = sum(len(answer["blocks_read"]) for answer in answers)
     return {

@@ -183,13 +183,12 @@ def _write_folder(
     name = digest_of_shards(shards)
     if not (path := store.joined_shards(scan, name)).is_file():
         write_json(path, {"shards": [*shards]})
-    positions = {shard: number for number, shard in enumerate(shards)}
     for version, rows in _by_version(parts, _COUNTS_FILE, _COUNTS):
         answers = {one.shard: one.answer for one in parts[version] if one.answer}
         counts, answered = (
             path_of(scan, name, version) for path_of in (store.gram_counts, store.answered)
         )
-        table = _in_positions(rows, positions)
+        table = rows.select(GRAM_COUNTS.names).cast(GRAM_COUNTS)
         if answers:
             write_tile(answered, table, about=answers)
         else:
@@ -200,24 +199,23 @@ def _write_folder(
         write_tile(store.tile(scan, name, version), rows.select(MATCHES.names).cast(MATCHES))
 
 
-def _in_positions(rows: pa.Table, positions: Mapping[str, int]) -> pa.Table:
-    """Return counts with the position of each shard instead of its name."""
-    frame = pl.DataFrame(rows).with_columns(
-        pl.col("of_shard").replace_strict(positions, return_dtype=pl.UInt32).alias("shard")
-    )
-    return frame.select(GRAM_COUNTS.names).to_arrow().cast(GRAM_COUNTS)
-
-
 def _by_version(
     parts: Mapping[str, Sequence[Unjoined]], file_name: str, schema: pa.Schema
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield each version with its rows by shard; of some versions at a time, to bound memory."""
+    """Yield each version with its rows by shard; of some versions at a time, to bound memory.
+
+    Counts get the number of their shard: its position among those of the version.
+    """
     every = dict.fromkeys(part for of_version in parts.values() for part in of_version)
+    shards = sorted({part.shard for part in every})
     opened = ((part, open_parquet(part.folder / file_name)) for part in every)
     files = {part: file for part, file in opened if file.metadata.num_rows}
     n_rows = sum(file.metadata.num_rows for file in files.values())
     n_batches = max(1, min(-(-n_rows // _ROWS_AT_ONCE), len(parts)))
-    empty = no_rows(schema).append_column("of_shard", pa.array([], pa.string()))
+    has_names = "shard" in schema.names
+    empty = no_rows(schema)
+    if not has_names:
+        empty = empty.append_column("shard", pa.array([], pa.uint32()))
     for number in range(n_batches):
         versions = sorted(parts)[number::n_batches]
         tables = [empty]
@@ -226,8 +224,10 @@ def _by_version(
             rows = file.read().cast(schema)
             if len(wanted) < len(part.versions):
                 rows = rows.filter(pc.is_in(rows["version"], pa.array(wanted, pa.string())))
-            shard = pa.repeat(pa.scalar(part.shard), rows.num_rows)
-            tables.append(rows.append_column("of_shard", shard))
+            if not has_names:
+                position = pa.scalar(shards.index(part.shard), pa.uint32())
+                rows = rows.append_column("shard", pa.repeat(position, rows.num_rows))
+            tables.append(rows)
         frame = pl.DataFrame(pa.concat_tables(tables))
         found = frame.partition_by("version", as_dict=True, maintain_order=True)
         for version in versions:

@@ -104,15 +104,15 @@ class Tiles:
     """The tiles of a scan that exist when this is created."""
 
     def __init__(self, store: Store, scan: str) -> None:
-        self._store, self._scan = store, scan
+        self._store, self.scan = store, scan
 
     @cached_property
     def folders(self) -> Sequence[Joined]:
         """All folders of joined tiles; a folder without its list of shards is incomplete."""
-        root = self._store.joined(self._scan)
+        root = self._store.joined(self.scan)
         listed = ((name, names_in(root / name)) for name in sorted(names_in(root)))
         return [
-            Joined(self._store, self._scan, name, files)
+            Joined(self._store, self.scan, name, files)
             for name, files in listed
             if "shards.json" in files and not name.startswith(".")
         ]
@@ -130,7 +130,7 @@ class Tiles:
 
         No ledger: the scan was interrupted. No documents: they were damaged, and removed.
         """
-        files = names_in(self._store.tiles(self._scan) / shard)
+        files = names_in(self._store.tiles(self.scan) / shard)
         return {"ledger.json", "documents.parquet"} <= files
 
     def has(self, shard: str, version: str, *, needs_counts: bool = False) -> bool:
