@@ -7,13 +7,13 @@ in progress are run alone, so that a job that kills its task is found.
 from __future__ import annotations
 
 import logging
+import pickle
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from decon_core.config.execution import Slurm
 from decon_core.errors import EngineError, Problem
@@ -104,7 +104,7 @@ class _Run:
         """Submit all jobs, and yield each one when it has ended."""
         self._files.write_work(self._work.fn, self._work.prepare)
         self._engine.logs.mkdir(parents=True, exist_ok=True)
-        self._submit([TaskJobs(jobs=jobs) for jobs in self._chunks()])
+        self._submit([*map(self._jobs_of, self._chunks())])
         looked_at = time.monotonic()
         while self._left:
             time.sleep(_SECONDS_BETWEEN_READS)
@@ -134,15 +134,21 @@ class _Run:
         found = slurm_queue.states(self._arrays)
         return found is None or not all(one.has_ended for one in found.values())
 
-    def _chunks(self) -> Iterator[Sequence[tuple[int, Any]]]:
-        """Return the jobs of each task: consecutive ones."""
-        jobs = [*enumerate(self._work.jobs)]
-        settings = self._settings
+    def _chunks(self) -> Iterator[range]:
+        """Yield the jobs of each task: consecutive ones."""
+        n_jobs, settings = len(self._work.jobs), self._settings
         size = settings.jobs_per_task
         if size is None:
-            size = max(-(-len(jobs) // settings.array_size), settings.cpus_per_task)
-        size = max(size, -(-len(jobs) // _MOST_TASKS))
-        return (jobs[start : start + size] for start in range(0, len(jobs), size))
+            size = max(-(-n_jobs // settings.array_size), settings.cpus_per_task)
+        size = max(size, -(-n_jobs // _MOST_TASKS))
+        for start in range(0, n_jobs, size):
+            yield range(start, min(start + size, n_jobs))
+
+    def _jobs_of(self, numbers: Iterable[int]) -> TaskJobs:
+        """Return the jobs of a task, with the deaths of workers that they had so far."""
+        jobs = [(number, pickle.dumps(self._work.jobs[number])) for number in numbers]
+        deaths = {number: len(self._follower.deaths.get(number, ())) for number, _ in jobs}
+        return TaskJobs(jobs=jobs, deaths=Counter(deaths))
 
     def _submit(self, tasks: Sequence[TaskJobs]) -> None:
         array, logs = len(self._arrays), self._engine.logs
@@ -199,7 +205,7 @@ class _Run:
             if task.left and (state.name not in _COMPLETE or is_late):
                 yield from self._bury(task, state)
                 if task.left:
-                    again.append(self._rest_of(task))
+                    again.append(self._jobs_of(sorted(task.left)))
         if again:
             self._submit(again)
 
@@ -234,12 +240,6 @@ class _Run:
             f"Slurm task {task.id}: {cause}; {counted(task.n_ended, 'job')} ended, {n_running} in "
             f"progress, {counted(len(task.left), 'job')} queued again; log: {task.log}"
         )
-
-    def _rest_of(self, task: _Task) -> TaskJobs:
-        """Return what is left of a dead task."""
-        numbers = sorted(task.left)
-        deaths = Counter({one: len(self._follower.deaths.get(one, ())) for one in numbers})
-        return TaskJobs(jobs=[(one, self._work.jobs[one]) for one in numbers], deaths=deaths)
 
     def _failure(self, task: _Task, found: str, expected: str) -> EngineError:
         lines: list[str] = []

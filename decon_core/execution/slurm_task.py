@@ -12,10 +12,11 @@ import signal
 import sys
 import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from decon_core.execution.processes import Task, run_in_processes
-from decon_core.execution.task_files import EventWriter, TaskFiles
+from decon_core.execution.task_files import EventWriter, TaskFiles, prepare_pickled, run_pickled
 
 _SECONDS_BETWEEN_LOOKS = 60.0
 
@@ -25,12 +26,13 @@ def main(folder: str, array: str) -> int:
     signal.signal(signal.SIGTERM, _stop)
     files, number = TaskFiles(Path(folder)), int(os.environ["SLURM_ARRAY_TASK_ID"])
     todo = files.read_jobs(int(array), number)
-    fn, prepare = files.read_work()
+    work = files.read_work()
     path = files.events(int(array), number)
     writer = EventWriter(path)
     n_cpus = int(os.environ.get("SLURM_CPUS_PER_TASK") or 1)
     looked_at = time.monotonic()
     for jobs, n_workers in ((todo.alone, 1), (todo.others, n_cpus)):
+        fn, prepare = partial(run_pickled, work), partial(prepare_pickled, work)
         task = Task(fn=fn, jobs=jobs, prepare=prepare)
         with closing(run_in_processes(task, n_workers=n_workers, deaths=todo.deaths)) as events:
             for event in events:

@@ -28,18 +28,18 @@ _SECONDS_WITHOUT_SUBMITTER = 900.0
 
 @dataclass(frozen=True, kw_only=True)
 class TaskJobs:
-    """The jobs of a task by number."""
+    """The jobs of a task by number, pickled: only its workers load them, and what they import."""
 
-    jobs: Sequence[tuple[int, Any]]
+    jobs: Sequence[tuple[int, bytes]]
     deaths: Counter[int] = field(default_factory=Counter)  # of workers, by job
 
     @property
-    def alone(self) -> list[tuple[int, Any]]:
+    def alone(self) -> list[tuple[int, bytes]]:
         """Jobs of a task that died: each runs alone, so that the next death tells which it was."""
         return [one for one in self.jobs if self.deaths[one[0]]]
 
     @property
-    def others(self) -> list[tuple[int, Any]]:
+    def others(self) -> list[tuple[int, bytes]]:
         return [one for one in self.jobs if not self.deaths[one[0]]]
 
 
@@ -53,9 +53,9 @@ class TaskFiles:
         self.folder.mkdir(parents=True)
         (self.folder / "work.pickle").write_bytes(pickle.dumps((fn, prepare)))
 
-    def read_work(self) -> tuple[Callable[[Any], Any], Prepare | None]:
-        fn, prepare = pickle.loads((self.folder / "work.pickle").read_bytes())  # noqa: S301 - of this run
-        return fn, prepare
+    def read_work(self) -> bytes:
+        """Return what `run_pickled` takes."""
+        return (self.folder / "work.pickle").read_bytes()
 
     def write_jobs(self, array: int, tasks: Sequence[TaskJobs]) -> None:
         """Write the jobs of each task of an array."""
@@ -83,6 +83,19 @@ class TaskFiles:
             return own.stat().st_mtime - self.folder.stat().st_mtime > _SECONDS_WITHOUT_SUBMITTER
         except FileNotFoundError:
             return True
+
+
+def run_pickled(work: bytes, job: bytes) -> Any:
+    """Run a pickled job with the pickled function of its run."""
+    fn, _ = pickle.loads(work)  # noqa: S301 - of this run
+    return fn(pickle.loads(job))  # noqa: S301 - likewise
+
+
+def prepare_pickled(work: bytes, job: bytes) -> None:
+    """Prepare a machine for such a job."""
+    _, prepare = pickle.loads(work)  # noqa: S301 - of this run
+    if prepare:
+        prepare(pickle.loads(job))  # noqa: S301 - likewise
 
 
 class EventWriter:

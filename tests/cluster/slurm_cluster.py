@@ -92,15 +92,23 @@ class SlurmCluster:
     def kill_node(self, name):
         """Kill a node: its daemon, and everything it started, as a power loss would."""
         daemon = self._daemons[name]
-        ours = [daemon.pid, *descendants(daemon.pid), *self._steps(name)]
-        for pid in dict.fromkeys(ours):
-            kill(pid, signal.SIGKILL)
+        kill(daemon.pid, signal.SIGKILL)
         daemon.wait()
+        for pid in self.processes_of(name):
+            kill(pid, signal.SIGKILL)
 
-    def _steps(self, name):
-        """The processes of the jobs on a node: they name its spool folder or descend from one."""
-        roots = [pid for pid, line in processes().items() if f"spool-{name}/" in line]
-        return [one for root in roots for one in (root, *descendants(root))]
+    def processes_of(self, name=None):
+        """What runs of jobs on a node, or on all, and the daemon of each step: it has left ours."""
+        found = {}
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                variables = path.read_bytes().split(b"\0")
+                is_ours = f"SLURM_CONF={self.conf}".encode() in variables
+                node = next((one for one in variables if one.startswith(b"SLURMD_NODENAME=")), None)
+                if is_ours and node and name in (None, node.decode().partition("=")[2]):
+                    found[int(path.parent.name)] = None
+        parents = [pid for one in found if (pid := parent_of(one)) and is_step(pid)]
+        return [*dict.fromkeys(parents), *found]
 
     def run(self, *command):
         done = subprocess.run(
@@ -109,9 +117,10 @@ class SlurmCluster:
         return done.stdout
 
     def stop(self):
+        for pid in self.processes_of():
+            kill(pid, signal.SIGKILL)
         for daemon in reversed(self._daemons.values()):
-            for pid in (*descendants(daemon.pid), daemon.pid):
-                kill(pid, signal.SIGTERM)
+            daemon.terminate()
         for daemon in self._daemons.values():
             try:
                 daemon.wait(timeout=20)
@@ -125,33 +134,17 @@ def kill(pid, number):
         os.kill(pid, number)
 
 
-def processes():
-    """The command lines of all processes, by id."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        found[int(path.parent.name)] = line
-    return found
+def parent_of(pid):
+    with suppress(OSError):
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        return int(stat.rpartition(")")[2].split()[1])
+    return None
 
 
-def descendants(root):
-    """The ids of all processes that a process started, and those started."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text(errors="replace").rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        parents.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found, left = [], [root]
-    while left:
-        children = parents.get(left.pop(), [])
-        found += children
-        left += children
-    return found
+def is_step(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"slurmstepd")
+    return False
 
 
 @contextmanager

@@ -37,7 +37,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     cluster, slurm, corpus, local_files, monkeypatch, caplog
 ):
     monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
-    engine = slurm(array_size=6, cpus_per_task=2)
+    engine = slurm(array_size=3)
     killed = []
 
     def kill_a_node(n_done, *_):
@@ -56,7 +56,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     assert files.keys() == local_files.keys()
     assert files == local_files
     lost = [one for one in caplog.messages if "NODE_FAIL" in one]
-    assert lost
+    assert lost, caplog.messages
     assert killed[0] in lost[0]
 
 
