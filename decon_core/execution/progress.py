@@ -70,6 +70,10 @@ class Tracker:
     def advance(self, number: int, n: int) -> None:
         self._units[number] += n
 
+    def correct(self, number: int, n_units: int) -> None:
+        """Set the progress of a job that has ended, of which a part may not have been reported."""
+        self._units[number] = n_units
+
     def end(self, number: int, *, is_failed: bool) -> None:
         self._leave(number)
         if is_failed:

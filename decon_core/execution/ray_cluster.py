@@ -122,7 +122,7 @@ class _Run:
         number = self._numbers.pop(reference)
         errors = self._ray.exceptions
         try:
-            outcome = self._ray.get(reference)
+            outcome, n_units = self._ray.get(reference)
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
             return self._requeue(number, _CAUSES[type(error).__name__])
         except (
@@ -137,6 +137,7 @@ class _Run:
             found = f"{type(error).__name__}: {error}"
             raise EngineError(Problem(f"Ray task of {name}", found, "a result", remedy)) from error
         future = future_of(outcome)
+        self._follower.tracker.correct(number, n_units)
         self._follower.tracker.end(number, is_failed=future.exception() is not None)
         return number, future
 

@@ -31,16 +31,23 @@ class ProgressBoard:
         return events
 
 
-def run_task(work: bytes, job: bytes, number: int, run: str, folder: str, board: Any) -> bytes:
-    """Run a job and return its outcome. `work` and `job` are pickled, as they are for processes."""
+def run_task(
+    work: bytes, job: bytes, number: int, run: str, folder: str, board: Any
+) -> tuple[bytes, int]:
+    """Run a job and return its outcome and its progress in all.
+
+    `work` and `job` are pickled here, as they are for processes: Ray would pickle functions of the
+    main program by value.
+    """
     if Path(folder).is_dir():
         os.chdir(folder)
     board.add.remote([Event(Kind.STARTED, number, _log_file())])
-    n_waiting, sent_at = 0, 0.0
+    n_units = n_waiting = 0
+    sent_at = time.monotonic()
 
     def send(n: int) -> None:
-        nonlocal n_waiting, sent_at
-        n_waiting += n
+        nonlocal n_units, n_waiting, sent_at
+        n_units, n_waiting = n_units + n, n_waiting + n
         if time.monotonic() - sent_at >= _SECONDS_BETWEEN_ADVANCES:
             board.add.remote([Event(Kind.ADVANCED, number, n_waiting)])
             n_waiting, sent_at = 0, time.monotonic()
@@ -54,10 +61,7 @@ def run_task(work: bytes, job: bytes, number: int, run: str, folder: str, board:
         return fn(value)
 
     with advancing(send):
-        outcome = outcome_of(act, job)
-    if n_waiting:
-        board.add.remote([Event(Kind.ADVANCED, number, n_waiting)])
-    return outcome
+        return outcome_of(act, job), n_units
 
 
 def _log_file() -> str:
