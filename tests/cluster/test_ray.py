@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from decon_core.config.execution import Ray
-from decon_core.errors import CorpusError, EngineError
+from decon_core.errors import CorpusError
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.ray_cluster import RayEngine
 from tests.cluster.conftest import wait_for
@@ -124,12 +124,3 @@ def test_a_process_that_is_ended_cancels_its_tasks(ray_nodes, tmp_path):
     # Ray changes the exit code if the signal arrives while it waits.
     assert process.returncode in (128 + signal.SIGTERM, 1), errors
     wait_for(lambda: not is_running(int(began.read_text())))
-
-
-def test_without_a_cluster_the_address_is_named(monkeypatch):
-    import ray
-
-    ray.shutdown()
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(EngineError, match=r"Ray at '127\.0\.0\.1:1'"):
-        results_of(run([Job(0)], RayEngine(Ray(address="127.0.0.1:1"))))

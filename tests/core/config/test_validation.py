@@ -312,6 +312,9 @@ TABLES = {
     "Neighbours": ("neighbours", ""),
     "Sample": ("neighbours", ""),
     "Sketch": ("sketch", ""),
+    "Execution": ("configuration", "execution."),
+    "Slurm": ("configuration", "execution.slurm."),
+    "Ray": ("configuration", "execution.ray."),
 }
 
 
