@@ -58,7 +58,7 @@ world: setup
 lock: setup
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate \
-		--no-header --group dev --extra hub pyproject.toml --output-file requirements.lock
+		--no-header --group dev --extra hub --extra ray pyproject.toml --output-file requirements.lock
 
 screenshots: setup
 	DECON_WHOLE_SESSION=1 DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser

@@ -23,7 +23,7 @@ from bench.grid_world import GridSizes
 from bench.table import Line, Page, markdown
 from decon_assets.cli.terminal.output import Say
 from decon_core.errors import InputError, Problem
-from decon_core.scan.workers import usable_cores
+from decon_core.execution.jobs import usable_cores
 from decon_core.storage.store import atomic_path
 
 DESCRIPTION = """\

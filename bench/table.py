@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from decon_core.scan.workers import usable_cores
+from decon_core.execution.jobs import usable_cores
 
 _INTRODUCTION = """\
 Made by `python -m bench` (`make bench`). MB are millions of bytes of text in UTF-8, on one core

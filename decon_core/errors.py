@@ -10,7 +10,8 @@
     ├── MissingError            an upstream product does not exist
     ├── StaleError              an upstream product was built from other inputs
     │   └── DamagedError        a file with a wrong or missing checksum
-    └── IncompleteError         rows could not be read, and the policy does not allow that
+    ├── IncompleteError         rows could not be read, and the policy does not allow that
+    └── EngineError             jobs cannot be run: Slurm, Ray or worker processes fail
 
 All are permanent: the same inputs give the same error. Temporary failures (a full disk, a network
 error) remain `OSError`, so that a scheduler can retry only those (`decon_assets/failures.py`).
@@ -97,3 +98,7 @@ class DamagedError(StaleError):
 
 class IncompleteError(DeconError):
     """Rows could not be read, and the policy does not allow that."""
+
+
+class EngineError(DeconError):
+    """Jobs cannot be run: Slurm, Ray or worker processes fail."""

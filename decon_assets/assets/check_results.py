@@ -7,11 +7,11 @@ import dagster as dg
 from decon_assets.assets.metadata import preview
 from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
+from decon_core.execution.jobs import wanted_workers
 from decon_core.inventory import indexed_versions, list_packs
 from decon_core.quality.canaries import run_canaries
 from decon_core.quality.store_faults import changed_faults_of_scan
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import Store
 from decon_core.storage.verification import Inspection
 

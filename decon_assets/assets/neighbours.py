@@ -13,7 +13,8 @@ from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of
 from decon_core import inventory, missing
 from decon_core.config.load import Config
-from decon_core.scan.workers import wanted_workers
+from decon_core.execution.choice import open_engine
+from decon_core.execution.jobs import wanted_workers
 from decon_core.schemas import NEIGHBOURS
 from decon_core.storage.store import Store
 from decon_core.wording import counted
@@ -56,6 +57,7 @@ def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) 
         config.neighbours,
         tokenizer=config.policy.tokenizer_str,
         workers=wanted_workers(),
+        engine=open_engine(config.execution, store),
         on_progress=log_progress,
     )
     n_paragraphs = sum(one.n_paragraphs for one in built.strata)

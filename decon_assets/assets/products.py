@@ -35,6 +35,8 @@ from decon_core.config.blends import blend_named
 from decon_core.config.load import Config
 from decon_core.config.mixtures import mixture_named
 from decon_core.errors import DeconError, IncompleteError, Problem
+from decon_core.execution.choice import open_engine
+from decon_core.execution.jobs import wanted_workers
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.manifest import REMOVED_FILE, Built
@@ -42,7 +44,6 @@ from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
-from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import BLENDED, RECORDS, REMOVED
 from decon_core.storage.store import Store
 from decon_core.wording import counted
@@ -107,7 +108,9 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
         "scan": builder.reader.scan,
         "tiles": dg.MetadataValue.path(store.tiles(builder.reader.scan)),
     }
-    for one, pack, future in build_shares(builder, wanted, workers=wanted_workers()):
+    engine = open_engine(config.execution, store)
+    done = build_shares(builder, wanted, workers=wanted_workers(), engine=engine)
+    for one, pack, future in done:
         try:
             share_of_pack = future.result()
         except DeconError as error:
@@ -176,7 +179,9 @@ def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> No
     problems: list[Problem] = []
     total, n_blends = Counter[str](), 0
     reporter = PartitionReporter(context)
-    for one, result in build_blends(blender, wanted, workers=wanted_workers()):
+    engine = open_engine(config.execution, store)
+    done = build_blends(blender, wanted, workers=wanted_workers(), engine=engine)
+    for one, result in done:
         if isinstance(result, DeconError):
             problems += [
                 replace(each, where=f"blend {one.name!r}: {each.where}") for each in result.problems
@@ -269,6 +274,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         *(store, packs, versions, config.policy, config.mixtures, config.blends),
         *(config.showing, inventory.verdicts_of(config), inventory.evidence_of(config)),
         neighbours=inventory.wanted_neighbours(config, packs, versions),
+        engine=open_engine(config.execution, store),
     )
     context.log.info(
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "

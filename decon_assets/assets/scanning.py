@@ -32,6 +32,8 @@ from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import CorpusError, Problem
+from decon_core.execution.choice import open_engine
+from decon_core.execution.jobs import wanted_workers
 from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import current_versions, known_versions, list_packs, packs_of
 from decon_core.missing import missing_cells, needs_common_ngrams
@@ -40,7 +42,6 @@ from decon_core.scan import coverage
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.scanner import ScanSummary, scan_packs
 from decon_core.scan.tiles import Tiles
-from decon_core.scan.workers import wanted_workers
 from decon_core.schemas import COMMON, MATCHES
 from decon_core.storage.store import Store
 from decon_core.wording import counted
@@ -139,6 +140,7 @@ def _scan_group(
     benchmarks: Collection[str],
 ) -> ScanSummary:
     logged_at = -_SECONDS_BETWEEN_LOG_LINES
+    engine = open_engine(config.execution, store)
 
     def log_progress(
         n_done: int, n_shards: int, n_bytes: int, n_bytes_total: int, seconds: float
@@ -150,9 +152,9 @@ def _scan_group(
         logged_at = seconds
         rate = n_bytes / max(seconds, 1e-9)
         left = (n_bytes_total - n_bytes) / rate
-        context.log.debug(
-            f"shard {n_done} of {n_shards}: {rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
-        )
+        jobs = f"; {engine.counts}" if engine.is_remote else ""
+        speed = f"{rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
+        context.log.debug(f"shard {n_done} of {n_shards}: {speed}{jobs}")
 
     return scan_packs(
         store,
@@ -160,6 +162,7 @@ def _scan_group(
         [current_version(store, name) for name in benchmarks],
         config.policy,
         workers=wanted_workers(),
+        engine=engine,
         on_progress=log_progress,
         along=[one for one in known_versions(config, store) if one.benchmark not in benchmarks],
         sketch=config.sketch,

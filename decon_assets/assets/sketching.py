@@ -15,9 +15,10 @@ from decon_core.corpus.sketch.pack_sketch import (
     open_pack_sketch,
 )
 from decon_core.errors import CorpusError
+from decon_core.execution.choice import open_engine
+from decon_core.execution.jobs import wanted_workers
 from decon_core.inventory import known_versions, packs_of, sketch_fingerprint
 from decon_core.scan.scanner import scan_packs
-from decon_core.scan.workers import wanted_workers
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -53,6 +54,7 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
         scan_packs(
             *(store, todo, [], config.policy),
             workers=wanted_workers(),
+            engine=open_engine(config.execution, store),
             along=known_versions(config, store),
             sketch=config.sketch,
             fill_sketch=True,

@@ -14,9 +14,18 @@ from pathlib import Path
 from dagster import AssetKey, DagsterInstance
 
 from decon_assets.assets.metadata import RATE
-from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, option, repeatable
+from decon_assets.cli.options import (
+    ConfigPath,
+    EngineOption,
+    Retire,
+    Verbose,
+    Workers,
+    flag,
+    option,
+    repeatable,
+)
 from decon_assets.cli.pipeline import stage_lines
-from decon_assets.cli.serve import export_workers
+from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.instance.home import home_for, open_instance
 from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, aligned
@@ -47,6 +56,7 @@ def backfill(
     retire: Retire = False,
     verbose: Verbose = False,
     workers: Workers = None,
+    engine: EngineOption = None,
     config: ConfigPath,
 ) -> int:
     """Scan the cells of the grid (packs by benchmarks) that have no tile.
@@ -84,6 +94,7 @@ def backfill(
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     export_workers(workers)
+    export_engine(engine)
     with open_instance(home_for(config)) as instance:
         pipeline = Pipeline(config, instance, say, lines=stage_lines(is_verbose=verbose))
         try:

@@ -15,6 +15,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from decon_core.config.execution import EngineName
+
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -93,6 +95,13 @@ Workers = Annotated[
         "usable cores)",
         "N",
         min=1,
+    ),
+]
+EngineOption = Annotated[
+    EngineName | None,
+    option(
+        "where jobs run (docs/ten-terabytes.md): local, processes of this machine; slurm; ray "
+        "(default: $DECON_ENGINE, else [execution] in decon.toml, else local)",
     ),
 ]
 Verbose = Annotated[

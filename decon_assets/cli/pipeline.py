@@ -11,8 +11,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import ConfigPath, Retire, Verbose, Workers, flag, optional
-from decon_assets.cli.serve import export_workers
+from decon_assets.cli.options import (
+    ConfigPath,
+    EngineOption,
+    Retire,
+    Verbose,
+    Workers,
+    flag,
+    optional,
+)
+from decon_assets.cli.serve import export_engine, export_workers
 from decon_assets.cli.terminal.output import Say, say, say_table, warn
 from decon_assets.runner.active_run import active_run
 from decon_assets.runner.stage_lines import StageLines
@@ -55,6 +63,7 @@ def run(
     retire: Retire = False,
     verbose: Verbose = False,
     workers: Workers = None,
+    engine: EngineOption = None,
     config: ConfigPath,
 ) -> int:
     """Register benchmarks and packs, and build everything that is missing or out of date.
@@ -74,6 +83,7 @@ def run(
     Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
     wrong.
     """
+    export_engine(engine)
     registered = _build(
         config, workers, verify=verify, refreeze=refreeze, may_retire=retire, is_verbose=verbose
     )

@@ -31,6 +31,9 @@ from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.errors import ConfigError, DeconError, Problem, format_problems
+from decon_core.execution.choice import open_engine
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import wanted_workers
 from decon_core.inventory import blender_of
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import CANDIDATES
@@ -38,9 +41,8 @@ from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import MixtureVerification, Verification
 from decon_core.mixtures.verify import verify as verify_mixture
 from decon_core.scan.coverage import refused
-from decon_core.scan.workers import wanted_workers
 from decon_core.storage.drafts import locked_or_refused
-from decon_core.storage.store import read_json
+from decon_core.storage.store import Store, read_json
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -119,7 +121,9 @@ def verify_mixtures(
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
         return f"{leaks}, {found.n_question_only:,} question-only, of {_leaks_of(builder, one)}"
 
-    problems = _verify_each(chosen, partial(verify_mixture, builder), describe, workers)
+    engine = _engine_of(config, builder.store)
+    verify = partial(verify_mixture, builder)
+    problems = _verify_each(chosen, verify, describe, workers, engine)
     return _exit_code_for(problems, config)
 
 
@@ -247,7 +251,9 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
             text += f", which also contain {counted(found.n_given_away, 'held-out item')}"
         return text
 
-    problems = _verify_each(chosen, partial(verify_blend, blender), describe, workers)
+    engine = _engine_of(config, blender.builder.store)
+    verify = partial(verify_blend, blender)
+    problems = _verify_each(chosen, verify, describe, workers, engine)
     return _exit_code_for(problems, config)
 
 
@@ -384,18 +390,23 @@ def _say_undeclared(folder: Path, declared: Sequence[Mixture | Blend]) -> None:
             say(f"no longer declared in decon.toml, so not updated: {path}")
 
 
+def _engine_of(config: Path, store: Store) -> Engine:
+    return open_engine(load_config(config).execution, store)
+
+
 def _verify_each(
     chosen: Sequence[Product],
     verify: Callable[..., Result],
     describe: Callable[[Product, Result], str],
     workers: int | None,
+    engine: Engine,
 ) -> list[Problem]:
     """Verify products, and print a line for each; return all problems."""
     problems: list[Problem] = []
     for one in chosen:
-        with ShardProgress(sys.stderr) as progress:
+        with ShardProgress(sys.stderr, engine) as progress:
             n_workers = workers or wanted_workers()
-            found = verify(one, workers=n_workers, on_progress=progress.update)
+            found = verify(one, workers=n_workers, engine=engine, on_progress=progress.update)
         n = len(found.problems)
         state = counted(n, "problem") if n else "matches its manifest"
         documents, tokens = counted(found.n_documents, "document"), counted(found.n_tokens, "token")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.options import (
+    EngineOption,
     PolicyFile,
     flag,
     names_in,
@@ -18,12 +19,15 @@ from decon_assets.cli.options import (
     optional,
     repeatable,
 )
+from decon_assets.cli.serve import export_engine
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
+from decon_core.config.execution import Execution, load_execution
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.config.sketch import Sketch
 from decon_core.errors import InputError, Problem, format_problems
+from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, size
 
 if TYPE_CHECKING:
@@ -59,6 +63,11 @@ def scan(
     ),
     workers: int = option(
         "number of processes, or of threads for small inputs (default 1)", "N", min=1, default=1
+    ),
+    engine: EngineOption = None,
+    execution: Path | None = optional(
+        "TOML file with the table [execution] (docs/configuration.md): settings of Slurm or Ray",
+        "FILE",
     ),
     text: list[str] = repeatable(
         "field with the text, for all files; nested: metadata.text (default: text, else "
@@ -128,7 +137,8 @@ def scan(
     change no exit code. The last line says how much was not scanned, in files, bytes and rows;
     OUT/ledger.jsonl lists them.
     """
-    from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER
+    from decon_core.execution.choice import open_engine
+    from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
     from decon_core.folder_scan.run import Request, scan_folder
 
     if text and messages:
@@ -136,7 +146,9 @@ def scan(
     if role and not messages:
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
     settings = _policy(policy, preset, detectors)
-    with ShardProgress(sys.stderr) as progress:
+    export_engine(engine)
+    chosen = open_engine(_execution(execution), Store(out / STORE_FOLDER))
+    with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(
                 evals=evals,
@@ -156,6 +168,7 @@ def scan(
             on_step=progress.step,
             on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
             on_progress=progress.update,
+            engine=chosen,
         )
     _say_table(outcome)
     for line in _result_lines(outcome, out, has_question_only=settings.keep_question_only):
@@ -299,6 +312,10 @@ def _policy(path: Path | None, preset: str | None, detectors: str | None) -> Pol
     base = Policy.from_mapping({"preset": preset} if preset else {}, where="--preset")
     policy = load_policy(path, like=base) if path else base
     return replace(policy, detectors=detectors_in(detectors)) if detectors else policy
+
+
+def _execution(path: Path | None) -> Execution:
+    return load_execution(path) if path else Execution()
 
 
 def _verdicts(path: Path | None) -> Verdicts:

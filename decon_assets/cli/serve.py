@@ -8,9 +8,10 @@ from pathlib import Path
 
 from decon_assets.cli.options import ConfigPath, Workers, option
 from decon_assets.cli.terminal.output import say
+from decon_core.config.execution import ENGINE_VARIABLE
 from decon_core.config.load import Config, load_config
 from decon_core.config.location import CONFIG_VARIABLE
-from decon_core.scan.workers import WORKERS_VARIABLE
+from decon_core.execution.jobs import WORKERS_VARIABLE
 from decon_core.storage.store import Store
 
 # Dagster recommends `dg dev` instead, which needs a project that `dg` created; `dagster dev` takes
@@ -70,6 +71,12 @@ def export_workers(workers: int | None) -> None:
     """Pass `--workers` to the assets by the environment, as Dagster runs them."""
     if workers:
         os.environ[WORKERS_VARIABLE] = str(workers)
+
+
+def export_engine(engine: str | None) -> None:
+    """Pass `--engine` to the assets by the environment, as Dagster runs them."""
+    if engine:
+        os.environ[ENGINE_VARIABLE] = engine
 
 
 def _prepare(config: Path, workers: int | None) -> Config:

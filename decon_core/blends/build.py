@@ -37,6 +37,9 @@ from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, hash_file
 from decon_core.errors import DeconError, Problem
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs
+from decon_core.execution.local import LOCAL
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
@@ -48,7 +51,6 @@ from decon_core.mixtures.manifest import (
     fingerprint_of,
     has_page,
 )
-from decon_core.scan.workers import run_jobs
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import (
@@ -78,7 +80,7 @@ class Blender:
     builder: Builder
     blends: tuple[Blend, ...]
 
-    def build(self, blend: Blend, *, workers: int = 1) -> Built:
+    def build(self, blend: Blend, *, workers: int = 1, engine: Engine = LOCAL) -> Built:
         """Write a blend, unless an intact one from the same inputs exists."""
         store = self.builder.store
         folder = store.blend(blend.name)
@@ -90,7 +92,7 @@ class Blender:
         plan = plan_blend(self.builder, blend)
         with atomic_path(folder, drafts=store.drafts) as draft:
             draft.mkdir(parents=True)
-            written = _write(plan, draft, self.builder.policy, workers)
+            written = _write(plan, draft, self.builder.policy, workers, engine)
             account = _account(plan, written, draft)
             manifest = {**self._inputs(blend), "fingerprint": fingerprint, **account}
             write_json(draft / MANIFEST, manifest)
@@ -158,24 +160,28 @@ class Blender:
 
 
 def build_blends(
-    blender: Blender, wanted: Sequence[Blend], *, workers: int = 1
+    blender: Blender, wanted: Sequence[Blend], *, workers: int = 1, engine: Engine = LOCAL
 ) -> Iterator[tuple[Blend, Built | DeconError]]:
     """Build blends one after the other and yield each with its summary or its error."""
     for blend in wanted:
         try:
-            yield blend, blender.build(blend, workers=workers)
+            yield blend, blender.build(blend, workers=workers, engine=engine)
         except DeconError as error:
             yield blend, error
 
 
-def _write(plan: Plan, folder: Path, policy: Policy, workers: int) -> list[WrittenPart]:
-    """Write all parts, in as many processes as there is work for."""
+def _write(
+    plan: Plan, folder: Path, policy: Policy, workers: int, engine: Engine
+) -> list[WrittenPart]:
+    """Write all parts, by as many workers as there is work for."""
     for phase in range(plan.stream.phases.size - 1):
         (folder / f"phase-{phase + 1}").mkdir()
     jobs = [job_of(plan, part, folder, policy) for part in plan.parts]
     n_tokens = int(plan.stream.draws.n_tokens.sum())
-    n_workers = min(workers, len(jobs), n_tokens // _TOKENS_PER_WORKER)
-    done = run_jobs(write_part, jobs, workers=n_workers, on_advance=lambda _: None)
+    n_workers = min(engine.most_workers(workers), len(jobs), n_tokens // _TOKENS_PER_WORKER)
+    done = run_jobs(
+        write_part, jobs, workers=n_workers, engine=engine, name_of=lambda job: str(job.path)
+    )
     written = [future.result() for _, future in done]
     return sorted(written, key=lambda one: one.part.number)
 

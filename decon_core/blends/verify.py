@@ -22,6 +22,8 @@ from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import DeconError, Problem
+from decon_core.execution.engine import Engine
+from decon_core.execution.local import LOCAL
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
@@ -54,7 +56,12 @@ class BlendVerification(Verification):
 
 
 def verify_blend(
-    blender: Blender, blend: Blend, *, workers: int = 1, on_progress: Progress | None = None
+    blender: Blender,
+    blend: Blend,
+    *,
+    workers: int = 1,
+    engine: Engine = LOCAL,
+    on_progress: Progress | None = None,
 ) -> BlendVerification:
     """Verify a blend: it exists, is intact and current, and has the content of its manifest."""
     builder, folder = blender.builder, blender.builder.store.blend(blend.name)
@@ -65,7 +72,7 @@ def verify_blend(
     names = [part["file"] for part in read_json(folder / MANIFEST)["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
-    if result.scan(builder, [pack], workers=workers, on_progress=on_progress):
+    if result.scan(builder, [pack], workers=workers, engine=engine, on_progress=on_progress):
         _check_scan(blender, blend, pack, result)
     return result
 

@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
+from decon_core.config.execution import Execution
 from decon_core.config.judge import NEIGHBOURS, Judge
 from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.neighbours import Neighbours, read_neighbours
@@ -27,6 +28,7 @@ from decon_core.config.rewording import Rewording
 from decon_core.config.sketch import Sketch
 from decon_core.config.validation import (
     TABLE,
+    Bytes,
     Count,
     Distinct,
     Name,
@@ -36,7 +38,6 @@ from decon_core.config.validation import (
     Share,
     did_you_mean,
     expects,
-    invalid,
     with_new_names,
 )
 from decon_core.config.verdicts import DEFAULT_FILE
@@ -53,23 +54,7 @@ _SECRET = re.compile(
     r"secret|token|passw|^key$|access_key|account_key|credential|sas", re.IGNORECASE
 )
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?)(i?)B")
-_POWERS = ("", "k", "M", "G", "T")
-
 RENAMED = {"idf.snapshot": "idf.benchmarks"}  # accepted for one version, with a note
-
-
-def _bytes(size: object) -> int:
-    if (n_bytes := bytes_of(size)) is None:
-        raise invalid("a whole number of 1 or more, or a size like '20 GB'")
-    return n_bytes
-
-
-Bytes = Annotated[
-    int,
-    BeforeValidator(_bytes),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
-]
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -180,6 +165,7 @@ SECTIONS: Mapping[str, Any] = {
     "rewording": Rewording,
     "report": Report,
     "store": StoreTable,
+    "execution": Execution,
     "storage": dict[str, dict[str, Any]],
 }
 
@@ -250,6 +236,7 @@ class Config:
     rewordings: Path
     showing: Showing
     drift: float  # accepted change of a benchmark's leak rate between reports
+    execution: Execution
     store: Path  # the local folder
     kept: RemotePath | None  # its remote copy, if there is one
     storage: tuple[str, ...]  # schemes with options
@@ -326,6 +313,7 @@ class _Reader(SettingsReader):
             sources=[source.name for source in sources],
             folder=self._folder,
         )
+        execution = self.table(Execution, "execution", values.get("execution", {})) or Execution()
         sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None
         if self.problems or policy is None or evals is None or idf is None:
             raise ConfigError(self.problems)
@@ -352,6 +340,7 @@ class _Reader(SettingsReader):
             rewordings=rewordings,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             drift=report.drift,
+            execution=execution.beside(self._folder),
             store=store,
             kept=kept,
             storage=tuple(values.get("storage", {})),
@@ -461,12 +450,3 @@ def _secrets(value: object, where: str) -> Iterator[str]:
     elif isinstance(value, list):
         for number, inner in enumerate(value):
             yield from _secrets(inner, f"{where}[{number}]")
-
-
-def bytes_of(size: object) -> int | None:
-    """Parse a number of bytes or a size such as "20 GB" or "1.5 GiB"; None if invalid."""
-    if isinstance(size, str) and (match := _SIZE.fullmatch(size.strip())):
-        number, prefix, is_binary = match.groups()
-        size = int(float(number) * (1024 if is_binary else 1000) ** _POWERS.index(prefix))
-    is_count = isinstance(size, int) and not isinstance(size, bool) and size >= 1
-    return size if is_count and isinstance(size, int) else None

@@ -20,6 +20,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     WrapValidator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -78,6 +79,32 @@ PositiveShare = Annotated[float, Field(strict=True, gt=0, le=1), AS_WRITTEN]
 Name = Annotated[str, Field(min_length=1), expects("a name in quotes")]
 Distinct = Annotated[tuple[N, ...], AfterValidator(_distinct)]
 Names = Annotated[Distinct[N], BeforeValidator(_not_empty)]
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?)(i?)B")
+_POWERS = ("", "k", "M", "G", "T")
+
+
+def bytes_of(size: object) -> int | None:
+    """Parse a number of bytes or a size such as "20 GB" or "1.5 GiB"; None if invalid."""
+    if isinstance(size, str) and (match := _SIZE.fullmatch(size.strip())):
+        number, prefix, is_binary = match.groups()
+        size = int(float(number) * (1024 if is_binary else 1000) ** _POWERS.index(prefix))
+    is_count = isinstance(size, int) and not isinstance(size, bool) and size >= 1
+    return size if is_count and isinstance(size, int) else None
+
+
+def _bytes(size: object) -> int:
+    if (n_bytes := bytes_of(size)) is None:
+        raise invalid("a whole number of 1 or more, or a size like '20 GB'")
+    return n_bytes
+
+
+Bytes = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
+]
 
 
 def known(kind: str) -> AfterValidator:

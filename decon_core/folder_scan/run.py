@@ -34,6 +34,8 @@ from decon_core.errors import (
     Problem,
     StaleError,
 )
+from decon_core.execution.engine import Engine
+from decon_core.execution.local import LOCAL
 from decon_core.folder_scan import results
 from decon_core.folder_scan.corpus import corpus_files, packs_of, some
 from decon_core.index.idf import current_snapshot, freeze
@@ -124,6 +126,7 @@ def scan_folder(
     on_step: Callable[[str], None],
     on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None = None,
+    engine: Engine = LOCAL,
 ) -> results.Outcome:
     """Scan and write the results. Shards that cannot be read are listed in the outcome.
 
@@ -139,7 +142,7 @@ def scan_folder(
     removed_before: set[Path] = set()
     while True:
         try:
-            return _scan_folder(request, store, on_step, on_work, on_progress)
+            return _scan_folder(request, store, engine, on_step, on_work, on_progress)
         except DamagedError as error:
             removed = {*remove_damaged(store, error.problems)} - removed_before
             if not removed:
@@ -152,6 +155,7 @@ def scan_folder(
 def _scan_folder(
     request: Request,
     store: Store,
+    engine: Engine,
     on_step: Callable[[str], None],
     on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None,
@@ -176,6 +180,7 @@ def _scan_folder(
         summary = scan_packs(
             *(store, packs, versions, policy),
             workers=request.workers,
+            engine=engine,
             on_progress=on_progress,
             sketch=request.sketch,
         )

@@ -30,6 +30,9 @@ from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import DeconError, MissingError, Problem
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs, useful_workers
+from decon_core.execution.local import LOCAL
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.card import CARD, card_of, listed_packs
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
@@ -49,7 +52,6 @@ from decon_core.mixtures.preconditions import (
 )
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.scan.workers import run_jobs, useful_workers
 from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.store import Store, atomic_path, write_json
@@ -311,7 +313,11 @@ _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker
 
 
 def build_shares(
-    builder: Builder, wanted: Sequence[tuple[Mixture, Pack]], *, workers: int = 1
+    builder: Builder,
+    wanted: Sequence[tuple[Mixture, Pack]],
+    *,
+    workers: int = 1,
+    engine: Engine = LOCAL,
 ) -> Iterator[tuple[Mixture, Pack, Future[Built]]]:
     """Build mixtures of packs in parallel and yield them as they finish.
 
@@ -327,11 +333,16 @@ def build_shares(
         of_pack = replace(builder, packs=(pack,), n_known=builder.n_packs)
         # Only a control needs packs other than its own.
         jobs.append((builder if mixture.take == "control" else of_pack, mixture, pack))
-    n_workers = useful_workers(
-        workers, [shard.n_bytes for _, pack in wanted for shard in pack.shards]
-    )
-    for job, future in run_jobs(_build, jobs, workers=n_workers, on_advance=lambda _: None):
+    sizes = [shard.n_bytes for _, pack in wanted for shard in pack.shards]
+    n_workers = useful_workers(workers, sizes, engine=engine)
+    done = run_jobs(_build, jobs, workers=n_workers, engine=engine, name_of=_name_of)
+    for job, future in done:
         yield *job[1:], future
+
+
+def _name_of(job: _Job) -> str:
+    _, mixture, pack = job
+    return f"mixture {mixture.name!r} of pack {pack.name!r}"
 
 
 def _build(job: _Job) -> Built:

@@ -19,6 +19,8 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
+from decon_core.execution.engine import Engine
+from decon_core.execution.local import LOCAL
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
@@ -47,12 +49,23 @@ class Verification:
     n_leaks: int = 0  # documents with a leak; of a blend, without inserted items
 
     def scan(
-        self, builder: Builder, packs: Sequence[Pack], *, workers: int, on_progress: Progress | None
+        self,
+        builder: Builder,
+        packs: Sequence[Pack],
+        *,
+        workers: int,
+        engine: Engine,
+        on_progress: Progress | None,
     ) -> bool:
         """Scan written shards like those of a corpus; return whether all could be read."""
         store, versions, policy = builder.store, builder.versions, builder.policy
         try:
-            scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
+            scan_packs(
+                *(store, packs, versions, policy),
+                workers=workers,
+                engine=engine,
+                on_progress=on_progress,
+            )
         except CorpusError as error:
             self.problems += error.problems
             return False
@@ -83,7 +96,12 @@ class MixtureVerification(Verification):
 
 
 def verify(
-    builder: Builder, mixture: Mixture, *, workers: int = 1, on_progress: Progress | None = None
+    builder: Builder,
+    mixture: Mixture,
+    *,
+    workers: int = 1,
+    engine: Engine = LOCAL,
+    on_progress: Progress | None = None,
 ) -> MixtureVerification:
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
@@ -102,7 +120,7 @@ def verify(
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [pack for pack in valid if pack.shards]
-    if result.scan(builder, packs, workers=workers, on_progress=on_progress):
+    if result.scan(builder, packs, workers=workers, engine=engine, on_progress=on_progress):
         for pack in packs:
             _check_scan(builder, mixture, pack, result)
     return result

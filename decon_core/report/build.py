@@ -18,6 +18,8 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
+from decon_core.execution.engine import Engine
+from decon_core.execution.local import LOCAL
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.report.database import schema_digest, write_database
@@ -80,6 +82,7 @@ def build_report(
     evidence: Evidence = NO_EVIDENCE,
     *,
     neighbours: str = "",
+    engine: Engine = LOCAL,
 ) -> ReportSummary:
     """Gather all tables into a new database and replace the previous report with it.
 
@@ -107,8 +110,10 @@ def build_report(
     report, drafts = store.report, store.drafts
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
-        matches = write_matches(reader, builder.packs, folder / "matches", gaps)
-        tables["pairs"] = gather_pairs(reader, builder.packs, matches, showing, earlier=report)
+        matches = write_matches(reader, builder.packs, folder / "matches", gaps, engine=engine)
+        tables["pairs"] = gather_pairs(
+            reader, builder.packs, matches, showing, earlier=report, engine=engine
+        )
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
         tables |= judged_tables(
             matches, verdicts, evidence, has_snippets=showing.snippets, tables=tables

@@ -24,6 +24,9 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import Verdicts
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs, wanted_workers
+from decon_core.execution.local import LOCAL
 from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
@@ -31,7 +34,6 @@ from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.quality.indexability import indexability
 from decon_core.report.tables import TABLES
 from decon_core.scan.coverage import Gap, missing_by_shard
-from decon_core.scan.workers import run_jobs, wanted_workers
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
 from decon_core.storage.store import Store, read_json, read_parquet
 
@@ -170,14 +172,20 @@ class _Job:
 
 
 def write_matches(
-    reader: MatchReader, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap] = ()
+    reader: MatchReader,
+    packs: Sequence[Pack],
+    folder: Path,
+    gaps: Sequence[Gap] = (),
+    *,
+    engine: Engine = LOCAL,
 ) -> list[Path]:
     """Write the matches of all shards to Parquet files; return these, by source and shard name."""
     folder.mkdir(parents=True)
     jobs = [*_jobs(reader, packs, folder, gaps)]
     n_tiles = sum(len(job.shards) for job in jobs) * len(reader.versions)
-    workers = min(wanted_workers(), len(jobs), n_tiles // _TILES_PER_WORKER)
-    for _, future in run_jobs(_write, jobs, workers=workers, on_advance=lambda _: None):
+    workers = min(engine.most_workers(wanted_workers()), len(jobs), n_tiles // _TILES_PER_WORKER)
+    done = run_jobs(_write, jobs, workers=workers, engine=engine, name_of=lambda job: str(job.path))
+    for _, future in done:
         future.result()
     return [job.path for job in jobs]
 

@@ -24,9 +24,11 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DeconError
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs, useful_workers, wanted_workers
+from decon_core.execution.local import LOCAL
 from decon_core.report.excerpts import MOST_OF_PART, PARTS, agree_of, make_excerpt, spans_of
 from decon_core.report.tables import TABLES, filled
-from decon_core.scan.workers import run_jobs, useful_workers, wanted_workers
 from decon_core.text.characters import Form
 
 # Incremented when the same match would give another text or other marks.
@@ -55,6 +57,7 @@ def gather_pairs(
     showing: Showing,
     *,
     earlier: Path,
+    engine: Engine = LOCAL,
 ) -> pa.Table:
     """Return all pairs of these matches, the first `showing.most_pairs` of them with texts.
 
@@ -67,7 +70,7 @@ def gather_pairs(
         chosen: pa.Table = connection.sql(_CHOSEN, params=[[*map(str, matches)]]).to_arrow_table()
     first = chosen.slice(0, showing.most_pairs)
     rows = _with_records(reader, first)
-    _add_texts(reader, packs, rows, showing, earlier)
+    _add_texts(reader, packs, rows, showing, earlier, engine)
     rest = chosen.slice(showing.most_pairs)
     rest = rest.append_column("why_no_text", pa.repeat(pa.scalar(_NOT_FIRST), rest.num_rows))
     tables = [pa.Table.from_pylist(rows, schema=schema), filled("pairs", rest)]
@@ -103,7 +106,12 @@ class _Job:
 
 
 def _add_texts(
-    reader: MatchReader, packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, earlier: Path
+    reader: MatchReader,
+    packs: Sequence[Pack],
+    rows: Sequence[Row],
+    showing: Showing,
+    earlier: Path,
+    engine: Engine,
 ) -> None:
     if not showing.snippets:
         for row in rows:
@@ -118,8 +126,15 @@ def _add_texts(
         else:
             by_pair[row["pair"]] = row
     jobs = [*_jobs(packs, [*by_pair.values()], showing, reader.policy.form)]
-    workers = useful_workers(wanted_workers(), [job.shard.n_bytes for job in jobs])
-    for _, future in run_jobs(_read_texts, jobs, workers=workers, on_advance=lambda _: None):
+    sizes = [job.shard.n_bytes for job in jobs]
+    workers = useful_workers(wanted_workers(), sizes, engine=engine)
+    done = run_jobs(
+        *(_read_texts, jobs),
+        workers=workers,
+        engine=engine,
+        name_of=lambda job: job.shard.path,
+    )
+    for _, future in done:
         for pair, texts in future.result().items():
             by_pair[pair] |= texts
 

@@ -31,6 +31,7 @@ from decon_core.corpus.sketch.shard_sketch import PartSketch, digest_of_texts, o
 from decon_core.corpus.sketch.tokens import TwoNumberings
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.errors import CorpusError
+from decon_core.execution.jobs import in_subprocess, usable_cores
 from decon_core.index.joined_index import open_search
 from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
@@ -38,7 +39,6 @@ from decon_core.kernels import word_table
 from decon_core.kernels.jit import is_new
 from decon_core.scan.detect import DetectorSet
 from decon_core.scan.matches import LABELS, Columns, tile_of
-from decon_core.scan.workers import in_subprocess, usable_cores
 from decon_core.schemas import DOCUMENTS
 from decon_core.storage.store import Store
 from decon_core.text.markup import compile_markup

@@ -21,12 +21,15 @@ from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs, runs_here, useful_workers
+from decon_core.execution.local import LOCAL
 from decon_core.scan.blocks import ShardJob, compile_kernels
+from decon_core.scan.coverage import write_refusal
 from decon_core.scan.join import join_tiles
 from decon_core.scan.old_tiles import convert_old_tiles
 from decon_core.scan.plan import Plan
 from decon_core.scan.shard_tiles import scan_shard
-from decon_core.scan.workers import run_jobs, useful_workers
 from decon_core.storage.store import Store, names_in
 from decon_core.wording import counted
 
@@ -63,6 +66,7 @@ def scan_packs(
     policy: Policy,
     *,
     workers: int = 1,
+    engine: Engine = LOCAL,
     on_progress: Progress | None = None,
     along: Sequence[Version] = (),
     sketch: Sketch | None = None,
@@ -91,9 +95,9 @@ def scan_packs(
         n_sketch_bytes=plan.n_sketch_bytes,
     )
     problems: list[Problem] = []
-    n_files = _FILES_PER_SHARD * len(jobs)
-    n_workers = useful_workers(workers, [job.n_bytes_to_read for job in jobs], n_files=n_files)
-    if n_workers <= 1:  # too little work for processes, or one shard: threads share its blocks
+    sizes, n_files = [job.n_bytes_to_read for job in jobs], _FILES_PER_SHARD * len(jobs)
+    n_workers = useful_workers(workers, sizes, n_files=n_files, engine=engine)
+    if runs_here(n_workers, engine):  # too little work, or one shard: threads share its blocks
         jobs = [replace(job, threads=max(workers, 1)) for job in jobs]
     if reading := [job for job in jobs if job.n_bytes_to_read]:
         compile_kernels(reading[0])
@@ -108,13 +112,22 @@ def scan_packs(
         if on_progress:
             on_progress(n_done, len(jobs), n_bytes, n_bytes_total, summary.seconds)
 
-    for job, future in run_jobs(scan_shard, jobs, workers=n_workers, on_advance=report):
+    done = run_jobs(
+        *(scan_shard, jobs),
+        workers=n_workers,
+        engine=engine,
+        on_advance=report,
+        prepare=compile_kernels,
+        name_of=lambda job: job.shard.path,
+    )
+    for job, future in done:
         n_done += 1
         try:
             if future.result():
                 summary.n_shards_read += job.n_bytes_to_read > 0
                 summary.n_tiles_written += len(job.versions)
         except CorpusError as error:
+            write_refusal(store, job.shard, error)  # a worker that died could not write it
             problems += error.problems
         joining.end(job)
         report(summary.n_bytes)

@@ -16,13 +16,13 @@ import pyarrow as pa
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.sketch.shard_sketch import writing_sketch
 from decon_core.errors import CorpusError
+from decon_core.execution.progress import advance
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
 from decon_core.scan.coverage import without_tile, write_refusal
 from decon_core.scan.gram_counts import gram_counts
 from decon_core.scan.join import write_unjoined
 from decon_core.scan.matches import Columns
 from decon_core.scan.tiles import Tiles
-from decon_core.scan.workers import advance
 from decon_core.schemas import DOCUMENTS, MATCHES
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import (

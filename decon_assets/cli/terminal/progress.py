@@ -7,6 +7,8 @@ import time
 from typing import TYPE_CHECKING, Self, TextIO
 
 from decon_assets.cli.terminal.output import without_control
+from decon_core.execution.engine import Engine
+from decon_core.execution.local import LOCAL
 from decon_core.wording import counted, size
 
 if TYPE_CHECKING:
@@ -18,9 +20,10 @@ _SECONDS_BETWEEN_LINES = 10.0
 class ShardProgress(logging.Handler):
     """Print shards done, rate and time left, and the core's log records, while it is entered."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, engine: Engine = LOCAL) -> None:
         super().__init__(logging.INFO)
         self._stream = stream
+        self._engine = engine
         self._printed_at = -_SECONDS_BETWEEN_LINES
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -62,6 +65,8 @@ class ShardProgress(logging.Handler):
             left = (n_bytes_in_all - n_bytes) / rate
             line += f" at {size(rate)}/s"
             line += f" in {_span(seconds)}" if is_last else f", {_span(left)} left"
+        if self._engine.is_remote:
+            line += f"; {self._engine.counts}"
         self._show(line, n_bytes, n_bytes_in_all, is_last=is_last)
 
     def count(self, noun: str, n_done: int, n: int, seconds: float, *, about: str = "") -> None:

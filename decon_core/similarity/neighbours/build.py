@@ -21,6 +21,8 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.neighbours import Neighbours
 from decon_core.corpus.packs import Pack
+from decon_core.execution.engine import Engine
+from decon_core.execution.local import LOCAL
 from decon_core.schemas import NEIGHBOURS, SIMILARITY, STRATA
 from decon_core.similarity.calibration import wilson
 from decon_core.similarity.neighbours.nearest import EDGES, Nearest, n_by_bin
@@ -118,12 +120,17 @@ def build_neighbours(
     *,
     tokenizer: str,
     workers: int = 1,
+    engine: Engine = LOCAL,
     on_progress: OnProgress = lambda *_: None,
 ) -> Built:
     """Build the results that are missing; see the module."""
     key = neighbours_key(packs, versions, settings, tokenizer)
     sampled, strata = draw_sample(
-        store, packs, settings, tokenizer=tokenizer, workers=workers, on_progress=on_progress
+        *(store, packs, settings),
+        tokenizer=tokenizer,
+        workers=workers,
+        engine=engine,
+        on_progress=on_progress,
     )
     sizes = [one.paragraphs(["row"]).num_rows for one in sampled]
     embedder = embedder_of(settings).fingerprint
@@ -133,6 +140,7 @@ def build_neighbours(
         store.neighbours / "vectors" / embedder,
         *(sampled, sizes, settings),
         workers=workers if is_local else 1,
+        engine=engine if is_local else LOCAL,
         on_progress=on_progress,
     )
     items = [_items(store, one, settings, embedder) for one in versions]

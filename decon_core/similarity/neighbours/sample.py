@@ -27,7 +27,10 @@ from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks
 from decon_core.errors import CorpusError, Problem
-from decon_core.scan.workers import advance, run_jobs
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs
+from decon_core.execution.local import LOCAL
+from decon_core.execution.progress import advance
 from decon_core.schemas import PARAGRAPHS
 from decon_core.similarity.neighbours.paragraphs import paragraphs
 from decon_core.storage.checksums import is_whole
@@ -110,6 +113,7 @@ def draw_sample(
     *,
     tokenizer: str,
     workers: int,
+    engine: Engine = LOCAL,
     on_progress: OnProgress,
 ) -> tuple[list[SampledShard], list[Stratum]]:
     """Draw what is missing of the sample; return all shards and the strata, by source.
@@ -133,13 +137,13 @@ def draw_sample(
         )
         for source, shard in shards
     ]
-    _run(_count, [one for one in jobs if one.size], "counted", workers, on_progress)
+    _run(_count, [one for one in jobs if one.size], "counted", workers, engine, on_progress)
     cuts = _cuts(jobs, settings)
     jobs = [
         _Job(one.folder, one.shard, one.source, settings, tokenizer, cut=cuts[one.source.name])
         for one in jobs
     ]
-    _run(_sample, jobs, "sampled", workers, on_progress)
+    _run(_sample, jobs, "sampled", workers, engine, on_progress)
     sampled = [SampledShard(one.shard, one.source.name, one.path) for one in jobs]
     return sampled, _strata(sampled)
 
@@ -149,6 +153,7 @@ def _run(
     jobs: Sequence[_Job],
     what: str,
     workers: int,
+    engine: Engine,
     on_progress: OnProgress,
 ) -> None:
     """Do a job for each shard whose file is missing."""
@@ -160,9 +165,14 @@ def _run(
     def on_advance(n_bytes: int) -> None:
         on_progress(f"bytes of shards {what}", n_bytes, total)
 
-    for _, future in run_jobs(
-        act, missing, workers=min(workers, len(missing)), on_advance=on_advance
-    ):
+    done = run_jobs(
+        *(act, missing),
+        workers=min(engine.most_workers(workers), len(missing)),
+        engine=engine,
+        on_advance=on_advance,
+        name_of=lambda job: job.shard.path,
+    )
+    for _, future in done:
         error = future.exception()
         if isinstance(error, CorpusError):
             problems += error.problems

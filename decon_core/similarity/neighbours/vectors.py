@@ -17,7 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.neighbours import Neighbours
-from decon_core.scan.workers import advance, run_jobs
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs
+from decon_core.execution.local import LOCAL
+from decon_core.execution.progress import advance
 from decon_core.similarity.embedders import Embedder, load_embedder
 from decon_core.similarity.neighbours.sample import OnProgress, SampledShard
 from decon_core.storage.checksums import is_whole
@@ -78,6 +81,7 @@ def embed_sample(
     settings: Neighbours,
     *,
     workers: int,
+    engine: Engine = LOCAL,
     on_progress: OnProgress,
 ) -> SampleVectors:
     """Embed what is missing; `sizes`: the number of paragraphs of each shard."""
@@ -98,9 +102,16 @@ def embed_sample(
     def on_advance(n_done: int) -> None:
         on_progress("paragraphs embedded", n_done, n_paragraphs)
 
-    workers = min(workers, len(jobs))
+    workers = min(engine.most_workers(workers), len(jobs))
     with _one_thread_each(workers):
-        for _, future in run_jobs(_embed, [*jobs.values()], workers=workers, on_advance=on_advance):
+        done = run_jobs(
+            *(_embed, [*jobs.values()]),
+            workers=workers,
+            engine=engine,
+            on_advance=on_advance,
+            name_of=lambda job: f"paragraphs of {job.sampled.shard.path}",
+        )
+        for _, future in done:
             future.result()
     return vectors
 

@@ -36,8 +36,8 @@ PATIENCE_SECONDS = 300
 
 # As `decon-assets` is, but with workers for shards as small as these.
 PROGRAM = """
-import sys, decon_core.scan.workers
-decon_core.scan.workers._BYTES_PER_WORKER = 1
+import sys, decon_core.execution.jobs
+decon_core.execution.jobs._BYTES_PER_WORKER = 1
 from decon_assets.cli.main import main
 sys.exit(main())
 """

@@ -7,10 +7,11 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from decon_core.config.load import Packing, bytes_of, load_config
+from decon_core.config.load import Packing, load_config
 from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
 from decon_core.config.schema import SCHEMA_PATH, config_schema
+from decon_core.config.validation import bytes_of
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.inventory import benchmarks_of
 from decon_core.storage.paths import parse_path
@@ -311,6 +312,9 @@ TABLES = {
     "Neighbours": ("neighbours", ""),
     "Sample": ("neighbours", ""),
     "Sketch": ("sketch", ""),
+    "Execution": ("configuration", "execution."),
+    "Slurm": ("configuration", "execution.slurm."),
+    "Ray": ("configuration", "execution.ray."),
 }
 
 

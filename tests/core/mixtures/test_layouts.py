@@ -25,13 +25,13 @@ from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Pack, find_shards, hash_file
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
+from decon_core.execution import jobs as workers_module
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import Builder, build_shares
 from decon_core.mixtures.card import CARD, listed_packs
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.verify import verify
-from decon_core.scan import workers as workers_module
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 from decon_core.storage.store import read_json, write_json

@@ -19,13 +19,13 @@ from decon_core.corpus.packs import Pack, find_shards, hash_file
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, IncompleteError, MissingError
+from decon_core.execution import jobs as workers_module
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
-from decon_core.scan import workers as workers_module
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import read_json, write_json
 from tests.core.places import CLEAN, CONTROL, Place, line_of

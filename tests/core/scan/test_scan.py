@@ -163,7 +163,7 @@ def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monk
             scan_packs(alone.store, [replace(pack, shards=(shard,))], [version], alone.policy)
     assert tiles(alone, pack, versions) == together
 
-    monkeypatch.setattr("decon_core.scan.workers._BYTES_PER_WORKER", 1)
+    monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
     parallel = replace(bench, folder=tmp_path / "parallel")
     parallel.folder.mkdir()
     parallel.prepare(items)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from decon_core.errors import ConfigError
-from decon_core.scan.workers import (
+from decon_core.execution.jobs import (
     WORKERS_VARIABLE,
     in_subprocess,
     usable_cores,

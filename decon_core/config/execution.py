@@ -1,0 +1,103 @@
+"""[execution] in decon.toml: where jobs run: on this machine, on Slurm, or on Ray."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from decon_core.config.validation import TABLE, Bytes, Name, Positive, SettingsReader, expects
+from decon_core.errors import ConfigError, Problem
+
+ENGINE_VARIABLE = "DECON_ENGINE"  # overrides `engine`
+
+EngineName = Literal["local", "slurm", "ray"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+
+Lines = Annotated[tuple[Name, ...], expects("a list of lines in quotes")]
+_Amount = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Slurm:
+    """[execution.slurm]: what the tasks of an array job ask for."""
+
+    partition: Name | None = None
+    """Partition; default: that of the cluster, or $SBATCH_PARTITION."""
+    account: Name | None = None
+    """Account to charge; default: yours, or $SBATCH_ACCOUNT."""
+    qos: Name | None = None
+    """Quality of service."""
+    time: Name | None = None
+    """Time limit of a task as sbatch takes it: "90" minutes, "4:00:00". A task that runs into it
+    keeps what it finished; the rest is submitted again."""
+    memory: Name | None = None
+    """Memory of a task as sbatch takes it: "16G". About 3 GB for each process."""
+    cpus_per_task: Positive = 1
+    """Processes of a task, each with one CPU."""
+    array_size: Positive = 100
+    """Tasks that may run at once."""
+    jobs_per_task: Positive | None = None
+    """Shards of a task; default: as many as make `array_size` tasks."""
+    setup: Lines = ()
+    """Lines of shell that a task runs first, such as "module load gcc"."""
+    python: Name | None = None
+    """Python on the nodes; default: the one that submits."""
+    options: Lines = ()
+    """More options of sbatch, such as "--constraint=rome"."""
+    logs: Annotated[Name | None, expects("a folder that all nodes see")] = None
+    """Folder for the logs of tasks that fail; default: `logs` in the store."""
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Ray:
+    """[execution.ray]: the cluster, and what each task asks for."""
+
+    address: Name | None = None
+    """Address of the cluster; default: $RAY_ADDRESS, else a cluster on this machine."""
+    cpus: _Amount = 1
+    """CPUs of a task, which scans one shard at a time."""
+    memory: Bytes | None = None
+    """Memory that a task reserves: a number, or "4 GB"."""
+    resources: dict[str, _Amount] = Field(default_factory=dict)
+    """Custom resources of a task, by name."""
+    runtime_env: dict[str, Any] = Field(default_factory=dict)
+    """Ray's runtime environment: pip, env_vars, working_dir and others."""
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Execution:
+    """[execution]: where shards are scanned and products are made."""
+
+    engine: EngineName = "local"
+    """Local: processes of this machine. $DECON_ENGINE and --engine override it."""
+    slurm: Slurm = Field(default_factory=Slurm)
+    """Settings of Slurm."""
+    ray: Ray = Field(default_factory=Ray)
+    """Settings of Ray."""
+
+    def beside(self, folder: Path) -> Execution:
+        """Return the settings with paths below the folder of their file."""
+        if self.slurm.logs is None:
+            return self
+        return replace(self, slurm=replace(self.slurm, logs=str(folder / self.slurm.logs)))
+
+
+def load_execution(path: Path) -> Execution:
+    """Read the table [execution] of a TOML file. Raises one `ConfigError` with all problems."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        found, expected = error.strerror or str(error), "a TOML file with the table [execution]"
+        raise ConfigError(Problem(str(path), found, expected)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from error
+    reader = SettingsReader(str(path))
+    settings = reader.table(Execution, "execution", values.get("execution", {}))
+    if settings is None:
+        raise ConfigError(reader.problems)
+    return settings.beside(path.resolve().parent)

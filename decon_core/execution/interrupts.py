@@ -1,0 +1,39 @@
+"""Cancels remote jobs when this process is interrupted, terminated or ends for another reason."""
+
+from __future__ import annotations
+
+import atexit
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def cancelled_at_end(cancel: Callable[[], None]) -> Iterator[None]:
+    """Call `cancel` when the block ends, and at the end of the process if it does not.
+
+    An exception in the loop over finished jobs does not end the iterator that runs them. SIGTERM
+    ends the process like `sys.exit`, unless somebody else handles it, such as Dagster.
+    """
+    atexit.register(cancel)
+    try:
+        with _sigterm_exits():
+            yield
+    finally:
+        atexit.unregister(cancel)
+        cancel()
+
+
+@contextmanager
+def _sigterm_exits() -> Iterator[None]:
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,0 +1,109 @@
+"""Runs jobs over shards on an engine, or in this process if there is little to do."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import IO, Any, TypeVar, cast
+
+from decon_core.errors import ConfigError, Problem
+from decon_core.execution.engine import Engine, Work
+from decon_core.execution.local import LOCAL, run_here
+from decon_core.execution.preparation import Prepare
+from decon_core.execution.progress import Advance, ignore
+
+Job = TypeVar("Job")
+
+WORKERS_VARIABLE = "DECON_WORKERS"
+
+# A worker takes about 2 s to start; in that time it could scan some 50 MB of compressed shards.
+_BYTES_PER_WORKER = 200_000_000
+# Writing a small file takes some 2 ms, as long as scanning this many bytes.
+_BYTES_PER_FILE = 100_000
+
+
+def usable_cores() -> int:
+    """Return the number of cores this process may use; a scheduler may allow fewer than exist."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def wanted_workers() -> int:
+    """Return the number of workers from $DECON_WORKERS; if unset, the number of usable cores."""
+    value = os.environ.get(WORKERS_VARIABLE)
+    if not value:
+        return usable_cores()
+    if not value.isdecimal() or int(value) < 1:
+        remedy = "unset it to use one worker per core"
+        raise ConfigError(
+            Problem(f"${WORKERS_VARIABLE}", repr(value), "an integer of at least 1", remedy)
+        )
+    return int(value)
+
+
+def useful_workers(
+    workers: int, sizes: Sequence[int], *, n_files: int = 0, engine: Engine = LOCAL
+) -> int:
+    """Limit `workers` to the amount of work; 0 means that it is not worth starting one.
+
+    `sizes` are the bytes to read of each shard, `n_files` is the number of files to write, which
+    dominates for many small shards. A cluster has workers of its own, whatever `workers` is.
+    """
+    n_bytes = sum(sizes) + n_files * _BYTES_PER_FILE
+    return min(engine.most_workers(workers), len(sizes), n_bytes // _BYTES_PER_WORKER)
+
+
+def runs_here(workers: int, engine: Engine = LOCAL) -> bool:
+    """Return whether this process does all jobs itself with so many workers."""
+    return workers <= (0 if engine.is_remote else 1)
+
+
+def run_jobs(
+    fn: Callable[[Job], Any],
+    jobs: Sequence[Job],
+    *,
+    workers: int,
+    engine: Engine = LOCAL,
+    on_advance: Advance = ignore,
+    prepare: Prepare | None = None,
+    name_of: Callable[[Job], str] = str,
+) -> Iterator[tuple[Job, Future[Any]]]:
+    """Yield each job with its future when it ends; closing the iterator early stops the others.
+
+    `fn` is a function of a module, and jobs hold paths and small values, so that they can run
+    anywhere. A job whose worker dies is run again; after three deaths its future has a CorpusError
+    with the job's `name_of`. `on_advance` receives the total progress of all jobs, as reported with
+    `advance`. `prepare` compiles what a job needs, once on each machine of a cluster.
+    """
+    if not jobs:
+        return
+    work = Work(fn=fn, jobs=jobs, on_advance=on_advance, prepare=prepare, name_of=name_of)
+    done = run_here(work) if runs_here(workers, engine) else engine.run(work, workers=workers)
+    for number, future in done:
+        yield jobs[number], future
+
+
+@contextmanager
+def in_subprocess(fn: Callable[[Job], None], job: Job) -> Iterator[None]:
+    """Run a job in a subprocess while the block runs, and wait for it at the end.
+
+    For jobs that leave their result on disk: nothing is returned and failures are ignored. Not a
+    worker process: those import the main program first, which may not be written for that.
+    """
+    code = "import pickle, sys; fn, job = pickle.load(sys.stdin.buffer); fn(job)"
+    command, silent = [sys.executable, "-c", code], subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=silent, stderr=silent) as process:  # noqa: S603 - our own interpreter
+        try:
+            with suppress(BrokenPipeError):
+                pickle.dump((fn, job), cast("IO[bytes]", process.stdin))
+                cast("IO[bytes]", process.stdin).close()
+            yield
+        except BaseException:
+            process.kill()
+            raise

@@ -1,0 +1,208 @@
+"""Runs jobs on Ray: one task each, which Ray never retries, as each death is counted here.
+
+Plain tasks, not a pool of actors: when a node died, a pool hung. Tasks read the index and the
+corpus by path, so nothing large goes through Ray's object store.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from uuid import uuid4
+
+from decon_core.config.execution import Ray
+from decon_core.errors import EngineError, Problem
+from decon_core.execution.engine import Ended, Work
+from decon_core.execution.interrupts import cancelled_at_end
+from decon_core.execution.local import Follower
+from decon_core.execution.outcome import MOST_DEATHS, future_of
+from decon_core.execution.processes import Event, Kind
+from decon_core.execution.progress import JobCounts, Tracker
+from decon_core.execution.ray_task import ProgressBoard, run_task
+
+_log = logging.getLogger(__name__)
+
+_MOST_SUBMITTED = 1000  # tasks that Ray knows at once, running or queued
+_SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_FOR_PROGRESS = 10.0  # to get it from its actor
+_SECONDS_TO_CANCEL = 20.0
+
+
+@dataclass
+class RayEngine:
+    """Runs jobs as tasks of a Ray cluster."""
+
+    settings: Ray
+    counts: JobCounts = field(default_factory=JobCounts)
+    is_remote: bool = True
+
+    def most_workers(self, workers: int) -> int:  # noqa: ARG002 - of this machine
+        return _MOST_SUBMITTED
+
+    def run(self, work: Work, *, workers: int) -> Iterator[Ended]:  # noqa: ARG002 - of this machine
+        ray = _connected(self.settings)
+        self.counts = JobCounts(len(work.jobs))
+        run = _Run(ray, work, self)
+        with cancelled_at_end(run.cancel):
+            yield from run.results()
+
+
+class _Run:
+    """The tasks of a list of jobs."""
+
+    def __init__(self, ray: ModuleType, work: Work, engine: RayEngine) -> None:
+        self._ray, self._work = ray, work
+        settings = engine.settings
+        self._follower = Follower(work, Tracker(engine.counts, work.on_advance))
+        self._waiting = deque(range(len(work.jobs)))
+        self._numbers: dict[Any, int] = {}  # of the jobs, by their references
+        self._logs: dict[int, str] = {}  # of the workers, by job
+        self._board = _progress_board(ray)
+        self._arguments = (uuid4().hex, str(Path.cwd()), self._board)
+        self._function = ray.put(pickle.dumps((work.fn, work.prepare)))
+        self._task = ray.remote(
+            num_cpus=settings.cpus,
+            memory=settings.memory,
+            resources=settings.resources or None,
+            max_retries=0,
+        )(run_task)
+
+    def results(self) -> Iterator[Ended]:
+        """Submit jobs, and yield each one when it has ended."""
+        while self._waiting or self._numbers:
+            while self._waiting and len(self._numbers) < _MOST_SUBMITTED:
+                self._submit(self._waiting.popleft())
+            ready, _ = self._ray.wait([*self._numbers], timeout=_SECONDS_BETWEEN_LOOKS)
+            self._take_progress()
+            for reference in ready:
+                if ended := self._take(reference):
+                    yield ended
+            self._follower.tracker.report()
+
+    def cancel(self) -> None:
+        """Cancel all tasks that have not ended."""
+        left, self._numbers = [*self._numbers], {}
+        if not left or not self._ray.is_initialized():
+            return
+        for reference in left:
+            self._ray.cancel(reference, force=True)
+        self._ray.wait(left, num_returns=len(left), timeout=_SECONDS_TO_CANCEL)
+
+    def _submit(self, number: int) -> None:
+        job = pickle.dumps(self._work.jobs[number])
+        reference = self._task.remote(self._function, job, number, *self._arguments)
+        self._numbers[reference] = number
+
+    def _take_progress(self) -> None:
+        """Follow what the tasks have reported; if their actor is lost, only progress is lost."""
+        errors = self._ray.exceptions
+        try:
+            events = self._ray.get(self._board.take.remote(), timeout=_SECONDS_FOR_PROGRESS)
+        except (errors.RayActorError, errors.GetTimeoutError):
+            return
+        running = {*self._numbers.values()}
+        for event in events:
+            if event.number in running:
+                if event.kind is Kind.STARTED:
+                    self._logs[event.number] = event.value
+                self._follower.follow(event)
+
+    def _take(self, reference: Any) -> Ended | None:
+        """Return the job that has ended; None if it is queued again."""
+        number = self._numbers.pop(reference)
+        errors = self._ray.exceptions
+        try:
+            outcome, n_units = self._ray.get(reference)
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
+            return self._requeue(number, _CAUSES[type(error).__name__])
+        except (
+            errors.ObjectLostError
+        ):  # the job had ended: its node died before its result was read
+            self._follower.tracker.requeue(number)
+            self._waiting.appendleft(number)
+            return None
+        except errors.RayError as error:
+            name = self._work.name_of(self._work.jobs[number])
+            remedy = "all nodes need this version of decon-assets, and Python as here"
+            found = f"{type(error).__name__}: {error}"
+            raise EngineError(Problem(f"Ray task of {name}", found, "a result", remedy)) from error
+        future = future_of(outcome)
+        self._follower.tracker.correct(number, n_units)
+        self._follower.tracker.end(number, is_failed=future.exception() is not None)
+        return number, future
+
+    def _requeue(self, number: int, how: str) -> Ended | None:
+        """Run a job again whose worker died, unless it did so too often."""
+        name, log = self._work.name_of(self._work.jobs[number]), self._logs.get(number, "")
+        _log.warning(f"{name}: its worker died ({how}); log: {log or 'none'}")
+        n_deaths = len(self._follower.deaths.get(number, ())) + 1
+        is_last = n_deaths >= MOST_DEATHS
+        if not is_last:
+            self._waiting.appendleft(number)
+        return self._follower.follow(
+            Event(Kind.ABANDONED if is_last else Kind.DIED, number, how), log=log
+        )
+
+
+_CAUSES = {
+    "WorkerCrashedError": "its process ended",
+    "NodeDiedError": "its node was lost",
+    "OutOfMemoryError": "its node ran out of memory",
+}
+
+
+def _progress_board(ray: ModuleType) -> Any:
+    """Start the actor that collects progress, on the node of this process if it is one."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    node = ray.get_runtime_context().get_node_id()
+    strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=True)
+    actor = ray.remote(num_cpus=0, scheduling_strategy=strategy)(ProgressBoard)
+    return actor.remote()
+
+
+def _connected(settings: Ray) -> ModuleType:
+    """Return Ray, connected to the cluster."""
+    try:
+        import ray
+    except ImportError:
+        remedy = "pip install 'decon-assets[ray]'"
+        problem = Problem("engine ray", "no package ray", "Ray on this machine and nodes", remedy)
+        raise EngineError(problem) from None
+    if ray.is_initialized():
+        return ray
+    address = settings.address or os.environ.get("RAY_ADDRESS") or "auto"
+    try:
+        with _sigterm_kept():
+            ray.init(
+                address=address,
+                runtime_env=settings.runtime_env or None,
+                log_to_driver=False,
+                configure_logging=False,
+            )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        remedy = "`ray start --head` starts one; its address goes into [execution.ray]"
+        found = str(error).strip().partition("\n")[0]
+        raise EngineError(Problem(f"Ray at {address!r}", found, "a cluster", remedy)) from error
+    return ray
+
+
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Keep the handler of SIGTERM, which Ray replaces by its own."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,254 @@
+"""Runs jobs on Slurm: an array job whose tasks each work off some consecutive jobs.
+
+What a task finished is kept when it dies. Its other jobs are submitted again, and those that were
+in progress are run alone, so that a job that kills its task is found.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from decon_core.config.execution import Slurm
+from decon_core.errors import EngineError, Problem
+from decon_core.execution import slurm_queue
+from decon_core.execution.engine import Ended, Work
+from decon_core.execution.interrupts import cancelled_at_end
+from decon_core.execution.local import Follower
+from decon_core.execution.outcome import MOST_DEATHS
+from decon_core.execution.processes import Event, Kind
+from decon_core.execution.progress import JobCounts, Tracker
+from decon_core.execution.slurm_queue import GONE, TaskState
+from decon_core.execution.task_files import EventReader, TaskFiles, TaskJobs
+from decon_core.storage.drafts import draft_name, remove
+from decon_core.wording import counted
+
+_log = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN_READS = 1.0  # of the files of the tasks
+_SECONDS_BETWEEN_LOOKS = 5.0  # at the queue: its server answers all users
+_SECONDS_FOR_EVENTS = 10.0  # after a task has ended, on a network file system
+_SECONDS_TO_CANCEL = 20.0
+_MOST_TASKS = 1000  # of an array: Slurm's default limit is 1,001
+_MOST_FRUITLESS = 3  # tasks that end before their first job
+_LINES_OF_LOG = 5
+
+
+@dataclass
+class SlurmEngine:
+    """Runs jobs as array jobs of Slurm."""
+
+    settings: Slurm
+    drafts: Path  # a folder that all nodes see
+    logs: Path  # likewise
+    counts: JobCounts = field(default_factory=JobCounts)
+    is_remote: bool = True
+
+    def most_workers(self, workers: int) -> int:  # noqa: ARG002 - of this machine
+        return self.settings.array_size * self.settings.cpus_per_task
+
+    def run(self, work: Work, *, workers: int) -> Iterator[Ended]:  # noqa: ARG002 - of this machine
+        slurm_queue.require_slurm()
+        self.counts = JobCounts(len(work.jobs))
+        run = _Run(work, self)
+        with cancelled_at_end(run.cancel):
+            yield from run.results()
+
+
+@dataclass
+class _Task:
+    """A submitted task, and what is left of it."""
+
+    id: str
+    left: set[int]  # jobs that have not ended
+    reader: EventReader
+    log: Path
+    n_started: int = 0
+    n_ended: int = 0
+    running: set[int] = field(default_factory=set)
+    ended_at: float | None = None  # when it was first seen as ended with jobs left
+
+    def note(self, event: Event) -> None:
+        match event.kind:
+            case Kind.STARTED:
+                self.n_started += 1
+                self.running.add(event.number)
+            case Kind.ENDED | Kind.ABANDONED:
+                self.n_ended += 1
+                self.left.discard(event.number)
+                self.running.discard(event.number)
+            case Kind.DIED:
+                self.running.discard(event.number)
+
+
+class _Run:
+    """The tasks of a list of jobs."""
+
+    def __init__(self, work: Work, engine: SlurmEngine) -> None:
+        self._work, self._engine, self._settings = work, engine, engine.settings
+        self._follower = Follower(work, Tracker(engine.counts, work.on_advance))
+        self._files = TaskFiles(engine.drafts / draft_name("jobs"))
+        self._tasks: list[_Task] = []  # with jobs left
+        self._left = set(range(len(work.jobs)))
+        self._arrays: list[str] = []
+        self._succeeded: list[Path] = []  # logs of tasks without problems
+        self._n_fruitless = 0
+
+    def results(self) -> Iterator[Ended]:
+        """Submit all jobs, and yield each one when it has ended."""
+        self._files.write_work(self._work.fn, self._work.prepare)
+        self._engine.logs.mkdir(parents=True, exist_ok=True)
+        self._submit([*map(self._jobs_of, self._chunks())])
+        looked_at = time.monotonic()
+        while self._left:
+            time.sleep(_SECONDS_BETWEEN_READS)
+            for task in [*self._tasks]:
+                yield from self._read(task)
+            if time.monotonic() - looked_at >= _SECONDS_BETWEEN_LOOKS:
+                self._files.keep_alive()
+                yield from self._look()
+                looked_at = time.monotonic()
+            self._follower.tracker.report()
+
+    def cancel(self) -> None:
+        """Cancel what was submitted and has not ended, and remove the files."""
+        if self._tasks:
+            slurm_queue.cancel(self._arrays)
+            until = time.monotonic() + _SECONDS_TO_CANCEL
+            while time.monotonic() < until and self._is_queued():
+                time.sleep(_SECONDS_BETWEEN_READS)
+            self._tasks = []
+        for log in self._succeeded:
+            log.unlink(missing_ok=True)
+        self._succeeded = []
+        with suppress(OSError):  # a task still writes; the draft is removed later
+            remove(self._files.folder)
+
+    def _is_queued(self) -> bool:
+        found = slurm_queue.states(self._arrays)
+        return found is None or not all(one.has_ended for one in found.values())
+
+    def _chunks(self) -> Iterator[range]:
+        """Yield the jobs of each task: consecutive ones."""
+        n_jobs, settings = len(self._work.jobs), self._settings
+        size = settings.jobs_per_task
+        if size is None:
+            size = max(-(-n_jobs // settings.array_size), settings.cpus_per_task)
+        size = max(size, -(-n_jobs // _MOST_TASKS))
+        for start in range(0, n_jobs, size):
+            yield range(start, min(start + size, n_jobs))
+
+    def _jobs_of(self, numbers: Iterable[int]) -> TaskJobs:
+        """Return the jobs of a task, with the deaths of workers that they had so far."""
+        jobs = [(number, pickle.dumps(self._work.jobs[number])) for number in numbers]
+        deaths = {number: len(self._follower.deaths.get(number, ())) for number, _ in jobs}
+        return TaskJobs(jobs=jobs, deaths=Counter(deaths))
+
+    def _submit(self, tasks: Sequence[TaskJobs]) -> None:
+        array, logs = len(self._arrays), self._engine.logs
+        self._files.write_jobs(array, tasks)
+        job = slurm_queue.submit(
+            self._settings,
+            n_tasks=len(tasks),
+            folder=self._files.folder,
+            array=array,
+            logs=logs,
+        )
+        self._arrays.append(job)
+        for number, task in enumerate(tasks):
+            name = f"{job}_{number}"
+            left = {number for number, _ in task.jobs}
+            reader = EventReader(self._files.events(array, number))
+            self._tasks.append(_Task(name, left, reader, logs / f"{name}.log"))
+        n_jobs = sum(len(task.jobs) for task in tasks)
+        of_tasks = counted(len(tasks), "task")
+        _log.info(f"Slurm job {job}: {counted(n_jobs, 'job')} in {of_tasks}, logs in {logs}")
+
+    def _read(self, task: _Task) -> Iterator[Ended]:
+        """Yield the jobs that a task has ended since it was read last."""
+        for event in task.reader.read():
+            task.note(event)
+            if event.number not in self._left:
+                continue  # a task that was given up for lost had ended it
+            if event.kind in (Kind.DIED, Kind.ABANDONED):
+                self._warn_of_death(event, task)
+            if ended := self._follower.follow(event, log=str(task.log)):
+                self._left.discard(event.number)
+                yield ended
+        if not task.left:
+            self._tasks.remove(task)
+            self._succeeded.append(task.log)
+
+    def _warn_of_death(self, event: Event, task: _Task) -> None:
+        name = self._work.name_of(self._work.jobs[event.number])
+        _log.warning(f"{name}: its worker died ({event.value}); log: {task.log}")
+
+    def _look(self) -> Iterator[Ended]:
+        """Look at the queue, and submit again what is left of tasks that have ended."""
+        if (found := slurm_queue.states(self._arrays)) is None:
+            _log.warning("Slurm does not answer; waiting")
+            return
+        again: list[TaskJobs] = []
+        for task in [*self._tasks]:
+            state = found.get(task.id, GONE)
+            if not state.has_ended:
+                continue
+            yield from self._read(task)
+            task.ended_at = task.ended_at or time.monotonic()
+            is_late = time.monotonic() - task.ended_at > _SECONDS_FOR_EVENTS
+            if task.left and (state.name not in _COMPLETE or is_late):
+                yield from self._bury(task, state)
+                if task.left:
+                    again.append(self._jobs_of(sorted(task.left)))
+        if again:
+            self._submit(again)
+
+    def _bury(self, task: _Task, state: TaskState) -> Iterator[Ended]:
+        """Note the end of a task that has jobs left, and give up those that were too often in it.
+
+        A preempted task is nobody's fault. A time-out is that of a job only if it had all the time.
+        """
+        self._tasks.remove(task)
+        cause = f"{state.name} on {state.node or 'an unknown node'}"
+        if state.name == "CANCELLED":
+            raise self._failure(task, f"task {task.id} cancelled by another", "nobody else cancels")
+        if not task.n_started and state.name not in _UNSTARTED:
+            self._n_fruitless += 1
+            if self._n_fruitless >= _MOST_FRUITLESS:
+                found = f"{self._n_fruitless} tasks that ended before their first job ({cause})"
+                raise self._failure(task, found, "tasks that start")
+        is_to_blame = state.name not in _BLAMELESS
+        if state.name == "TIMEOUT" and task.n_ended:
+            is_to_blame = False
+        n_running = len(task.running)
+        for number in sorted(task.running & self._left):
+            if is_to_blame:
+                self._follower.deaths.setdefault(number, []).append(cause)
+            if is_to_blame and len(self._follower.deaths[number]) >= MOST_DEATHS:
+                task.left.discard(number)
+                self._left.discard(number)
+                yield self._follower.abandon(number, str(task.log))
+            else:
+                self._follower.tracker.requeue(number)
+        _log.warning(
+            f"Slurm task {task.id}: {cause}; {counted(task.n_ended, 'job')} ended, {n_running} in "
+            f"progress, {counted(len(task.left), 'job')} queued again; log: {task.log}"
+        )
+
+    def _failure(self, task: _Task, found: str, expected: str) -> EngineError:
+        lines: list[str] = []
+        with suppress(OSError):
+            lines = task.log.read_text(errors="replace").splitlines()[-_LINES_OF_LOG:]
+        remedy = "\n".join([f"see the log {task.log}", *lines])
+        return EngineError(Problem("engine slurm", found, expected, remedy))
+
+
+_COMPLETE = ("COMPLETED", GONE.name)
+_UNSTARTED = ("PREEMPTED", "NODE_FAIL", "BOOT_FAIL")  # of a task: may end before its first job
+_BLAMELESS = ("PREEMPTED", "BOOT_FAIL")

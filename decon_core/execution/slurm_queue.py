@@ -1,0 +1,124 @@
+"""Slurm's commands: submit an array job, look up the states of its tasks, cancel it.
+
+Not `submitit`: it learns that a task has ended from `sacct`, so without accounting it waits forever
+for one that was killed; and it returns the results of a task only when all its jobs are done.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from decon_core.config.execution import Slurm
+from decon_core.errors import EngineError, Problem
+
+_COMMANDS = ("sbatch", "squeue", "scancel")
+_INSIDE = "SLURM_"  # the environment of a job, which must not set options of jobs that it submits
+_KEPT = ("SLURM_CONF",)
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """The state of a task in the queue, as squeue names it, and its node."""
+
+    name: str
+    node: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.name in _ENDED
+
+
+GONE = TaskState("GONE")  # Slurm forgets ended tasks after some minutes
+_ENDED = {
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "GONE", "NODE_FAIL",
+    "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT",
+}  # fmt: skip
+
+
+def require_slurm() -> None:
+    """Raise EngineError if Slurm's commands are not on the PATH."""
+    if missing := [name for name in _COMMANDS if not shutil.which(name)]:
+        remedy = 'run this on a login node, or set engine = "local" in [execution]'
+        found = f"no {', '.join(missing)} on the PATH"
+        raise EngineError(Problem("engine slurm", found, "Slurm's commands", remedy))
+
+
+def submit(settings: Slurm, *, n_tasks: int, folder: Path, array: int, logs: Path) -> str:
+    """Submit an array of tasks and return its job id."""
+    options = {
+        "array": f"0-{n_tasks - 1}%{settings.array_size}",
+        "job-name": "decon",
+        "output": f"{logs}/%A_%a.log",
+        "chdir": str(Path.cwd()),
+        "nodes": "1",
+        "ntasks": "1",
+        "cpus-per-task": str(settings.cpus_per_task),
+        "partition": settings.partition,
+        "account": settings.account,
+        "qos": settings.qos,
+        "time": settings.time,
+        "mem": settings.memory,
+    }
+    given = [f"--{name}={value}" for name, value in options.items() if value is not None]
+    # What is left of a task is submitted again here, where each attempt is counted.
+    command = ["sbatch", "--parsable", "--no-requeue", "--open-mode=append", *given]
+    output = _run([*command, *settings.options], _script(settings, folder, array))
+    return output.strip().partition(";")[0]
+
+
+def states(jobs: Collection[str]) -> Mapping[str, TaskState] | None:
+    """Return the states of the tasks of array jobs, by "job_task"; None if Slurm does not answer.
+
+    Tasks that Slurm has forgotten are missing.
+    """
+    form = "%i|%T|%N"
+    command = ["squeue", "--noheader", "--array", "--states=all", f"--format={form}"]
+    done = _call([*command, f"--jobs={','.join(jobs)}"])
+    if done.returncode:
+        return {} if "Invalid job id" in done.stderr else None
+    return dict(_parsed(done.stdout))
+
+
+def cancel(jobs: Collection[str]) -> None:
+    """Cancel array jobs; those that have ended are left alone."""
+    _call(["scancel", *jobs])
+
+
+def _parsed(output: str) -> Iterator[tuple[str, TaskState]]:
+    for line in output.splitlines():
+        task, name, node = line.split("|")
+        yield task, TaskState(name, node)
+
+
+def _script(settings: Slurm, folder: Path, array: int) -> str:
+    arguments = [settings.python or sys.executable, "-m", "decon_core.execution.slurm_task"]
+    program = shlex.join([*arguments, str(folder), str(array)])
+    return "\n".join(["#!/bin/bash", *settings.setup, f"exec {program}", ""])
+
+
+def _run(command: Sequence[str], text: str) -> str:
+    done = _call(command, text)
+    if done.returncode:
+        what = shlex.join(command)
+        found = done.stderr.strip() or f"exit code {done.returncode}"
+        remedy = "the settings are in [execution.slurm]"
+        raise EngineError(Problem(what, found, "a job that Slurm accepts", remedy))
+    return done.stdout
+
+
+def _call(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_INSIDE) or name in _KEPT
+    }
+    return subprocess.run(  # noqa: S603 - Slurm's commands
+        command, input=text, env=environment, capture_output=True, text=True, check=False
+    )

@@ -1,0 +1,126 @@
+"""Jobs on a real Ray cluster: the same bytes as here, lost nodes, jobs that kill their workers."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+
+from decon_core.config.execution import Ray
+from decon_core.errors import CorpusError
+from decon_core.execution.jobs import run_jobs
+from decon_core.execution.ray_cluster import RayEngine
+from tests.cluster.conftest import wait_for
+from tests.cluster.jobs import Job, double, results_of
+
+# Ray leaves sockets and files to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture
+def engine(ray_nodes):
+    return RayEngine(Ray(address=ray_nodes.address))
+
+
+def run(jobs, engine, **options):
+    return run_jobs(double, jobs, workers=1, engine=engine, name_of=name_of, **options)
+
+
+def name_of(job):
+    return f"shard-{job.number}"
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
+    ray_nodes, engine, corpus, local_files, monkeypatch, caplog
+):
+    monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
+    killed = []
+
+    def kill_a_node(n_done, *_):
+        if n_done >= 9 and not killed:
+            killed.append(n_done)
+            ray_nodes.kill_node()
+
+    try:
+        files = corpus.make("ray", engine=engine, on_progress=kill_a_node)
+    finally:
+        for _ in killed:
+            ray_nodes.start_node()
+    assert killed
+    assert files.keys() == local_files.keys()
+    assert files == local_files
+    assert any("its node was lost" in one for one in caplog.messages), caplog.messages
+
+
+def test_results_failures_and_counts_of_jobs(engine):
+    jobs = [Job(number) for number in range(12)]
+    jobs[3], jobs[7] = Job(3, does="refuse"), Job(7, does="fail")
+    progress = []
+    found = results_of(run(jobs, engine, on_advance=progress.append))
+    assert str(found.pop(3)) == "job 3: found a refusal; expected a number"
+    assert isinstance(found.pop(7), ZeroDivisionError)
+    assert found == {job.number: 2 * job.number for job in jobs if not job.does}
+    assert progress[-1] == 100
+    assert str(engine.counts) == "0 queued, 0 running, 10 done, 2 failed, 0 requeued"
+
+
+@pytest.mark.parametrize("death", ["die", "be killed"])
+def test_a_job_that_kills_its_worker_is_named_and_others_go_on(engine, tmp_path, death):
+    jobs = [Job(number, tmp_path) for number in range(6)]
+    jobs[1] = Job(1, tmp_path, death)
+    found = results_of(run(jobs, engine))
+    error = found.pop(1)
+    assert found == {number: 2 * number for number in (0, *range(2, 6))}
+    assert isinstance(error, CorpusError)
+    assert "shard-1: found a worker that died 3 times" in str(error)
+    assert "/logs/worker-" in str(error)
+    assert len(jobs[1].began.read_text().splitlines()) == 3
+    assert (engine.counts.n_done, engine.counts.n_failed) == (5, 1)
+
+
+def test_closing_the_iterator_cancels_its_tasks(engine, tmp_path):
+    jobs = [Job(0), *(Job(number, tmp_path, "wait") for number in range(1, 6))]
+    with closing(run(jobs, engine)) as done:
+        assert next(done)[0].number == 0
+        wait_for(lambda: any(job.began.exists() for job in jobs[1:]))
+    for job in jobs[1:]:
+        if job.began.exists():
+            wait_for(lambda job=job: not is_running(int(job.began.read_text())))
+    assert results_of(run([Job(7)], engine)) == {7: 14}  # the cluster is free again
+
+
+_PROGRAM = """
+import sys
+from pathlib import Path
+from decon_core.config.execution import Ray
+from decon_core.execution.jobs import run_jobs
+from decon_core.execution.ray_cluster import RayEngine
+from tests.cluster.jobs import Job, double
+
+jobs = [Job(number, Path(sys.argv[1]), "wait") for number in range(4)]
+for _ in run_jobs(double, jobs, workers=1, engine=RayEngine(Ray())):
+    pass
+"""
+
+
+def test_a_process_that_is_ended_cancels_its_tasks(ray_nodes, tmp_path):
+    command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
+    environment = {**os.environ, "RAY_ADDRESS": ray_nodes.address}
+    began = Job(0, tmp_path).began
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
+        wait_for(lambda: began.exists() and began.read_text())
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate()
+    # Ray changes the exit code if the signal arrives while it waits.
+    assert process.returncode in (128 + signal.SIGTERM, 1), errors
+    wait_for(lambda: not is_running(int(began.read_text())))
