@@ -51,24 +51,24 @@ def digest_of_shards(shards: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Joined:
-    """A folder of joined tiles, as it was when it was listed."""
+    """A folder of joined tiles."""
 
     store: Store
     scan: str
     name: str
-    files: frozenset[str]
+    positions: Mapping[str, int] = field(repr=False)  # of its shards, which are sorted
     _answers: dict[str, Mapping[str, Answer]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
     @property
-    def shards(self) -> tuple[str, ...]:
-        """The fingerprints of its shards, sorted."""
-        return _shards_at(self.store.joined_shards(self.scan, self.name))
+    def shards(self) -> Collection[str]:
+        return self.positions.keys()
 
     @cached_property
-    def positions(self) -> Mapping[str, int]:
-        return {shard: number for number, shard in enumerate(self.shards)}
+    def files(self) -> frozenset[str]:
+        """The names of its files, as they were when this was first asked for."""
+        return names_in(self.store.joined(self.scan) / self.name)
 
     def has(self, version: str) -> bool:
         return f"{version}.parquet" in self.files and (
@@ -96,8 +96,14 @@ class Joined:
 
 
 @lru_cache(maxsize=1 << 16)
-def _shards_at(path: Path) -> tuple[str, ...]:
-    return tuple(read_json(path)["shards"])
+def _positions_at(path: Path) -> Mapping[str, int]:
+    """Return the shards of a folder with their positions. A list of shards never changes."""
+    return {shard: number for number, shard in enumerate(read_json(path)["shards"])}
+
+
+# The folders of each shard, by the root of all folders and their names. A scan asks for them for
+# every shard, and folders are added only when a pack is done.
+_folders_by_shard: dict[Path, tuple[frozenset[str], Mapping[str, Sequence[str]]]] = {}
 
 
 class Tiles:
@@ -105,25 +111,44 @@ class Tiles:
 
     def __init__(self, store: Store, scan: str) -> None:
         self._store, self.scan = store, scan
+        self._root = store.joined(scan)
+        self._names = frozenset(name for name in names_in(self._root) if not name.startswith("."))
+        self._joined: dict[str, Joined | None] = {}
 
-    @cached_property
+    def _folder(self, name: str) -> Joined | None:
+        """Return a folder by name; None if it has no list of shards, and so is incomplete."""
+        if name not in self._joined:
+            path = self._store.joined_shards(self.scan, name)
+            is_complete = path.is_file()
+            self._joined[name] = (
+                Joined(self._store, self.scan, name, _positions_at(path)) if is_complete else None
+            )
+        return self._joined[name]
+
+    @property
     def folders(self) -> Sequence[Joined]:
-        """All folders of joined tiles; a folder without its list of shards is incomplete."""
-        root = self._store.joined(self.scan)
-        listed = ((name, names_in(root / name)) for name in sorted(names_in(root)))
-        return [
-            Joined(self._store, self.scan, name, files)
-            for name, files in listed
-            if "shards.json" in files and not name.startswith(".")
-        ]
+        """All complete folders, by name."""
+        return [one for name in sorted(self._names) if (one := self._folder(name))]
 
     @cached_property
-    def _of_shard(self) -> Mapping[str, Sequence[Joined]]:
-        found: defaultdict[str, list[Joined]] = defaultdict(list)
+    def _by_shard(self) -> Mapping[str, Sequence[str]]:
+        """The names of the folders that have the tiles of each shard."""
+        names, known = _folders_by_shard.get(self._root, (None, {}))
+        if names == self._names:
+            return known
+        found: defaultdict[str, list[str]] = defaultdict(list)
         for folder in self.folders:
             for shard in folder.shards:
-                found[shard].append(folder)
+                found[shard].append(folder.name)
+        if None not in self._joined.values():
+            _folders_by_shard[self._root] = self._names, found
         return found
+
+    def _of_shard(self, shard: str) -> Iterator[Joined]:
+        """Yield the folders that have the tiles of a shard."""
+        for name in self._by_shard.get(shard, ()):
+            if folder := self._folder(name):
+                yield folder
 
     def is_read(self, shard: str) -> bool:
         """Return whether the ledger and the documents of a shard exist.
@@ -140,7 +165,7 @@ class Tiles:
     def _best(self, shard: str, version: str, *, needs_counts: bool = False) -> Joined | None:
         """Return the folder with a tile: one that is counted, if there is one."""
         answered = None
-        for folder in self._of_shard.get(shard, ()):
+        for folder in self._of_shard(shard):
             if not folder.has(version):
                 continue
             if folder.is_counted(version):

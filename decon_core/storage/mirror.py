@@ -32,7 +32,7 @@ _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"
 # Folders that are not synchronized; they are built where needed. Verification notes hold for the
 # local files only, and tiles that are not joined are only of use to the scan that joins them.
-_LOCAL_ONLY = ("checks", "drafts", "search", "unjoined")
+_LOCAL_ONLY = ("checks", "drafts", "logs", "search", "unjoined")
 
 # In these folders only the pointers change, and nothing is ever removed.
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
