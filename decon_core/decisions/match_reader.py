@@ -100,14 +100,14 @@ class MatchReader:
 
     def _read_with(self, shard: str, versions: Sequence[Version]) -> Sequence[str]:
         """Return the shards whose tiles are in one folder with those of a shard."""
-        if not versions:
-            return [shard]
         names = [version.fingerprint for version in versions]
-        tiles = self.tiles
-        if not all(tiles.has(shard, name) for name in names):
+        wanted, tiles = frozenset(names), self.tiles
+        if tiles.missing(shard, wanted):
             tiles = self.list_tiles_again()
+        if not names or tiles.missing(shard, wanted):
+            return [shard]  # to read nothing, or to fail for the missing tile
         folder = tiles.folder(shard, names[0])
-        shards = [one for one in folder.shards if all(tiles.has(one, name) for name in names)]
+        shards = [one for one in folder.shards if not tiles.missing(one, wanted)]
         n_rows = sum(tiles.n_matches(shards, name) for name in names)
         n = max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
         first = shards.index(shard) // n * n

@@ -142,7 +142,7 @@ def _faults_of_tiles(
         yield Problem(str(path), "a list of other shards", "those it is named after", _SCAN_AGAIN)
     for version in versions:
         name = version.fingerprint
-        if not folder.has(name):
+        if name not in folder.counted | folder.answered:
             continue
         yield from _faults_of_tile(folder, version, first, note)
         if isinstance(fault := _read(folder.counts(name), GRAM_COUNTS, columns=[]), Problem):

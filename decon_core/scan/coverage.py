@@ -57,11 +57,9 @@ def missing_of_shard(
     """Return the versions that a shard is not scanned against."""
     if not tiles.is_read(shard.fingerprint):
         return list(versions)
-    return [
-        version
-        for version in versions
-        if not tiles.has(shard.fingerprint, version.fingerprint, needs_counts=needs_counts)
-    ]
+    names = frozenset(version.fingerprint for version in versions)
+    missing = tiles.missing(shard.fingerprint, names, needs_counts=needs_counts)
+    return [version for version in versions if version.fingerprint in missing] if missing else []
 
 
 def without_tile(
@@ -74,13 +72,11 @@ def without_tile(
     needs_counts: bool,
 ) -> list[Version]:
     """Return the versions for which a shard has no tile, not even one that is to be joined."""
-    known = unjoined_versions(store, scan, shard.fingerprint, needs_counts=needs_counts)
-    return [
-        version
-        for version in versions
-        if version.fingerprint not in known
-        and not tiles.has(shard.fingerprint, version.fingerprint, needs_counts=needs_counts)
-    ]
+    names = frozenset(version.fingerprint for version in versions)
+    missing = tiles.missing(shard.fingerprint, names, needs_counts=needs_counts)
+    if missing:
+        missing -= unjoined_versions(store, scan, shard.fingerprint, needs_counts=needs_counts)
+    return [version for version in versions if version.fingerprint in missing]
 
 
 def uncounted(

@@ -70,25 +70,30 @@ class Joined:
         """The names of its files, as they were when this was first asked for."""
         return names_in(self.store.joined(self.scan) / self.name)
 
-    def has(self, version: str) -> bool:
-        return f"{version}.parquet" in self.files and (
-            self.is_counted(version) or f"{version}.answered.parquet" in self.files
-        )
+    @cached_property
+    def counted(self) -> frozenset[str]:
+        """The versions with tiles, of whose n-grams the counts are known for all shards."""
+        return self._with_tiles(".grams.parquet")
 
-    def is_counted(self, version: str) -> bool:
-        """Return whether the n-grams of all its shards were counted."""
-        return f"{version}.grams.parquet" in self.files
+    @cached_property
+    def answered(self) -> frozenset[str]:
+        """The versions with tiles for which the sketch answered for some shards."""
+        return self._with_tiles(".answered.parquet") - self.counted
+
+    def _with_tiles(self, ending: str) -> frozenset[str]:
+        versions = (name.removesuffix(ending) for name in self.files if name.endswith(ending))
+        return frozenset(one for one in versions if f"{one}.parquet" in self.files)
 
     def tile(self, version: str) -> Path:
         return self.store.tile(self.scan, self.name, version)
 
     def counts(self, version: str) -> Path:
-        of = self.store.gram_counts if self.is_counted(version) else self.store.answered
+        of = self.store.gram_counts if version in self.counted else self.store.answered
         return of(self.scan, self.name, version)
 
     def answers(self, version: str) -> Mapping[str, Answer]:
         """Return the answers of the sketch by shard; none for shards that were scanned in full."""
-        if self.is_counted(version):
+        if version in self.counted:
             return {}
         if version not in self._answers:
             self._answers[version] = read_about(self.counts(version))
@@ -160,19 +165,31 @@ class Tiles:
 
     def has(self, shard: str, version: str, *, needs_counts: bool = False) -> bool:
         """Return whether there is a tile; with `needs_counts`, one with counts of n-grams."""
-        return self._best(shard, version, needs_counts=needs_counts) is not None
+        return not self.missing(shard, frozenset({version}), needs_counts=needs_counts)
 
-    def _best(self, shard: str, version: str, *, needs_counts: bool = False) -> Joined | None:
+    def missing(
+        self, shard: str, versions: frozenset[str], *, needs_counts: bool = False
+    ) -> frozenset[str]:
+        """Return the versions for which a shard has no tile, or none with counts of n-grams."""
+        for folder in self._of_shard(shard):
+            versions -= folder.counted
+            if not versions:
+                break
+            versions -= {
+                version
+                for version in versions & folder.answered
+                if not needs_counts or shard not in folder.answers(version)
+            }
+        return versions
+
+    def _best(self, shard: str, version: str) -> Joined | None:
         """Return the folder with a tile: one that is counted, if there is one."""
         answered = None
         for folder in self._of_shard(shard):
-            if not folder.has(version):
-                continue
-            if folder.is_counted(version):
+            if version in folder.counted:
                 return folder
-            answered = answered or folder
-        if answered and needs_counts and shard in answered.answers(version):
-            return None
+            if version in folder.answered:
+                answered = answered or folder
         return answered
 
     def folder(self, shard: str, version: str) -> Joined:
