@@ -31,7 +31,7 @@ _NOTE = ".mirror.json"
 _LOCK = ".mirror.lock"
 # Folders that are not synchronized; they are built where needed. Verification notes hold for the
 # local files only.
-_LOCAL_ONLY = ("checks", "drafts", "search")
+_LOCAL_ONLY = ("checks", "drafts", "logs", "search")
 
 # In these folders only the pointers change, and nothing is ever removed.
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
