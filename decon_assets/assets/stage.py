@@ -12,6 +12,7 @@ from inspect import cleandoc
 import dagster as dg
 import pyarrow as pa
 
+from decon_assets.assets.engine_log import engine_log
 from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
 from decon_assets.failures import dagster_failures
@@ -90,7 +91,9 @@ def stage(
         def execute(context: dg.AssetExecutionContext, decon: Decon) -> None:
             with dagster_failures(), decon.writable_store() as (config, store):
                 require_unblocked(context.instance, decon.gates_of(name), config, store)
-                if metadata := body(context, config, store):
+                with engine_log(context):
+                    metadata = body(context, config, store)
+                if metadata:
                     context.add_asset_metadata(metadata)
 
         return dg.asset(

@@ -36,7 +36,7 @@ class Slurm:
     """Time limit of a task as sbatch takes it: "90" minutes, "4:00:00". A task that runs into it
     keeps what it finished; the rest is submitted again."""
     memory: Name | None = None
-    """Memory of a task as sbatch takes it: "16G". About 3 GB for each process."""
+    """Memory of a task as sbatch takes it: "16G". A process takes the index and some 430 MB."""
     cpus_per_task: Positive = 1
     """Processes of a task, each with one CPU."""
     array_size: Positive = 100

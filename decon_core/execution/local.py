@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import closing
@@ -13,6 +14,8 @@ from decon_core.execution.engine import Ended, Work
 from decon_core.execution.outcome import abandoned, failed, future_of
 from decon_core.execution.processes import Event, Kind, Task, run_in_processes
 from decon_core.execution.progress import JobCounts, Tracker, advancing
+
+_log = logging.getLogger(__name__)
 
 
 def run_here(work: Work) -> Iterator[Ended]:
@@ -76,17 +79,25 @@ class Follower:
             case Kind.ENDED:
                 return self._end(number, future_of(value))
             case Kind.DIED:
-                self.deaths.setdefault(number, []).append(value)
+                self._note_death(number, value, log)
                 self.tracker.requeue(number)
             case Kind.ABANDONED:
-                self.deaths.setdefault(number, []).append(value)
+                self._note_death(number, value, log)
                 return self.abandon(number, log)
         return None
 
     def abandon(self, number: int, log: str = "") -> Ended:
         """Give up a job whose workers died too often."""
-        name = self.work.name_of(self.work.jobs[number])
-        return self._end(number, failed(abandoned(name, self.deaths[number], log)))
+        error = abandoned(self.name_of(number), self.deaths[number], log)
+        return self._end(number, failed(error))
+
+    def name_of(self, number: int) -> str:
+        return self.work.name_of(self.work.jobs[number])
+
+    def _note_death(self, number: int, how: str, log: str) -> None:
+        self.deaths.setdefault(number, []).append(how)
+        where = f"; log: {log}" if log else ""
+        _log.warning(f"{self.name_of(number)}: its worker died ({how}){where}")
 
     def _end(self, number: int, future: Future[Any]) -> Ended:
         self.tracker.end(number, is_failed=future.exception() is not None)

@@ -12,6 +12,8 @@ from enum import StrEnum
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from queue import Empty, Queue
+from threading import Event as ThreadEvent
 from threading import Thread
 from typing import Any, NamedTuple, Self
 
@@ -21,6 +23,7 @@ from decon_core.execution.preparation import Prepare, prepare_machine
 from decon_core.execution.progress import advancing
 
 _TICK_SECONDS = 1.0
+_MOMENT_SECONDS = 0.2  # until a thread sees that it shall stop
 _SECONDS_TO_END = 5.0
 _MOST_FAILED_STARTS = 3
 
@@ -60,12 +63,50 @@ def run_in_processes(
     A job whose worker died is run again, until its worker has died three times, including earlier
     `deaths`. Closing the iterator stops the workers.
     """
-    with _Workers(task, {} if deaths is None else deaths) as workers:
-        for _ in range(min(n_workers, len(task.jobs))):
-            workers.start()
-        while workers.has_work:
-            yield from workers.wait()
-            yield None
+    events: Queue[Event | EngineError | None] = Queue()
+    stopped = ThreadEvent()
+    feeding = Thread(
+        target=_feed, args=(task, n_workers, Counter(deaths), events, stopped), daemon=True
+    )
+    feeding.start()
+    try:
+        while True:
+            try:
+                event = events.get(timeout=_TICK_SECONDS)
+            except Empty:
+                yield None
+                continue
+            if event is None:
+                return
+            if isinstance(event, EngineError):
+                raise event
+            yield event
+            if events.empty():
+                yield None
+    finally:
+        stopped.set()
+        feeding.join()
+
+
+def _feed(
+    task: Task,
+    n_workers: int,
+    deaths: Counter[int],
+    events: Queue[Event | EngineError | None],
+    stopped: ThreadEvent,
+) -> None:
+    """Give jobs to workers in a thread, so that none waits while a result is processed."""
+    try:
+        with _Workers(task, deaths) as workers:
+            for _ in range(min(n_workers, len(task.jobs))):
+                workers.start()
+            while workers.has_work and not stopped.is_set():
+                for event in workers.wait():
+                    events.put(event)
+    except EngineError as error:
+        events.put(error)
+    finally:
+        events.put(None)
 
 
 @dataclass(eq=False)
@@ -79,11 +120,11 @@ class _Worker:
 class _Workers:
     """The worker processes, the jobs that wait, and those in progress."""
 
-    def __init__(self, task: Task, deaths: Counter[int] | dict[int, int]) -> None:
+    def __init__(self, task: Task, deaths: Counter[int]) -> None:
         self._task = task
         self._jobs = dict(task.jobs)
         self._waiting = deque(self._jobs)
-        self._deaths = Counter(deaths)
+        self._deaths = deaths
         self._workers: list[_Worker] = []
         self._n_failed_starts = 0
 
@@ -122,9 +163,9 @@ class _Workers:
         self._workers.append(_Worker(process, ours))
 
     def wait(self) -> Iterator[Event]:
-        """Wait for messages of workers, for a second at most, and yield what they say."""
+        """Wait a moment for messages of workers, and yield what they say."""
         by_connection = {one.connection: one for one in self._workers}
-        for connection in wait([*by_connection], _TICK_SECONDS):
+        for connection in wait([*by_connection], _MOMENT_SECONDS):
             worker = by_connection[connection]  # type: ignore[index] # one of those waited for
             try:
                 message = worker.connection.recv()

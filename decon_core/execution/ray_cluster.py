@@ -6,10 +6,10 @@ corpus by path, so nothing large goes through Ray's object store.
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
+import socket
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -30,12 +30,11 @@ from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import JobCounts, Tracker
 from decon_core.execution.ray_task import ProgressBoard, run_task
 
-_log = logging.getLogger(__name__)
-
 _MOST_SUBMITTED = 1000  # tasks that Ray knows at once, running or queued
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_FOR_PROGRESS = 10.0  # to get it from its actor
 _SECONDS_TO_CANCEL = 20.0
+_SECONDS_TO_CONNECT = 20.0
 
 
 @dataclass
@@ -132,7 +131,7 @@ class _Run:
             self._waiting.appendleft(number)
             return None
         except errors.RayError as error:
-            name = self._work.name_of(self._work.jobs[number])
+            name = self._follower.name_of(number)
             remedy = "all nodes need this version of decon-assets, and Python as here"
             found = f"{type(error).__name__}: {error}"
             raise EngineError(Problem(f"Ray task of {name}", found, "a result", remedy)) from error
@@ -143,14 +142,13 @@ class _Run:
 
     def _requeue(self, number: int, how: str) -> Ended | None:
         """Run a job again whose worker died, unless it did so too often."""
-        name, log = self._work.name_of(self._work.jobs[number]), self._logs.get(number, "")
-        _log.warning(f"{name}: its worker died ({how}); log: {log or 'none'}")
         n_deaths = len(self._follower.deaths.get(number, ())) + 1
         is_last = n_deaths >= MOST_DEATHS
         if not is_last:
             self._waiting.appendleft(number)
         return self._follower.follow(
-            Event(Kind.ABANDONED if is_last else Kind.DIED, number, how), log=log
+            Event(Kind.ABANDONED if is_last else Kind.DIED, number, how),
+            log=self._logs.get(number, ""),
         )
 
 
@@ -183,6 +181,7 @@ def _connected(settings: Ray) -> ModuleType:
         return ray
     address = settings.address or os.environ.get("RAY_ADDRESS") or "auto"
     try:
+        _require_answer(address)
         with _sigterm_kept():
             ray.init(
                 address=address,
@@ -190,11 +189,18 @@ def _connected(settings: Ray) -> ModuleType:
                 log_to_driver=False,
                 configure_logging=False,
             )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         remedy = "`ray start --head` starts one; its address goes into [execution.ray]"
         found = str(error).strip().partition("\n")[0]
         raise EngineError(Problem(f"Ray at {address!r}", found, "a cluster", remedy)) from error
     return ray
+
+
+def _require_answer(address: str) -> None:
+    """Raise OSError if nothing answers at an address; Ray would try again for seven minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), _SECONDS_TO_CONNECT).close()
 
 
 @contextmanager

@@ -176,18 +176,12 @@ class _Run:
             task.note(event)
             if event.number not in self._left:
                 continue  # a task that was given up for lost had ended it
-            if event.kind in (Kind.DIED, Kind.ABANDONED):
-                self._warn_of_death(event, task)
             if ended := self._follower.follow(event, log=str(task.log)):
                 self._left.discard(event.number)
                 yield ended
         if not task.left:
             self._tasks.remove(task)
             self._succeeded.append(task.log)
-
-    def _warn_of_death(self, event: Event, task: _Task) -> None:
-        name = self._work.name_of(self._work.jobs[event.number])
-        _log.warning(f"{name}: its worker died ({event.value}); log: {task.log}")
 
     def _look(self) -> Iterator[Ended]:
         """Look at the queue, and submit again what is left of tasks that have ended."""

@@ -19,6 +19,7 @@ from decon_core.config.execution import Slurm
 from decon_core.errors import EngineError, Problem
 
 _COMMANDS = ("sbatch", "squeue", "scancel")
+_SECONDS_TO_ANSWER = 120.0
 _INSIDE = "SLURM_"  # the environment of a job, which must not set options of jobs that it submits
 _KEPT = ("SLURM_CONF",)
 
@@ -119,6 +120,16 @@ def _call(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess
         for name, value in os.environ.items()
         if not name.startswith(_INSIDE) or name in _KEPT
     }
-    return subprocess.run(  # noqa: S603 - Slurm's commands
-        command, input=text, env=environment, capture_output=True, text=True, check=False
-    )
+    try:
+        return subprocess.run(  # noqa: S603 - Slurm's commands
+            command,
+            input=text,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS_TO_ANSWER,
+        )
+    except subprocess.TimeoutExpired:
+        what = f"no answer in {_SECONDS_TO_ANSWER:.0f} s"
+        return subprocess.CompletedProcess(command, 1, stdout="", stderr=what)

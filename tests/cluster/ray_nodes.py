@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine: a head without CPUs, and two nodes with one CPU each."""
+"""A Ray cluster on this machine: a head without CPUs, and nodes with one CPU each."""
 
 import logging
 import os
@@ -16,12 +16,12 @@ _MEMORY = 100_000_000  # of an object store
 
 
 @contextmanager
-def ray_cluster():
+def ray_cluster(n_nodes=2):
     """Start the nodes, and stop them when the block ends, by their process ids."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _MEMORY}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    nodes = [add_node(cluster) for _ in range(2)]
+    nodes = [add_node(cluster) for _ in range(n_nodes)]
     for number, handler in before.items():  # those of the test process, which Ray has replaced
         signal.signal(number, handler)
     logging.getLogger("ray").setLevel(logging.CRITICAL)

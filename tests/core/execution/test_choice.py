@@ -59,6 +59,13 @@ def test_a_machine_without_slurm_or_ray_is_told_what_is_missing(tmp_path, monkey
         results_of(run_jobs(double, [Job(1)], workers=1, engine=RayEngine(Ray())))
 
 
+def test_an_address_where_nothing_answers_is_named():
+    pytest.importorskip("ray")
+    engine = RayEngine(Ray(address="127.0.0.1:1"))
+    with pytest.raises(EngineError, match=r"Ray at '127\.0\.0\.1:1': found .*refused"):
+        results_of(run_jobs(double, [Job(1)], workers=1, engine=engine))
+
+
 def test_little_work_is_done_here_and_a_cluster_is_used_from_one_worker_on(tmp_path):
     slurm = SlurmEngine(Slurm(array_size=3, cpus_per_task=2), tmp_path, tmp_path)
     many = [1_000_000_000] * 50

@@ -1,0 +1,96 @@
+"""The sample world on Slurm and on Ray, by the command that people type."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from decon_assets.instance.home import ensure_home
+from tests.cluster.conftest import files_of, wait_for
+from tests.finished_world import DATA, copy_finished_world
+
+# A sample world is too small for a cluster.
+_PROGRAM = """
+import sys
+from decon_core.execution import jobs
+from decon_assets.cli.main import main
+
+jobs._BYTES_PER_WORKER = 1
+sys.exit(main(sys.argv[1:]))
+"""
+# Not the same in two places, or at two times.
+_OWN = ("checks", "packs", "report")
+
+
+def command(config, *arguments):
+    return [sys.executable, "-c", _PROGRAM, *arguments, "--config", str(config)]
+
+
+def copy_of_data(folder):
+    shutil.copytree(DATA, folder / "data", ignore=shutil.ignore_patterns(".d*", "__pycache__"))
+    return folder / "data" / "decon.toml"
+
+
+def environment_of(engine, request, folder):
+    """The environment in which the engine is found, and the settings that go with it."""
+    if engine == "slurm":
+        return request.getfixturevalue("cluster").environment
+    address = request.getfixturevalue("ray_nodes").address
+    return {**os.environ, "RAY_ADDRESS": address, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+
+
+def store_files(config):
+    files = files_of(config.parent / ".decon")
+    return {name: content for name, content in files.items() if not name.startswith(_OWN)}
+
+
+@pytest.mark.parametrize("engine", ["slurm", "ray"])
+def test_the_sample_world_is_the_same_on_a_cluster(engine, request, tmp_path):
+    expected = store_files(copy_finished_world(tmp_path / "here"))
+    config = copy_of_data(tmp_path / "there")
+    config.write_text(f'{config.read_text()}\n[execution.slurm]\nmemory = "500M"\narray_size = 3\n')
+    environment = environment_of(engine, request, tmp_path)
+    done = subprocess.run(
+        command(config, "run", "--verbose", "--engine", engine),
+        env={**environment, "DAGSTER_HOME": str(ensure_home(tmp_path / "home"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " done, 0 failed, 0 requeued" in done.stdout
+    found = store_files(config)
+    assert found.keys() == expected.keys()
+    assert [name for name in found if found[name] != expected[name]] == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_dagster_run_that_is_ended_cancels_its_tasks_and_no_others(
+    cluster, world, tmp_path, number
+):
+    other = cluster.run(
+        "sbatch", "--parsable", "--nodes=3", "--exclusive", f"--output={tmp_path}/other",
+        "--job-name=other", "--wrap", "sleep 300",
+    ).strip()  # fmt: skip
+    world.write_config()
+
+    def names():
+        return cluster.run("squeue", "--noheader", "--format=%j").split()
+
+    environment = {**cluster.environment, "DAGSTER_HOME": str(ensure_home(tmp_path / "home"))}
+    with subprocess.Popen(
+        command(world.config_path, "run", "--engine", "slurm"),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        wait_for(lambda: "decon" in names() or process.poll() is not None)
+        process.send_signal(number)
+        output, _ = process.communicate()
+    assert process.returncode, output
+    assert names() == ["other"], output
+    cluster.run("scancel", other)
