@@ -19,6 +19,7 @@ def sketched(at_home):
     at_home.mixtures = TABLE
     items = at_home.add_benchmark("orchard")
     del at_home.benchmarks["orchard"]
+    at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
     at_home.write_config()
     assert main(["run"]) == 0
