@@ -102,6 +102,13 @@ def test_a_second_run_has_nothing_to_do(sketched):
     assert main(["status", "--config", str(sketched.config_path)]) == 0
 
 
+def test_status_says_that_packs_have_no_sketch(sketched, capsys):
+    shutil.rmtree(sketched.store.root / "sketch")
+    capsys.readouterr()
+    assert main(["status", "--config", str(sketched.config_path)]) == 1
+    assert "  sketch: missing or outdated\n" in capsys.readouterr().out
+
+
 def test_shards_that_were_scanned_before_are_read_once_more(world):
     world.start()
     before = tiles(world)

@@ -111,9 +111,14 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
         (["a text", "--items", "new.jsonl"], "TEXT and --items"),
         (["too short"], "no item that can be searched: 1 with too few tokens"),
         (["--items", "nowhere.jsonl"], "no such file"),
+        (
+            ["--items", "raw.jsonl"],
+            "no 'eval_key'; expected a record: eval_key, split and question",
+        ),
     ],
 )
 def test_wrong_input_is_refused_with_what_was_expected(sketched, capsys, arguments, message):
+    Path("raw.jsonl").write_text(json.dumps({"question": "a text", "answer": "1"}) + "\n")
     assert main(["lookup", *arguments]) == 2
     assert message in capsys.readouterr().err
 
