@@ -38,7 +38,8 @@ from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.missing import unscanned
-from decon_core.scan.answers import estimate, why_unbounded
+from decon_core.scan.answers import why_unbounded
+from decon_core.scan.estimate import estimate
 from decon_core.wording import counted
 
 _ASSUMED_MB_PER_SECOND = 30.0
@@ -192,39 +193,49 @@ def _say_cost(
     of_packs = counted(sum(map(bool, cells.values())), "pack")
     say(f"\n{counted(n_cells, 'cell')} in {of_packs}, {counted(n_runs, 'run')}")
     n_shards, n_bytes = _to_read(chain.from_iterable(missing.values()))
-    say(f"{counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
-    _say_sketch(state, {name: shards for name, shards in missing.items() if shards})
     rate = known_rate or _ASSUMED_MB_PER_SECOND
     source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
-    say(f"reading: {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
+    say(f"full scan: {counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
+    say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
+    _say_sketch(state, {name: shards for name, shards in missing.items() if shards}, rate)
     logging = _duration(n_cells * inventory.CELL_SECONDS)
     say(f"Dagster's events: {logging} at {inventory.CELL_SECONDS * 1000:.0f} ms per cell")
     if plan.new:
         say(f"not registered yet: {counted(len(plan.new), 'new shard')}")
 
 
-def _say_sketch(state: State, missing: Mapping[str, Sequence[Shard]]) -> None:
+def _say_sketch(state: State, missing: Mapping[str, Sequence[Shard]], mb_per_second: float) -> None:
     """Print how much of the shards that each benchmark misses would be read with the sketch."""
     if state.config.sketch is None or not missing:
         return
-    if why := why_unbounded(state.config.policy):
-        say(f"sketch: not used ({why})")
+    why = why_unbounded(state.config.policy)
+    if not state.store.current_snapshot.is_file():
+        why = "there is no idf snapshot"
+    if why:
+        say(f"with the sketch: it is not used ({why})")
         return
     versions = [version for version in state.versions if version.benchmark in missing]
-    if len(versions) < len(missing):
-        say("sketch: what it excludes is known once these benchmarks have an index")
-        return
+    not_indexed = missing.keys() - {version.benchmark for version in versions}
     shards = {*chain.from_iterable(missing.values())}
-    packs = [pack for pack in state.packs if not shards.isdisjoint(pack.shards)]
-    name = inventory.sketch_fingerprint(state.config)
-    found = estimate(state.store, name, packs, versions, state.config.policy)
-    if not found.n_packs:
-        say("sketch: none of these packs has one yet; the scan makes it")
+    found = estimate(
+        *(state.store, inventory.sketch_fingerprint(state.config)),
+        [pack for pack in state.packs if not shards.isdisjoint(pack.shards)],
+        {shard.fingerprint for shard in shards},
+        *(versions, state.config.policy),
+        new={name: inventory.benchmark_of(state.config, name).normalized for name in not_indexed},
+    )
+    if found is None:
+        say("with the sketch: none of these packs has one yet; the scan makes it")
         return
     share = found.n_possible / max(found.n_blocks, 1)
-    of_sketch = found.n_sketch_bytes / 1e6
-    sample = f"{counted(found.n_packs, 'pack')} looked up, {of_sketch:.1f} MB of the sketch"
+    sample = f"{counted(found.n_packs, 'pack')} looked up"
+    least, most = map(_duration, found.seconds_of_scan(mb_per_second * 1e6))
+    of_sketch = f"{found.n_sketch_bytes / 1e6:.1f} MB of the sketch"
     say(f"with the sketch: {share:.0%} of the text to read ({sample})")
+    say(f"  {least} for {found.n_bytes / 1e6:.1f} MB of the shards and {of_sketch}")
+    if found.n_bytes_at_most > found.n_bytes:
+        whole = f"{found.n_bytes_at_most / 1e6:.1f} MB"
+        say(f"  up to {most} and {whole} of the shards, as some formats cannot be read in part")
     if found.n_items:
         say(f"for {counted(found.n_items, 'item')}; those that are possible in most blocks:")
         for benchmark, split, index, n_blocks in found.most:

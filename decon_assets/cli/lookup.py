@@ -44,7 +44,8 @@ def lookup(
     read and scanned, with the detectors of the policy that have a bound; a match is what a scan of
     the whole corpus would find. Nothing is registered or kept.
 
-    A record of --items has the fields eval_key, split, question and, if it has one, answer.
+    TEXT is looked for as a question without an answer. A record of --items has the fields eval_key,
+    split, question and, if the item has them, answer and passage.
 
     Examples:
       decon-assets lookup "Natalia sold clips to 48 of her friends in April, and then she sold ..."

@@ -22,6 +22,7 @@ from decon_core.errors import InputError, Problem, RecordError
 from decon_core.storage.paths import is_hidden
 
 _RECIPES = (".yaml", ".yml")
+_FIELDS = "a record: eval_key, split and question, and where there are some, answer and passage"
 _REMEDY = "for raw rows, write a recipe: docs/recipes.md"
 
 
@@ -67,8 +68,7 @@ def places_of_records(files: Sequence[Path]) -> Places:
             name, split = benchmark_of(row), row.get("split")
             if not isinstance(name, str) or not isinstance(split, str):
                 missing = "'split'" if isinstance(name, str) else "'eval_key'"
-                expected = "normalized records: eval_key, split, question, answer"
-                problems.append(Problem(f"{file} row {number}", f"no {missing}", expected, _REMEDY))
+                problems.append(Problem(f"{file} row {number}", f"no {missing}", _FIELDS, _REMEDY))
                 continue
             files_of_split = places.setdefault(name, {}).setdefault(split, [])
             if file not in files_of_split[-1:]:

@@ -8,14 +8,12 @@ for it: beside the tile there is a record of the blocks instead.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from decon_core.benchmarks.records import Version, load_records
+from decon_core.benchmarks.records import Version
 from decon_core.config.detector_registry import in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack
@@ -30,17 +28,10 @@ from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.detectors.detector import Booleans, Indexes, detector
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import open_search
-from decon_core.index.parts import index_fingerprint
 from decon_core.index.text_index import open_verbatim
-from decon_core.scan.coverage import scan_fingerprint
-from decon_core.storage.store import Store, draft_folder, linked_store
+from decon_core.storage.store import Store
 
 _log = logging.getLogger(__name__)
-
-_PACKS_SAMPLED = 8
-_MOST_ITEMS = 5
-_NAMES = ("split", "instance_index")
-_SHARED = ("records", "idf", "index", "sketch")  # folders of the store that an estimate reads
 
 
 def why_unbounded(policy: Policy) -> str | None:
@@ -112,63 +103,3 @@ def _require_blocks(store: Store, sketch: str, pack: Pack) -> None:
     for shard in pack.shards:
         if has_blocks(store, sketch, shard.fingerprint):
             open_blocks(store, sketch, shard.fingerprint)
-
-
-class PossibleItem(NamedTuple):
-    """An item of a benchmark, and the number of blocks that may contain a match."""
-
-    benchmark: str
-    split: str
-    instance_index: int
-    n_blocks: int
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What a scan with the sketch would read, of a sample of packs."""
-
-    n_packs: int
-    n_blocks: int
-    n_possible: int
-    n_sketch_bytes: int
-    n_items: int  # that may match in some block; items with the same text count once
-    most: Sequence[PossibleItem]  # those with the most blocks
-
-
-def estimate(
-    store: Store, sketch: str, packs: Sequence[Pack], versions: Sequence[Version], policy: Policy
-) -> Estimate:
-    """Look up benchmarks in a sample of the packs that have a sketch; nothing is kept."""
-    sketched = [pack for pack in packs if has_pack_sketch(store, sketch, pack)]
-    sample = sketched[:: max(1, len(sketched) // _PACKS_SAMPLED)]
-    index, scan = index_fingerprint(store, policy), scan_fingerprint(store, policy)
-    with draft_folder(store.drafts, "estimate") as folder:
-        scratch = linked_store(store, folder / "store", _SHARED)
-        found = [
-            one
-            for pack in sample
-            if (one := answer(scratch, sketch, pack, versions, policy, index=index, scan=scan))
-        ]
-        return Estimate(
-            n_packs=len(found),
-            n_blocks=sum(one.is_possible.size for one in found),
-            n_possible=sum(int(one.is_possible.sum()) for one in found),
-            n_sketch_bytes=sum(one.sketch.n_bytes_read for one in found),
-            **_items(scratch, [one for one in found if one.is_possible.size]),
-        )
-
-
-def _items(store: Store, answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return the fields of an estimate about items."""
-    n_blocks: Counter[tuple[int, int]] = Counter()
-    for name in answers[0].by_detector if answers else ():
-        counts = np.sum([one.by_detector[name].n_blocks_of_texts() for one in answers], axis=0)
-        for text in np.flatnonzero(counts).tolist():
-            record = detector(name).record_of(answers[0].indexes, text)
-            n_blocks[record] = max(n_blocks[record], int(counts[text]))
-    most = []
-    for (part, row), n in sorted(n_blocks.items(), key=lambda one: (-one[1], one[0]))[:_MOST_ITEMS]:
-        version = answers[0].indexes.grams.versions[part]
-        (item,) = load_records(store, version, columns=_NAMES).slice(row, 1).to_pylist()
-        most.append(PossibleItem(version.benchmark, **item, n_blocks=n))
-    return {"n_items": len(n_blocks), "most": most}

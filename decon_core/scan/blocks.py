@@ -57,6 +57,7 @@ class NewSketch:
 
     fingerprint: str
     bits: int  # per n-gram
+    is_joined: bool = False  # the sketch of the pack has the filters already
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,9 @@ class Plan:
                 *(self._store.root, shard, pack.source, scanned, self._policy),
                 *(self._index, self.scan),
             )
-            if lacks_sketch:
-                yield replace(job, new_sketch=self._sketch)
+            if self._sketch and lacks_sketch:
+                has_pack = has_pack_sketch(self._store, self._sketch.fingerprint, pack)
+                yield replace(job, new_sketch=replace(self._sketch, is_joined=has_pack))
                 continue
             if wanted not in answers:
                 answers[wanted] = self._answer(pack, wanted)

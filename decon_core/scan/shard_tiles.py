@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
-from decon_core.corpus.sketch.shard_sketch import writing_sketch
+from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.progress import advance
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
@@ -122,6 +122,8 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
             if version in wanted
         }
         write_unjoined(store, *names, tiles)
+    if new and new.is_joined:
+        remove_filters(store, new.fingerprint, job.shard.fingerprint)
     advance(job.shard.n_bytes - position)
 
 

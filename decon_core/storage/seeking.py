@@ -177,10 +177,8 @@ def _open_gz(path: Path, points: Path) -> Any | None:
                     with draft.open("wb") as index:
                         opened.export_index(index)
                     seal(draft, end=EMPTY)
-        except (
-            ValueError,
-            RuntimeError,
-        ):  # damaged, or zeros after the last member, which we accept
+        except (ValueError, RuntimeError):
+            # Damaged, or with zeros after the last member, which `unpack` accepts.
             return None
         closing.pop_all()
         return opened

@@ -229,7 +229,8 @@ def linked_store(store: Store, root: Path, folders: Iterable[str]) -> Store:
     """Create a temporary store that links some folders of another, and has the rest of its own."""
     root.mkdir()
     for name in folders:
-        (store.root / name).mkdir(exist_ok=True)
+        (store.root / name).mkdir(parents=True, exist_ok=True)
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).symlink_to((store.root / name).resolve(), target_is_directory=True)
     return Store(root)
 

@@ -102,6 +102,13 @@ def test_a_second_run_has_nothing_to_do(sketched):
     assert main(["status", "--config", str(sketched.config_path)]) == 0
 
 
+def test_status_says_that_packs_have_no_sketch(sketched, capsys):
+    shutil.rmtree(sketched.store.root / "sketch")
+    capsys.readouterr()
+    assert main(["status", "--config", str(sketched.config_path)]) == 1
+    assert "  sketch: missing or outdated\n" in capsys.readouterr().out
+
+
 def test_shards_that_were_scanned_before_are_read_once_more(world):
     world.start()
     before = tiles(world)
@@ -145,7 +152,7 @@ def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
     before = sketched.tiles()
     said = dry_run(sketched, capsys)
     assert "3 shards to read once" in said
-    assert "with the sketch: 0% of the text to read (3 packs looked up, " in said
+    assert "with the sketch: 0% of the text to read (3 packs looked up)" in said
     assert sketched.tiles() == before
 
 
@@ -158,7 +165,7 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys)
     for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
         path.unlink()
     said = dry_run(sketched, capsys)
-    assert "with the sketch: 25% of the text to read (4 packs looked up, " in said
+    assert "with the sketch: 25% of the text to read (4 packs looked up)" in said
     assert "for 1 item; those that are possible in most blocks:\n  orchard " in said
     assert " 1: 1 of 4 blocks\n" in said
 
@@ -173,10 +180,34 @@ def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
     assert "with the sketch: 0% of the text to read (3 packs looked up" in dry_run(sketched, capsys)
 
 
-def test_a_dry_run_needs_an_index_to_say_so(sketched, capsys):
+def files(world):
+    """All files of the store but the history, with their contents."""
+    paths = (path for path in world.store.root.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in paths if ".dagster" not in str(path)}
+
+
+def test_a_dry_run_looks_up_a_benchmark_that_was_just_added(sketched, capsys):
+    items = sketched.add_benchmark("orchard")
+    del sketched.benchmarks["orchard"]
+    sketched.write_benchmarks()
+    sketched.add_shard("s9", leaks=[items[1]])
+    sketched.run()
     sketched.add_benchmark("orchard")
     sketched.write_config()
-    assert "known once these benchmarks have an index" in dry_run(sketched, capsys)
+    before = files(sketched)
+    said = dry_run(sketched, capsys)
+    assert "full scan: 4 shards to read once, 0.0 MB on disk\n  0 s at " in said
+    assert "with the sketch: 25% of the text to read (4 packs looked up)\n  0 s for 0.0 MB " in said
+    assert "  orchard test 1: 1 of 4 blocks\n" in said
+    assert files(sketched) == before
+
+
+def test_a_dry_run_without_a_sketch_of_the_packs_says_that_the_scan_makes_it(world, capsys):
+    world.start()
+    world.mixtures = TABLE
+    world.add_benchmark("orchard")
+    world.write_config()
+    assert "none of these packs has one yet; the scan makes it" in dry_run(world, capsys)
 
 
 def test_why_says_that_a_row_is_in_a_block_that_was_not_read(sketched, capsys):

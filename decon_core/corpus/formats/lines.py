@@ -20,14 +20,7 @@ from decon_core.config.load import Source
 from decon_core.corpus.batches import Place
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats.recognize import require_text
-from decon_core.corpus.formats.shard_format import (
-    PART_BYTES,
-    Decide,
-    Ids,
-    Part,
-    ShardFormat,
-    Value,
-)
+from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
 from decon_core.corpus.shard_file import ShardFile, changed
 from decon_core.errors import CorpusError, Problem
 from decon_core.kernels.arrays import alloc_array

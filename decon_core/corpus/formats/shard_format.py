@@ -133,8 +133,8 @@ class ShardFormat(ABC):
         """Yield parts that `parts` yielded at these places, and how much of the file was read yet.
 
         The rest of the file is read only where the format cannot seek; `points` is where the
-        restart points of a gz file are kept. Raises `CorpusError` if
-        there is no such part any more.
+        restart points of a gz file are kept. Raises `CorpusError` if there is no such part any
+        more.
         """
 
     @abstractmethod

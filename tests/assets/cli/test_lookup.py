@@ -19,6 +19,7 @@ def sketched(at_home):
     at_home.mixtures = TABLE
     items = at_home.add_benchmark("orchard")
     del at_home.benchmarks["orchard"]
+    at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
     at_home.write_config()
     assert main(["run"]) == 0
@@ -110,9 +111,14 @@ def test_detectors_that_are_not_used_are_named(sketched, capsys):
         (["a text", "--items", "new.jsonl"], "TEXT and --items"),
         (["too short"], "no item that can be searched: 1 with too few tokens"),
         (["--items", "nowhere.jsonl"], "no such file"),
+        (
+            ["--items", "raw.jsonl"],
+            "no 'eval_key'; expected a record: eval_key, split and question",
+        ),
     ],
 )
 def test_wrong_input_is_refused_with_what_was_expected(sketched, capsys, arguments, message):
+    Path("raw.jsonl").write_text(json.dumps({"question": "a text", "answer": "1"}) + "\n")
     assert main(["lookup", *arguments]) == 2
     assert message in capsys.readouterr().err
 

@@ -306,6 +306,8 @@ def test_a_file_of_the_sketch_that_is_missing_is_made_again(bench, make_words, s
     assert files(bench, pack, later) == expected
     assert summary.n_shards_read == 1
     assert path.read_bytes() == before
+    # The sketch of the pack has the filters already, so those of the shard would stay for ever.
+    assert not [*path.parent.glob("*.filters")]
 
 
 def test_a_block_with_another_text_is_refused(bench, make_words, small_parts):
