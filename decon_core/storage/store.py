@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,6 +42,7 @@ Array = npt.NDArray[np.generic]
 
 _ROWS_PER_GROUP = 1 << 16
 _ABOUT = "about"
+_SYNCED_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -266,22 +268,56 @@ def atomic_path(
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = drafts or path.parent
     draft = folder / draft_name(path.name)
+    with _named_when_full(path):
+        try:
+            yield draft
+            if is_synced:
+                for file in draft.rglob("*") if draft.is_dir() else [draft]:
+                    if file.is_file():
+                        _flush(file)
+            if draft.is_dir():
+                _replace_folder(draft, path)
+            else:
+                draft.replace(path)
+        finally:
+            remove(draft)
+
+
+@contextmanager
+def atomic_files() -> Iterator[Callable[[Path], Path]]:
+    """Yield a function that returns a draft for a path; all are renamed in order at the end.
+
+    They are synced side by side: a file system writes its journal once for all that wait for it.
+    """
+    drafts: dict[Path, Path] = {}
+
+    def draft_of(path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        drafts[path] = path.parent / draft_name(path.name)
+        return drafts[path]
+
     try:
-        yield draft
-        if is_synced:
-            for file in draft.rglob("*") if draft.is_dir() else [draft]:
-                if file.is_file():
-                    _flush(file)
-        if draft.is_dir():
-            _replace_folder(draft, path)
-        else:
+        yield draft_of
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
+            for path, synced in [(one, pool.submit(_flush, drafts[one])) for one in drafts]:
+                with _named_when_full(path):
+                    synced.result()
+        for path, draft in drafts.items():
             draft.replace(path)
+    finally:
+        for draft in drafts.values():
+            remove(draft)
+
+
+@contextmanager
+def _named_when_full(path: Path) -> Iterator[None]:
+    """Name the file in the error of a full disk, where the system does not."""
+    try:
+        yield
     except OSError as error:
         if error.errno == errno.ENOSPC and not error.filename:
             raise OSError(error.errno, "no space left to write", str(path)) from error
         raise
-    finally:
-        remove(draft)
 
 
 def _flush(path: Path) -> None:
@@ -392,6 +428,7 @@ def write_tile(path: Path, table: pa.Table, *, about: object = None) -> None:
 
 
 def write_tile_draft(draft: Path, table: pa.Table, *, about: object = None) -> None:
+    """Write a tile to a draft, which the caller renames."""
     if not table.num_rows and about is None:
         draft.write_bytes(_empty(table.schema)[1])
         return
