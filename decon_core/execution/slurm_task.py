@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
-from decon_core.execution.processes import Task, run_in_processes
+from decon_core.execution.processes import Kind, Task, run_in_processes
 from decon_core.execution.task_files import EventWriter, TaskFiles, prepare_pickled, run_pickled
 
 _SECONDS_BETWEEN_LOOKS = 60.0
@@ -32,10 +32,10 @@ def main(folder: str, array: str) -> int:
     looked_at = time.monotonic()
     with EventWriter(path) as writer, ExitStack() as stack:
         for jobs, n_workers in ((todo.alone, 1), (todo.others, n_cpus)):
-            task = Task(fn=fn, jobs=jobs, prepare=prepare)
+            task = Task(fn=fn, jobs=jobs, prepare=prepare, on_start=writer.write_start)
             events = run_in_processes(task, n_workers=n_workers, deaths=todo.deaths)
             for event in stack.enter_context(closing(events)):
-                if event is not None:
+                if event is not None and event.kind is not Kind.STARTED:
                     writer.write(event)
                 elif time.monotonic() - looked_at > _SECONDS_BETWEEN_LOOKS:
                     looked_at = time.monotonic()

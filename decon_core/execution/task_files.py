@@ -112,6 +112,10 @@ class EventWriter:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
+    def write_start(self, number: int) -> None:
+        """Write that a job starts, before it does: it may kill this process at once."""
+        self._append([Kind.STARTED, number, None])
+
     def write(self, event: Event) -> None:
         kind, number, value = event
         match kind:
