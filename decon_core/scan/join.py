@@ -27,17 +27,9 @@ from decon_core.errors import DamagedError
 from decon_core.scan.tiles import Answer, digest_of_shards
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.drafts import locked, remove
-from decon_core.storage.store import (
-    Store,
-    atomic_files,
-    atomic_path,
-    names_in,
-    no_rows,
-    open_parquet,
-    read_about,
-    write_json,
-    write_tile_draft,
-)
+from decon_core.storage.files import atomic_files, atomic_path, names_in, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import no_rows, open_parquet, read_about, write_tile_draft
 
 _VERSION = pa.field("version", pa.string(), nullable=False)
 _MATCHES = pa.schema([_VERSION, *MATCHES])

@@ -25,13 +25,9 @@ from decon_core.scan.matches import Columns
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import DOCUMENTS, MATCHES
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import (
-    Store,
-    copy_file,
-    growing_parquet,
-    no_rows,
-    write_json,
-)
+from decon_core.storage.files import copy_file, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import growing_parquet, no_rows
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")

@@ -17,6 +17,7 @@ from typing import Any
 
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.storage.drafts import remove
+from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.paths import (
     RemotePath,
     Stamp,
@@ -25,7 +26,6 @@ from decon_core.storage.paths import (
     stamp_of,
     uploads_are_whole,
 )
-from decon_core.storage.store import atomic_path, read_json, write_json
 from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
