@@ -25,8 +25,9 @@ from decon_core.quality.scorecard.corpora import texts_below
 from decon_core.scan.answers import answer
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.compression import open_bytes
+from decon_core.storage.files import write_json
 from decon_core.storage.seeking import open_ranges
-from decon_core.storage.store import Store, write_json
+from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder
 
