@@ -301,8 +301,13 @@ class UrlStore:
             return received
         is_read, names = future.result()
         shard = job.shard.fingerprint
-        for some in _in_steps(names):
-            fetch(self.url, self.store.root, some)
+        try:
+            for some in _in_steps(names):
+                fetch(self.url, self.store.root, some)
+        except FileNotFoundError as error:
+            remedy = "if another process scans the same shards, wait for it; then run this again"
+            expected = "what a node has sent"
+            raise MissingError(Problem(str(self.url), str(error), expected, remedy)) from None
         remove(self.store.refusal(shard))
         if job.new_sketch and job.new_sketch.is_joined:
             remove_filters(self.store, job.new_sketch.fingerprint, shard)

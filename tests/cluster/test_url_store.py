@@ -1,7 +1,10 @@
 """Scans on Ray nodes that share no folder: corpus and store are behind a URL that speaks S3."""
 
 import json
+import os
 import random
+import subprocess
+import time
 from collections import Counter
 from importlib.util import find_spec
 
@@ -10,6 +13,7 @@ import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 
+from decon_assets.instance.home import ensure_home
 from decon_core.config.execution import Ray
 from decon_core.config.load import Source
 from decon_core.config.sketch import Sketch
@@ -21,19 +25,22 @@ from decon_core.scan import node_store
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.paths import list_files, parse_path, use_options
+from tests.assets.test_remote import contents, run, settings_for
 from tests.cluster.conftest import NO_RAY, files_of, require
+from tests.cluster.test_pipeline import command
 from tests.core.conftest import Bench, words
 
 # Ray leaves sockets and files to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
-N_SHARDS, N_PACKS, N_DOCUMENTS = 12, 3, 3000
+N_SHARDS, N_PACKS, N_DOCUMENTS = 12, 3, 700
 SKETCH = Sketch()
 _KEYS = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
+_SECONDS_TO_ANSWER = 0.8  # so that both nodes have something to do
 # Only this machine has it.
 _OF_MACHINE = (".mirror.json", ".mirror.lock")
 
@@ -61,8 +68,9 @@ def server(nodes):
             patch.setenv(name, value)
         patch.setenv("FSSPEC_S3", "{}")  # so that what is set is taken back
         host, port = running.get_host_and_port()
-        use_options({"s3": {"endpoint_url": f"http://{host}:{port}"}})
-        yield
+        endpoint = f"http://{host}:{port}"
+        use_options({"s3": {"endpoint_url": endpoint}})
+        yield endpoint
         fsspec.config.conf.pop("s3")
     running.stop()
 
@@ -92,6 +100,8 @@ def requests(url, monkeypatch):
         path = environ["PATH_INFO"]
         if path.startswith(f"/{url.key}/"):
             counts[environ["REQUEST_METHOD"], path.removeprefix(f"/{url.key}/")] += 1
+        elif environ["REQUEST_METHOD"] == "GET" and path.startswith("/mill/in/"):
+            time.sleep(_SECONDS_TO_ANSWER)
         return call(self, environ, start_response)
 
     monkeypatch.setattr(DomainDispatcherApplication, "__call__", counting)
@@ -120,7 +130,7 @@ def packs(s3, tmp_path):
         lines = []
         for row in range(N_DOCUMENTS):
             text = f"{rng.choice(texts)} {number} {row} {rng.choice(texts)}"
-            if row % 300 == 7:
+            if row % 100 == 7:
                 question, answer, _ = rng.choice(FIRST[rng.choice([*FIRST])])
                 text += f" {question}\nAnswer: {answer} and so on"
             if row == 300 and number in (2, 7):
@@ -211,7 +221,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     killed = []
 
     def kill_a_node(n_done, *_):
-        if n_done >= 3 and engine.counts.n_running == 2 and not killed:
+        if n_done >= 4 and not killed:
             killed.append(n_done)
             nodes.kill_node()
 
@@ -223,12 +233,12 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
             nodes.start_node()
     assert killed
     assert any("its node was lost" in one for one in caplog.messages), caplog.messages
+    fetched = {name: n for (kind, name), n in requests.items() if kind == "GET"}
+    unions = [n for name, n in fetched.items() if name.startswith("search/")]
+    assert unions == [2]  # each node once
     assert_same(there, here)
     assert same_as_at_url(there, tmp_path / "other")
     assert unjoined_at(engine.store_url) == []
-    shared = [name for kind, name in requests if kind == "GET" and name.startswith("search/")]
-    assert shared
-    assert all(requests["GET", name] == 2 for name in shared)
 
 
 def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
@@ -244,20 +254,23 @@ def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
         world.add_benchmark()
         requests.clear()
         world.scan()
+    fetched = {name: n for (kind, name), n in requests.items() if kind == "GET"}
+    (union,) = (name for name in fetched if name.startswith("search/"))
+    assert fetched[union] <= 2
+    (records,) = (
+        name
+        for name in fetched
+        if name.startswith("records/orchard/") and name.endswith(".parquet")
+    )
+    assert fetched[records] <= 2
     assert any(name.endswith(".answered.parquet") for name in there.files)
     assert_same(there, here)
     assert same_as_at_url(there, tmp_path / "other")
     assert unjoined_at(engine.store_url) == []
-    fetched = {name: n for (kind, name), n in requests.items() if kind == "GET"}
-    (union,) = (name for name in fetched if name.startswith("search/"))
-    assert fetched[union] <= 2
-    (records,) = (name for name in fetched if name.startswith("records/orchard/"))
-    assert fetched[records] <= 2
-    assert not any(name.startswith("records/harbor/") for name in fetched)
 
 
 def test_nodes_touch_nothing_of_the_submitter_and_keep_only_what_all_jobs_read(
-    engine, packs, tmp_path, tmp_path_factory
+    engine, packs, requests, tmp_path, tmp_path_factory
 ):
     there = World(tmp_path / "there", packs, engine=engine)
     there.prepare()
@@ -273,7 +286,9 @@ def test_nodes_touch_nothing_of_the_submitter_and_keep_only_what_all_jobs_read(
         assert kept == {"records", "search"}
 
 
-def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(engine, packs, tmp_path):
+def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(
+    engine, packs, requests, tmp_path
+):
     here = World(tmp_path / "here", packs)
     there = World(tmp_path / "there", packs, engine=engine)
     for world in (here, there):
@@ -293,3 +308,38 @@ def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(engine, pa
     assert 0 < other.scan().n_shards_read <= N_SHARDS - 3
     assert_same(other, here)
     assert unjoined_at(engine.store_url) == []
+
+
+def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
+    nodes, server, s3, world, tmp_path
+):
+    world.write_config()
+    with world.config_path.open("a") as file:
+        file.write("[sketch]\n")
+    for path in world.folder.glob("corpus/*"):
+        s3.put_file(str(path), f"mill/in/corpus/{path.name}")
+    for path in (world.folder / "evals.yaml", *world.folder.glob("*.jsonl")):
+        s3.put_file(str(path), f"mill/in/recipes/{path.name}")
+    store = f"s3://mill/{tmp_path.name}"
+    (tmp_path / "machine").mkdir()
+    config = settings_for(tmp_path / "machine", world, server, store=store)
+    with config.open("a") as file:
+        file.write('[execution]\nengine = "ray"\nshared_store = false\n')
+        file.write(f'ray = {{ address = "{nodes.address}" }}\n')
+    done = subprocess.run(
+        command(config, "run", "--verbose"),
+        env={**os.environ, "DAGSTER_HOME": str(ensure_home(tmp_path / "home"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " done, 0 failed, 0 requeued" in done.stdout
+    assert "this step runs on this machine" in done.stdout
+    run(world.config_path)
+    made = ("records/", "idf/", "index/", "tiles/", "sketch/", "clean/")
+    found, expected = (contents(one, *made) for one in (config.parent / ".decon", world.store.root))
+    assert found.keys() == expected.keys()
+    assert [name for name in found if found[name] != expected[name]] == []
+    assert {*found} <= {*list_files(parse_path(store))}
+    assert unjoined_at(parse_path(store)) == []
