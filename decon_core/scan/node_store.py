@@ -56,10 +56,13 @@ class NodeJob:
     sketch: tuple[str, ...]  # files of the shard's sketch
 
 
+def folder_name(url: RemotePath) -> str:
+    return f"decon-{os.getuid()}-{sha256(str(url).encode()).hexdigest()[:16]}"
+
+
 def node_folder(url: RemotePath) -> Path:
     """Return the folder of the store of this node; make it if there is none."""
-    name = f"decon-{os.getuid()}-{sha256(str(url).encode()).hexdigest()[:16]}"
-    folder = Path(tempfile.gettempdir()) / name
+    folder = Path(tempfile.gettempdir()) / folder_name(url)
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         expected = "a folder of this user"
