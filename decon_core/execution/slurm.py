@@ -49,6 +49,7 @@ class SlurmEngine:
     logs: Path  # likewise
     counts: JobCounts = field(default_factory=JobCounts)
     is_remote: bool = True
+    store_url: None = None  # the files of tasks are in a folder that all nodes see
 
     def most_workers(self, workers: int) -> int:  # noqa: ARG002 - of this machine
         return self.settings.array_size * self.settings.cpus_per_task
