@@ -140,7 +140,7 @@ def _scan_group(
     benchmarks: Collection[str],
 ) -> ScanSummary:
     logged_at = -_SECONDS_BETWEEN_LOG_LINES
-    engine = open_engine(config.execution, store)
+    engine = open_engine(config.execution, store, store_url=config.kept)
 
     def log_progress(
         n_done: int, n_shards: int, n_bytes: int, n_bytes_total: int, seconds: float

@@ -75,6 +75,8 @@ class Execution:
 
     engine: EngineName = "local"
     """Local: processes of this machine. $DECON_ENGINE and --engine override it."""
+    shared_store: bool = True
+    """Whether nodes see the folder of the store. If not, they read and write its URL (Ray only)."""
     slurm: Slurm = Field(default_factory=Slurm)
     """Settings of Slurm."""
     ray: Ray = Field(default_factory=Ray)
@@ -85,6 +87,26 @@ class Execution:
         if self.slurm.logs is None:
             return self
         return replace(self, slurm=replace(self.slurm, logs=str(folder / self.slurm.logs)))
+
+    def problem(self, *, has_url: bool) -> Problem | None:
+        """Return what is wrong with the place of the store; `has_url`: it is kept at a URL."""
+        if self.shared_store:
+            return None
+        if self.engine == "slurm":
+            return NEEDS_FOLDER
+        if has_url:
+            return None
+        found, expected = "false, and a store that is a folder", "true, or a store at a URL"
+        remedy = 'set `path = "s3://..."` in [store]'
+        return Problem("execution.shared_store", found, expected, remedy)
+
+
+NEEDS_FOLDER = Problem(
+    "execution.shared_store",
+    'false with the engine "slurm"',
+    'true, or the engine "ray"',
+    "tasks of Slurm get their jobs by files in a folder that all nodes see",
+)
 
 
 def load_execution(path: Path) -> Execution:
@@ -100,4 +122,7 @@ def load_execution(path: Path) -> Execution:
     settings = reader.table(Execution, "execution", values.get("execution", {}))
     if settings is None:
         raise ConfigError(reader.problems)
+    if not settings.shared_store:  # its store is a folder of the output
+        expected = "true: the nodes of this command must see the output folder"
+        raise ConfigError(Problem(f"{path}: execution.shared_store", "false", expected))
     return settings.beside(path.resolve().parent)

@@ -314,6 +314,8 @@ class _Reader(SettingsReader):
             folder=self._folder,
         )
         execution = self.table(Execution, "execution", values.get("execution", {})) or Execution()
+        if problem := execution.problem(has_url=kept is not None):
+            self.wrong(problem.where, problem.found, problem.expected, problem.remedy)
         sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None
         if self.problems or policy is None or evals is None or idf is None:
             raise ConfigError(self.problems)

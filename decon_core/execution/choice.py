@@ -2,34 +2,61 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
-from decon_core.config.execution import ENGINE_VARIABLE, ENGINES, EngineName, Execution
+from decon_core.config.execution import (
+    ENGINE_VARIABLE,
+    ENGINES,
+    NEEDS_FOLDER,
+    EngineName,
+    Execution,
+)
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LocalEngine
+from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store
 
+_log = logging.getLogger(__name__)
 
-def open_engine(settings: Execution, store: Store) -> Engine:
+
+def open_engine(
+    settings: Execution, store: Store, *, store_url: RemotePath | None = None
+) -> Engine:
     """Return the engine named by $DECON_ENGINE, or else by the settings; it starts nothing yet.
 
-    On a cluster, all nodes must see the folder of the store.
+    On a cluster, all nodes must see the folder of the store. Without `shared_store`, they get files
+    from `store_url`; work that does not pass it runs on this machine.
     """
-    match engine_name(settings):
-        case "slurm":
-            from decon_core.execution.slurm import SlurmEngine
+    name = engine_name(settings)
+    if name == "local":
+        return LocalEngine()
+    if not settings.shared_store:
+        return _engine_without_folder(settings, name, store_url)
+    if name == "ray":
+        from decon_core.execution.ray_cluster import RayEngine
 
-            logs = Path(settings.slurm.logs) if settings.slurm.logs else store.root / "logs"
-            return SlurmEngine(settings.slurm, store.drafts.resolve(), logs.resolve())
-        case "ray":
-            from decon_core.execution.ray_cluster import RayEngine
+        return RayEngine(settings.ray)
+    from decon_core.execution.slurm import SlurmEngine
 
-            return RayEngine(settings.ray)
-        case "local":
-            return LocalEngine()
+    logs = Path(settings.slurm.logs) if settings.slurm.logs else store.root / "logs"
+    return SlurmEngine(settings.slurm, store.drafts.resolve(), logs.resolve())
+
+
+def _engine_without_folder(
+    settings: Execution, name: EngineName, store_url: RemotePath | None
+) -> Engine:
+    if name != "ray":
+        raise ConfigError(NEEDS_FOLDER)
+    if store_url is None:
+        _log.info("this step runs on this machine: the nodes do not see the folder of the store")
+        return LocalEngine()
+    from decon_core.execution.ray_cluster import RayEngine
+
+    return RayEngine(settings.ray, store_url)
 
 
 def engine_name(settings: Execution) -> EngineName:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from decon_core.execution.preparation import Prepare
 from decon_core.execution.progress import Advance, JobCounts
+from decon_core.storage.paths import RemotePath
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,10 @@ class Engine(Protocol):
     @property
     def is_remote(self) -> bool:
         """Whether jobs run on other machines, with workers of their own."""
+
+    @property
+    def store_url(self) -> RemotePath | None:
+        """Where nodes read and write the store; None if they see its folder."""
 
     @property
     def counts(self) -> JobCounts:

@@ -43,6 +43,7 @@ class LocalEngine:
 
     counts: JobCounts = field(default_factory=JobCounts)
     is_remote: bool = False
+    store_url: None = None
 
     def most_workers(self, workers: int) -> int:
         return workers

@@ -29,6 +29,7 @@ from decon_core.execution.outcome import MOST_DEATHS, future_of
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import JobCounts, Tracker
 from decon_core.execution.ray_task import ProgressBoard, run_task
+from decon_core.storage.paths import RemotePath
 
 _MOST_SUBMITTED = 1000  # tasks that Ray knows at once, running or queued
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -42,6 +43,7 @@ class RayEngine:
     """Runs jobs as tasks of a Ray cluster."""
 
     settings: Ray
+    store_url: RemotePath | None = None
     counts: JobCounts = field(default_factory=JobCounts)
     is_remote: bool = True
 

@@ -22,7 +22,7 @@ _SECONDS_BETWEEN_LOOKS = 60.0
 
 
 def main(folder: str, array: str) -> int:
-    """Run the jobs of a task; return 1 if whoever submitted it has died."""
+    """Run the jobs of a task; return 1 if the process that submitted it has died."""
     signal.signal(signal.SIGTERM, _stop)
     files, number = TaskFiles(Path(folder)), int(os.environ["SLURM_ARRAY_TASK_ID"])
     todo = files.read_jobs(int(array), number)
@@ -41,7 +41,7 @@ def main(folder: str, array: str) -> int:
                     looked_at = time.monotonic()
                     path.touch()
                     if files.is_abandoned(path):
-                        sys.stderr.write(f"nobody waits for the results in {folder}\n")
+                        sys.stderr.write(f"the reader of the results in {folder} has ended\n")
                         return 1
     return 0
 

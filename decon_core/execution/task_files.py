@@ -22,7 +22,7 @@ from decon_core.execution.preparation import Prepare
 from decon_core.execution.processes import Event, Kind
 
 _SECONDS_BETWEEN_ADVANCES = 1.0  # of one job
-# Whoever submitted a task changes the time of the folder more often.
+# The process that submitted a task updates the time of the folder more often.
 _SECONDS_WITHOUT_SUBMITTER = 900.0
 
 

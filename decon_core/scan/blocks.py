@@ -87,6 +87,8 @@ class ShardJob:
     threads: int = 1
     new_sketch: NewSketch | None = None  # None: no sketch is written
     some: SomeBlocks | None = None  # None: all blocks are read
+    # Versions with joined tiles that the store of a node does not have (`node_store.py`).
+    joined: frozenset[str] = frozenset()
 
     @property
     def n_bytes_to_read(self) -> int:

@@ -127,8 +127,13 @@ def unjoined_versions(store: Store, scan: str, shard: str, *, needs_counts: bool
     }
 
 
-def join_tiles(store: Store, scan: str, shards: Sequence[str], versions: Collection[str]) -> None:
-    """Join what workers wrote of the shards of a pack, if it has any of these versions."""
+def join_tiles(
+    store: Store, scan: str, shards: Sequence[str], versions: Collection[str]
+) -> list[str]:
+    """Join what workers wrote of the shards of a pack, if it has any of these versions.
+
+    Returns the names of the folders of joined tiles that were written.
+    """
     store.drafts.mkdir(parents=True, exist_ok=True)
     name = digest_of_shards(shards)
     with locked(store.drafts / f".{scan}-{name}.lock"):
@@ -138,12 +143,14 @@ def join_tiles(store: Store, scan: str, shards: Sequence[str], versions: Collect
             for part in unjoined_of(store, scan, shard)
             if not part.versions.isdisjoint(versions)
         ]
-        for joined, of_folder in _by_folder(parts):
-            _write_folder(store, scan, joined, of_folder)
+        written = [
+            _write_folder(store, scan, joined, of_folder) for joined, of_folder in _by_folder(parts)
+        ]
         for part in parts:
             remove(part.folder)
             with suppress(OSError):  # another scan of this shard left its tiles here
                 part.folder.parent.rmdir()
+    return written
 
 
 def _by_folder(
@@ -171,7 +178,7 @@ def _write_folder(
     scan: str,
     shards: Sequence[str],
     parts: Mapping[str, Sequence[Unjoined]],
-) -> None:
+) -> str:
     name = digest_of_shards(shards)
     if not (path := store.joined_shards(scan, name)).is_file():
         write_json(path, {"shards": [*shards]})
@@ -187,6 +194,7 @@ def _write_folder(
     for version in parts:
         if store.gram_counts(scan, name, version).is_file():
             store.answered(scan, name, version).unlink(missing_ok=True)
+    return name
 
 
 def _by_version(

@@ -34,7 +34,7 @@ class Plan:
         snapshot = current_snapshot_fingerprint(store)
         tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
         self._store, self._policy = store, policy
-        self._index = policy.index_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
+        self.index = policy.index_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
         self.scan = policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
         self._sketch = None
         if sketch:
@@ -53,7 +53,7 @@ class Plan:
         for pack in packs:
             for shard in pack.shards:
                 self._packs.setdefault(shard.fingerprint, pack.name)
-        store, index = self._store, self._index
+        store, index = self._store, self.index
         absent = [version.benchmark for version in versions if not has_part(store, version, index)]
         if absent:
             raise MissingError(
@@ -90,7 +90,7 @@ class Plan:
             scanned = sort_versions(missing or [*versions, *extra])
             job = ShardJob(
                 *(self._store.root, shard, pack.source, scanned, self._policy),
-                *(self._index, self.scan),
+                *(self.index, self.scan),
             )
             if self._sketch and lacks_sketch:
                 has_pack = has_pack_sketch(self._store, self._sketch.fingerprint, pack)
@@ -117,7 +117,7 @@ class Plan:
     def _answer(self, pack: Pack, versions: tuple[Version, ...]) -> Answer | None:
         if not (self._sketch and self._is_bounded):
             return None
-        names = {"index": self._index, "scan": self.scan}
+        names = {"index": self.index, "scan": self.scan}
         build_search_files(self._store, versions, self._policy, **names)
         sketch = self._sketch.fingerprint
         found = answer(self._store, sketch, pack, versions, self._policy, **names)

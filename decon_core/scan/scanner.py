@@ -12,7 +12,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import astuple, dataclass, replace
 from operator import add
 
@@ -24,9 +26,11 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, runs_here, useful_workers
 from decon_core.execution.local import LOCAL
+from decon_core.execution.progress import Advance
 from decon_core.scan.blocks import ShardJob, compile_kernels
 from decon_core.scan.coverage import write_refusal
 from decon_core.scan.join import join_tiles
+from decon_core.scan.node_store import UrlStore
 from decon_core.scan.old_tiles import convert_old_tiles
 from decon_core.scan.plan import Plan
 from decon_core.scan.shard_tiles import scan_shard
@@ -83,6 +87,10 @@ def scan_packs(
     """
     plan = Plan(store, policy, sketch, fill_sketch=fill_sketch)
     shards = [shard.fingerprint for pack in packs for shard in pack.shards]
+    url_store = None
+    if url := engine.store_url:
+        url_store = UrlStore(store, url, plan.scan, plan.index, policy)
+        url_store.fetch_unjoined(shards)
     if n_converted := convert_old_tiles(store, plan.scan, shards):
         _log.info("%s of an earlier version converted", counted(n_converted, "tile"))
     jobs = plan.jobs(packs, versions, along)
@@ -102,7 +110,7 @@ def scan_packs(
         jobs = [replace(job, threads=max(workers, 1)) for job in jobs]
     if reading := [job for job in jobs if job.n_bytes_to_read]:
         compile_kernels(reading[0])
-    joining = _Joining(store, plan, packs, jobs, [*versions, *along])
+    joining = _Joining(store, plan, packs, jobs, [*versions, *along], url_store)
     started = time.monotonic()
     n_done = 0
     n_bytes_total = sum(job.n_bytes_to_read for job in jobs)
@@ -113,28 +121,37 @@ def scan_packs(
         if on_progress:
             on_progress(n_done, len(jobs), n_bytes, n_bytes_total, summary.seconds)
 
-    done = run_jobs(
-        *(scan_shard, jobs),
-        workers=n_workers,
-        engine=engine,
-        on_advance=report,
-        prepare=compile_kernels,
-        name_of=lambda job: job.shard.path,
-    )
-    for job, future in done:
-        n_done += 1
-        try:
-            if future.result():
-                summary.n_shards_read += job.n_bytes_to_read > 0
-                summary.n_tiles_written += len(job.versions)
-        except CorpusError as error:
-            write_refusal(store, job.shard, error)  # a worker that died could not write it
-            problems += error.problems
-        joining.end(job)
-        report(summary.n_bytes)
+    scan_shards = _scan_shards
+    if url_store and not runs_here(n_workers, engine):
+        scan_shards = url_store.scan_shards
+    with url_store or nullcontext():
+        for job, future in scan_shards(jobs, workers=n_workers, engine=engine, on_advance=report):
+            n_done += 1
+            try:
+                if future.result():
+                    summary.n_shards_read += job.n_bytes_to_read > 0
+                    summary.n_tiles_written += len(job.versions)
+            except CorpusError as error:
+                write_refusal(store, job.shard, error)  # a worker that died could not write it
+                problems += error.problems
+            joining.end(job)
+            report(summary.n_bytes)
     if problems:
         raise CorpusError(sorted(problems, key=str))
     return summary
+
+
+def _scan_shards(
+    jobs: Sequence[ShardJob], *, workers: int, engine: Engine, on_advance: Advance
+) -> Iterator[tuple[ShardJob, Future[bool]]]:
+    return run_jobs(
+        *(scan_shard, jobs),
+        workers=workers,
+        engine=engine,
+        on_advance=on_advance,
+        prepare=compile_kernels,
+        name_of=lambda job: job.shard.path,
+    )
 
 
 class _Joining:
@@ -147,8 +164,9 @@ class _Joining:
         packs: Sequence[Pack],
         jobs: Sequence[ShardJob],
         versions: Sequence[Version],
+        url_store: UrlStore | None,
     ) -> None:
-        self._store, self._scan = store, plan.scan
+        self._store, self._scan, self._url_store = store, plan.scan, url_store
         self._versions = {version.fingerprint for version in versions}
         self._shards = {
             pack.name: [shard.fingerprint for shard in plan.shards_of(pack)] for pack in packs
@@ -167,4 +185,7 @@ class _Joining:
             self._join(name)
 
     def _join(self, name: str) -> None:
-        join_tiles(self._store, self._scan, self._shards[name], self._versions)
+        shards = self._shards[name]
+        written = join_tiles(self._store, self._scan, shards, self._versions)
+        if self._url_store:
+            self._url_store.publish(written, shards)

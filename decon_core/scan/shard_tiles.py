@@ -52,7 +52,7 @@ def scan_shard(job: ShardJob) -> bool:
             if job.some:
                 _answer_locked(store, job, job.some)
             else:
-                _scan_locked(store, job, {version.fingerprint for version in left})
+                _scan_locked(store, job, {version.fingerprint for version in left} - job.joined)
         except CorpusError as error:
             write_refusal(store, job.shard, error)
             raise

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -17,15 +18,9 @@ from typing import Any
 
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.storage.drafts import remove
-from decon_core.storage.files import atomic_path, read_json, write_json
-from decon_core.storage.paths import (
-    RemotePath,
-    Stamp,
-    list_files,
-    scheme_of,
-    stamp_of,
-    uploads_are_whole,
-)
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.paths import RemotePath, Stamp, list_files, stamp_of
+from decon_core.storage.transfers import delete, fetch, send
 from decon_core.wording import counted
 
 _NOTE = ".mirror.json"
@@ -100,7 +95,7 @@ class Mirror:
             gone = [name for name in left if not sides.is_changed_here(name)]
             for name in _stale_markers(wanted, gone, sides.here):
                 remove(self.work / name)
-            for names in _in_order(wanted):
+            for names in in_order(wanted):
                 self._fetch(names)
                 sides.here |= {name: stamp_of(self.work / name) for name in names}
                 self._agree(sides, names)
@@ -119,7 +114,7 @@ class Mirror:
                 if not is_never_removed(name) and not sides.is_changed_there(name)
             ]
             self._delete(sides, _stale_markers(wanted, gone, sides.there))
-            for names in _in_order(wanted):
+            for names in in_order(wanted):
                 self._send(names)
                 changing = [name for name in names if not is_unchanging(name)]
                 sides.there |= {name: sides.here[name] for name in names}
@@ -140,6 +135,27 @@ class Mirror:
                 sides.agreed.pop(name, None)
         for path in listed:
             remove(path)
+
+    def note_fetched(self, names: Iterable[str]) -> None:
+        """Note that files that a scan has fetched are the same on both sides.
+
+        Otherwise the next push would read them at the URL, and could not remove them there.
+        """
+        from filelock import FileLock
+
+        by_folder: defaultdict[str, list[str]] = defaultdict(list)
+        for name in names:
+            by_folder[name.rpartition("/")[0]].append(name)
+        with FileLock(self.work / _LOCK):
+            agreed = self._read_note()
+            for folder, of_folder in by_folder.items():
+                there = list_files(self.kept / folder)
+                for name in of_folder:
+                    stamp = there.get(name.rpartition("/")[2])
+                    if stamp and (self.work / name).is_file():
+                        here = stamp_of(self.work / name)
+                        agreed[name] = _Agreed(here, _content_id(name, stamp))
+            self._write_note(agreed)
 
     def _is_to_fetch(self, sides: _Sides, name: str) -> bool:
         if name not in sides.here:  # new there, or removed here: the next push removes it there
@@ -172,39 +188,15 @@ class Mirror:
             sides.agreed[name] = _Agreed(sides.here[name], _content_id(name, sides.there[name]))
 
     def _fetch(self, names: Collection[str]) -> None:
-        """Fetch files; each is renamed to its final name once it is complete."""
-        drafts = self.work / "drafts"
-        with atomic_path(drafts / "fetched", drafts=drafts) as folder:
-            folder.mkdir(parents=True)
-            parts = [folder / str(number) for number in range(len(names))]
-            keys = [self._key(name) for name in names]
-            self.kept.file_system.get(keys, [str(part) for part in parts])
-            for part, name in zip(parts, names, strict=True):
-                (self.work / name).parent.mkdir(parents=True, exist_ok=True)
-                part.replace(self.work / name)
-        remove(drafts / "fetched")
+        fetch(self.kept, self.work, names)
 
     def _send(self, names: Collection[str]) -> None:
-        files = self.kept.file_system
-        paths = [str(self.work / name) for name in names]
-        keys = [self._key(name) for name in names]
-        if uploads_are_whole(scheme_of(str(self.kept))):
-            files.put(paths, keys)
-            return
-        for path, key in zip(paths, keys, strict=True):
-            folder, _, name = key.rpartition("/")
-            files.makedirs(folder, exist_ok=True)
-            files.put_file(path, f"{folder}/.{name}.tmp")
-            files.mv(f"{folder}/.{name}.tmp", key)
+        send(self.work, self.kept, names)
 
     def _delete(self, sides: _Sides, names: Iterable[str]) -> None:
         for name in names:
-            with suppress(FileNotFoundError):  # another machine was quicker
-                self.kept.file_system.rm_file(self._key(name))
+            delete(self.kept, name)
             del sides.there[name]
-
-    def _key(self, name: str) -> str:
-        return f"{self.kept.key.rstrip('/')}/{name}"
 
     @contextmanager
     def _locked_sides(self) -> Iterator[_Sides]:
@@ -222,9 +214,11 @@ class Mirror:
             try:
                 yield sides
             finally:
-                agreed = sorted(sides.agreed.items())
-                files = {name: [[*one.here], one.there] for name, one in agreed}
-                write_json(self.work / _NOTE, {"url": str(self.kept), "files": files})
+                self._write_note(sides.agreed)
+
+    def _write_note(self, agreed: Mapping[str, _Agreed]) -> None:
+        files = {name: [[*one.here], one.there] for name, one in sorted(agreed.items())}
+        write_json(self.work / _NOTE, {"url": str(self.kept), "files": files})
 
     def _read_note(self) -> dict[str, _Agreed]:
         path = self.work / _NOTE
@@ -306,7 +300,7 @@ def rank(name: str) -> int:
     return _POINTERS if folder == "packs" else _RANKS.get(file, _CONTENT)
 
 
-def _in_order(names: Iterable[str]) -> Iterator[list[str]]:
+def in_order(names: Iterable[str]) -> Iterator[list[str]]:
     """Yield names in the order of transfers, in batches of one rank."""
     for _, of_rank in groupby(sorted(names, key=lambda name: (rank(name), name)), rank):
         every = list(of_rank)

@@ -278,6 +278,14 @@ def uploads_are_whole(scheme: str) -> bool:
     return scheme in _ATOMIC_UPLOADS
 
 
+_used: dict[str, Mapping[str, Any]] = {}
+
+
+def options_in_use() -> dict[str, Mapping[str, Any]]:
+    """Return the options that this process has set, for processes of other machines."""
+    return dict(_used)
+
+
 def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
     """Set fsspec options by scheme, for this process and its workers, which receive only paths."""
     if not options:
@@ -285,6 +293,7 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
     import fsspec
 
     for scheme, values in options.items():
+        _used[scheme] = values
         text = json.dumps(dict(values), sort_keys=True)
         if fsspec.config.conf.get(scheme) != dict(values):
             os.environ[_OPTIONS_VARIABLE.format(scheme.upper())] = text

@@ -1,5 +1,6 @@
 """A Ray cluster on this machine: a head without CPUs, and nodes with one CPU each."""
 
+import itertools
 import logging
 import os
 import signal
@@ -16,31 +17,35 @@ _MEMORY = 100_000_000  # of an object store
 
 
 @contextmanager
-def ray_cluster(n_nodes=2):
-    """Start the nodes, and stop them when the block ends, by their process ids."""
+def ray_cluster(n_nodes=2, environments=None):
+    """Start the nodes, and stop them when the block ends, by their process ids.
+
+    `environments`: more variables of each node that is started.
+    """
+    environments = environments or itertools.repeat({})
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": _MEMORY}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    nodes = [add_node(cluster) for _ in range(n_nodes)]
+    nodes = [add_node(cluster, next(environments)) for _ in range(n_nodes)]
     for number, handler in before.items():  # those of the test process, which Ray has replaced
         signal.signal(number, handler)
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
-        yield RayNodes(cluster, nodes)
+        yield RayNodes(cluster, nodes, environments)
     finally:
         ray.shutdown()
         cluster.shutdown()
 
 
-def add_node(cluster):
-    return cluster.add_node(num_cpus=1, object_store_memory=_MEMORY)
+def add_node(cluster, environment):
+    return cluster.add_node(num_cpus=1, object_store_memory=_MEMORY, env_vars=environment)
 
 
 class RayNodes:
     """The cluster, and its nodes that run tasks."""
 
-    def __init__(self, cluster, nodes):
-        self._cluster, self._nodes = cluster, nodes
+    def __init__(self, cluster, nodes, environments):
+        self._cluster, self._nodes, self._environments = cluster, nodes, environments
 
     @property
     def address(self):
@@ -51,4 +56,4 @@ class RayNodes:
         self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
 
     def start_node(self):
-        self._nodes.append(add_node(self._cluster))
+        self._nodes.append(add_node(self._cluster, next(self._environments)))

@@ -1,4 +1,4 @@
-"""The engine that settings and environment name, and what is said where it cannot be used."""
+"""Which engine settings and environment name, and the errors where it cannot be used."""
 
 import sys
 from dataclasses import replace
@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 
 from decon_core.config.execution import ENGINE_VARIABLE, Execution, Ray, Slurm, load_execution
+from decon_core.config.load import config_from
 from decon_core.errors import ConfigError, EngineError
 from decon_core.execution.choice import open_engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LocalEngine
 from decon_core.execution.ray_cluster import RayEngine
 from decon_core.execution.slurm import SlurmEngine
+from decon_core.storage.paths import parse_path
 from decon_core.storage.store import Store
 from tests.cluster.jobs import Job, double, results_of
 
@@ -46,6 +48,53 @@ def test_settings_are_read_from_a_file_of_their_own(tmp_path):
     assert "execution.ray.cpus" in said
     with pytest.raises(ConfigError, match="No such file"):
         load_execution(tmp_path / "none.toml")
+
+
+def test_nodes_that_share_no_folder_need_ray_and_a_store_at_a_url(tmp_path, monkeypatch, caplog):
+    monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
+    store, url = Store(tmp_path / "store"), parse_path("s3://mill/out")
+    settings = Execution(engine="ray", shared_store=False)
+    assert open_engine(settings, store, store_url=url).store_url == url
+    assert open_engine(Execution(engine="ray"), store, store_url=url).store_url is None
+    with caplog.at_level("INFO"):
+        assert isinstance(open_engine(settings, store), LocalEngine)
+    assert "this step runs on this machine" in caplog.text
+    monkeypatch.setenv(ENGINE_VARIABLE, "slurm")
+    with pytest.raises(ConfigError, match=r'shared_store.*the engine "ray"'):
+        open_engine(settings, store, store_url=url)
+    monkeypatch.setenv(ENGINE_VARIABLE, "local")
+    assert isinstance(open_engine(settings, store, store_url=url), LocalEngine)
+
+    path = tmp_path / "cluster.toml"
+    path.write_text('[execution]\nengine = "ray"\nshared_store = false\n')
+    with pytest.raises(ConfigError, match=r"cluster\.toml: execution\.shared_store: found false"):
+        load_execution(path)
+
+
+@pytest.mark.parametrize(
+    ("engine", "store", "expected"),
+    [
+        ("ray", "out", "true, or a store at a URL"),
+        ("local", "out", "true, or a store at a URL"),
+        ("slurm", "s3://mill/out", 'true, or the engine "ray"'),
+        ("ray", "s3://mill/out", None),
+    ],
+)
+def test_a_store_that_nodes_cannot_reach_is_refused(tmp_path, engine, store, expected):
+    values = {
+        "evals": {"recipes": ["evals.yaml"]},
+        "corpus": {"source": [{"name": "web", "path": "*.jsonl", "text": "text"}]},
+        "store": {"path": store},
+        "execution": {"engine": engine, "shared_store": False},
+    }
+    (tmp_path / "evals.yaml").write_text("{}")
+    path = tmp_path / "decon.toml"
+    if expected is None:
+        assert not config_from(values, path).execution.shared_store
+        return
+    with pytest.raises(ConfigError, match=r"execution\.shared_store: ") as caught:
+        config_from(values, path)
+    assert f"expected {expected}" in str(caught.value)
 
 
 def test_a_machine_without_slurm_or_ray_is_told_what_is_missing(tmp_path, monkeypatch):

@@ -1,0 +1,347 @@
+"""Scans on Ray nodes that share no folder: corpus and store are behind a URL that speaks S3."""
+
+import json
+import os
+import random
+import subprocess
+import time
+from collections import Counter
+from importlib.util import find_spec
+
+import fsspec
+import pytest
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
+from moto.server import ThreadedMotoServer
+
+from decon_assets.instance.home import ensure_home
+from decon_core.config.execution import Ray
+from decon_core.config.load import Source
+from decon_core.config.sketch import Sketch
+from decon_core.corpus.packs import Pack, find_shards
+from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
+from decon_core.execution.ray_cluster import RayEngine
+from decon_core.index.idf import current_snapshot
+from decon_core.scan.node_store import folder_name
+from decon_core.scan.scanner import scan_packs
+from decon_core.storage.mirror import Mirror
+from decon_core.storage.paths import list_files, parse_path, use_options
+from tests.assets.test_remote import contents, run, settings_for
+from tests.cluster.conftest import NO_RAY, files_of, require
+from tests.cluster.test_pipeline import command
+from tests.core.conftest import Bench, words
+
+# Ray leaves sockets and files to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+
+N_SHARDS, N_PACKS, N_DOCUMENTS = 12, 3, 700
+SKETCH = Sketch()
+_KEYS = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+_SECONDS_TO_ANSWER = 0.8  # so that both nodes have something to do
+# Only this machine has it.
+_OF_MACHINE = (".mirror.json", ".mirror.lock")
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    """Two nodes, each with a folder of its own for temporary files. They know no endpoint of S3."""
+    require(find_spec("ray"), NO_RAY)
+    from tests.cluster.ray_nodes import ray_cluster
+
+    def environments():
+        while True:
+            yield {**_KEYS, "TMPDIR": str(tmp_path_factory.mktemp("node"))}
+
+    with ray_cluster(environments=environments()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(nodes):
+    running = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in _KEYS.items():
+            patch.setenv(name, value)
+        patch.setenv("FSSPEC_S3", "{}")  # so that what is set is taken back
+        host, port = running.get_host_and_port()
+        endpoint = f"http://{host}:{port}"
+        use_options({"s3": {"endpoint_url": endpoint}})
+        yield endpoint
+        fsspec.config.conf.pop("s3")
+    running.stop()
+
+
+@pytest.fixture
+def s3(server):
+    """An empty bucket."""
+    files = fsspec.filesystem("s3", use_listings_cache=False)
+    files.mkdir("mill")
+    yield files
+    files.rm("mill", recursive=True)
+
+
+@pytest.fixture
+def url(tmp_path):
+    """A store that no node knows from another test."""
+    return parse_path(f"s3://mill/{tmp_path.name}")
+
+
+@pytest.fixture
+def requests(url, monkeypatch):
+    """The requests for files of the store, by method and name."""
+    counts = Counter()
+    call = DomainDispatcherApplication.__call__
+
+    def counting(self, environ, start_response):
+        path = environ["PATH_INFO"]
+        if path.startswith(f"/{url.key}/"):
+            counts[environ["REQUEST_METHOD"], path.removeprefix(f"/{url.key}/")] += 1
+        elif environ["REQUEST_METHOD"] == "GET" and path.startswith("/mill/in/"):
+            time.sleep(_SECONDS_TO_ANSWER)
+        return call(self, environ, start_response)
+
+    monkeypatch.setattr(DomainDispatcherApplication, "__call__", counting)
+    return counts
+
+
+@pytest.fixture
+def engine(nodes, url, s3, monkeypatch):
+    monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
+    return RayEngine(Ray(address=nodes.address), url)
+
+
+ITEMS = {
+    name: [(words(f"{name}{n}", 60), words(f"{name} answer {n}", 12), None) for n in range(40)]
+    for name in ("harbor", "ledger", "orchard")
+}
+FIRST = {name: ITEMS[name] for name in ("harbor", "ledger")}
+
+
+@pytest.fixture
+def packs(s3, tmp_path):
+    """Twelve shards at the URL, in three packs. Few of them have items of the last benchmark."""
+    texts = [words(n, 150) for n in range(200)]
+    rng = random.Random("corpus")
+    for number in range(N_SHARDS):
+        lines = []
+        for row in range(N_DOCUMENTS):
+            text = f"{rng.choice(texts)} {number} {row} {rng.choice(texts)}"
+            if row % 100 == 7:
+                question, answer, _ = rng.choice(FIRST[rng.choice([*FIRST])])
+                text += f" {question}\nAnswer: {answer} and so on"
+            if row == 300 and number in (2, 7):
+                text += f" {ITEMS['orchard'][number][0]}"
+            lines.append(json.dumps({"id": f"{number}-{row}", "text": text}))
+        s3.pipe_file(f"mill/in/s{number:02}.jsonl", "\n".join(lines).encode() + b"\n")
+    source = Source(name="web", path="s3://mill/in/*.jsonl", text="text", id="id")
+    shards = find_shards(source, folder=tmp_path, known={})
+    size = N_SHARDS // N_PACKS
+    return [
+        Pack(name=f"web-{n:04}", source=source, shards=tuple(shards[n * size : (n + 1) * size]))
+        for n in range(N_PACKS)
+    ]
+
+
+class World:
+    """A store, and what the pipeline does with it."""
+
+    def __init__(self, folder, packs, *, engine=None):
+        folder.mkdir()
+        self.bench, self.packs = Bench(folder), packs
+        self.mirror = Mirror(self.bench.store.root, engine.store_url) if engine else None
+        self.options = {"engine": engine} if engine else {}
+
+    def synchronize(self):
+        if self.mirror:
+            self.mirror.push()
+            self.mirror.pull()
+
+    def prepare(self, items=FIRST):
+        self.versions = self.bench.prepare(items, frozen=[*FIRST])
+        self.synchronize()
+
+    def add_benchmark(self):
+        version = self.bench.save("orchard", ITEMS["orchard"])
+        self.bench.index([version], current_snapshot(self.bench.store, self.bench.policy))
+        self.versions.append(version)
+        self.synchronize()
+
+    def scan(self, **options):
+        try:
+            return scan_packs(
+                *(self.bench.store, self.packs, self.versions, self.bench.policy),
+                sketch=SKETCH,
+                **self.options,
+                **options,
+            )
+        finally:
+            self.synchronize()
+
+    def join_sketches(self):
+        (folder,) = (self.bench.store.root / "sketch").iterdir()
+        for pack in self.packs:
+            build_pack_sketch(self.bench.store, folder.name, pack)
+        self.synchronize()
+
+    @property
+    def files(self):
+        found = files_of(self.bench.store.root)
+        return {name: content for name, content in found.items() if name not in _OF_MACHINE}
+
+
+def same_as_at_url(world, folder):
+    """Whether another machine would fetch the same files."""
+    Mirror(folder, world.mirror.kept).pull()
+    theirs = {name: one for name, one in files_of(folder).items() if name not in _OF_MACHINE}
+    ours = {name: one for name, one in world.files.items() if not name.startswith("search/")}
+    return theirs == ours
+
+
+def folders_of_nodes(tmp_path_factory, url):
+    """The folders of the nodes that jobs ran on."""
+    name = folder_name(url)
+    return [*tmp_path_factory.getbasetemp().glob(f"node*/{name}")]
+
+
+def unjoined_at(url):
+    return sorted(list_files(url / "unjoined"))
+
+
+def assert_same(world, expected):
+    assert world.files.keys() == expected.files.keys()
+    assert [name for name in world.files if world.files[name] != expected.files[name]] == []
+
+
+def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
+    nodes, engine, packs, tmp_path, requests, caplog
+):
+    here = World(tmp_path / "here", packs)
+    there = World(tmp_path / "there", packs, engine=engine)
+    for world in (here, there):
+        world.prepare()
+    here.scan()
+    killed = []
+
+    def kill_a_node(n_done, *_):
+        if n_done >= 4 and not killed:
+            killed.append(n_done)
+            nodes.kill_node()
+
+    requests.clear()
+    try:
+        there.scan(on_progress=kill_a_node)
+    finally:
+        for _ in killed:
+            nodes.start_node()
+    assert killed
+    assert any("its node was lost" in one for one in caplog.messages), caplog.messages
+    fetched = {name: n for (kind, name), n in requests.items() if kind == "GET"}
+    unions = [n for name, n in fetched.items() if name.startswith("search/")]
+    assert unions == [2]  # each node once
+    assert_same(there, here)
+    assert same_as_at_url(there, tmp_path / "other")
+    assert unjoined_at(engine.store_url) == []
+
+
+def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
+    engine, packs, tmp_path, requests
+):
+    here = World(tmp_path / "here", packs)
+    there = World(tmp_path / "there", packs, engine=engine)
+    for world in (here, there):
+        world.prepare()
+        assert world.scan().n_shards_read == N_SHARDS
+        world.join_sketches()
+        assert not any(name.endswith(".filters") for name in world.files)
+        world.add_benchmark()
+        requests.clear()
+        world.scan()
+    fetched = {name: n for (kind, name), n in requests.items() if kind == "GET"}
+    (union,) = (name for name in fetched if name.startswith("search/"))
+    assert fetched[union] <= 2
+    (records,) = (
+        name
+        for name in fetched
+        if name.startswith("records/orchard/") and name.endswith(".parquet")
+    )
+    assert fetched[records] <= 2
+    assert any(name.endswith(".answered.parquet") for name in there.files)
+    assert_same(there, here)
+    assert same_as_at_url(there, tmp_path / "other")
+    assert unjoined_at(engine.store_url) == []
+
+
+def test_nodes_touch_nothing_of_the_submitter_and_keep_only_what_all_jobs_read(
+    engine, packs, requests, tmp_path, tmp_path_factory
+):
+    there = World(tmp_path / "there", packs, engine=engine)
+    there.prepare()
+    there.scan()
+    folders = folders_of_nodes(tmp_path_factory, engine.store_url)
+    assert len(folders) >= 2
+    for folder in folders:
+        kept = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
+        assert kept == {"records", "search"}
+
+
+def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(
+    engine, packs, requests, tmp_path
+):
+    here = World(tmp_path / "here", packs)
+    there = World(tmp_path / "there", packs, engine=engine)
+    for world in (here, there):
+        world.prepare()
+    here.scan()
+
+    def interrupt(n_done, *_):
+        if n_done == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        there.scan(on_progress=interrupt)
+    assert unjoined_at(engine.store_url)
+    other = World(tmp_path / "other", packs, engine=engine)
+    other.mirror.pull()
+    other.versions = there.versions
+    assert 0 < other.scan().n_shards_read <= N_SHARDS - 3
+    assert_same(other, here)
+    assert unjoined_at(engine.store_url) == []
+
+
+def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
+    nodes, server, s3, world, tmp_path, tmp_path_factory
+):
+    world.write_config()
+    with world.config_path.open("a") as file:
+        file.write("[sketch]\n")
+    for path in world.folder.glob("corpus/*"):
+        s3.put_file(str(path), f"mill/in/corpus/{path.name}")
+    for path in (world.folder / "evals.yaml", *world.folder.glob("*.jsonl")):
+        s3.put_file(str(path), f"mill/in/recipes/{path.name}")
+    store = f"s3://mill/{tmp_path.name}"
+    (tmp_path / "machine").mkdir()
+    config = settings_for(tmp_path / "machine", world, server, store=store)
+    with config.open("a") as file:
+        file.write('[execution]\nengine = "ray"\nshared_store = false\n')
+        file.write(f'ray = {{ address = "{nodes.address}" }}\n')
+    done = subprocess.run(
+        command(config, "run", "--verbose"),
+        env={**os.environ, "DAGSTER_HOME": str(ensure_home(tmp_path / "home"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert folders_of_nodes(tmp_path_factory, parse_path(store))
+    assert "this step runs on this machine" in done.stdout
+    run(world.config_path)
+    made = ("records/", "idf/", "index/", "tiles/", "sketch/", "clean/")
+    found, expected = (contents(one, *made) for one in (config.parent / ".decon", world.store.root))
+    assert found.keys() == expected.keys()
+    assert [name for name in found if found[name] != expected[name]] == []
+    assert {*found} <= {*list_files(parse_path(store))}
+    assert unjoined_at(parse_path(store)) == []
