@@ -24,7 +24,7 @@ from bench.table import Line, Page, markdown
 from decon_assets.cli.terminal.output import Say
 from decon_core.errors import InputError, Problem
 from decon_core.execution.jobs import usable_cores
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 
 DESCRIPTION = """\
 Measure rate and peak memory of every stage, of whole scans with one and two workers, and of the

@@ -24,7 +24,9 @@ from decon_core.index.parts import build_part
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.join import join_tiles, write_unjoined
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
-from decon_core.storage.store import Store, no_rows, write_json, write_parquet
+from decon_core.storage.files import write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import no_rows, write_parquet
 
 Integers = npt.NDArray[np.int64]
 

@@ -21,7 +21,7 @@ import numpy as np
 from decon_core.similarity.embedders import Embedder, load_embedder
 from decon_core.similarity.metrics import content_weights
 from decon_core.similarity.pair_card import PairCard, score_pairs
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 from decon_core.wording import counted
 
 Row = dict[str, Any]

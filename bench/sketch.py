@@ -3,7 +3,8 @@
 Makes a corpus without benchmark items and one with many, builds the sketch with the scan of one
 benchmark, and answers the other from it. Every answer is compared with a full scan, file by file;
 every match of the full scan must be in a block that is possible for its question. Times are of the
-processor, in one process with one worker, kernels compiled before.
+processor, in one process with one worker, kernels compiled before. `--tables` chooses what to
+measure.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import orjson
 import zstandard
 
 from bench.corpus import SOURCE, make_corpus
+from bench.sketch_costs import distinct_ngrams, restart_points, wide_pack
 from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.load import Source
@@ -127,35 +129,44 @@ def _frames(content: bytes) -> bytes:
 
 
 _FRAME = 4 << 20
+_FRAMES_FORM = ".frames.jsonl.zst"
 _FORMS: dict[str, Callable[[bytes], bytes]] = {
     ".jsonl": bytes,
     ".one.jsonl.zst": _one_frame,
-    ".frames.jsonl.zst": _frames,
+    _FRAMES_FORM: _frames,
     ".jsonl.gz": partial(gzip.compress, compresslevel=1),
 }
 
 
-def plant(clean: Path, folder: Path, form: str, text: str) -> None:
-    """Write the shards of a corpus in a form, with a document in the middle of the first."""
+def plant(clean: Path, folder: Path, form: str, text: str, *, n: int) -> None:
+    """Write the shards of a corpus in a form, with a document in the middle of `n` of them."""
     folder.mkdir(parents=True, exist_ok=True)
-    for number, shard in enumerate(sorted(clean.iterdir())):
+    shards = sorted(clean.iterdir())
+    for number, shard in enumerate(shards):
         with open_bytes(shard) as file:
             content = file.read()
-        if number == 0:
+        if number % (len(shards) // n) == 0:
             at = content.index(b"\n", len(content) // 2) + 1
             planted = orjson.dumps({"id": "planted", "text": text}) + b"\n"
             content = content[:at] + planted + content[at:]
         (folder / f"{number:04}{form}").write_bytes(_FORMS[form](content))
 
 
-def measure(world: World, first: str, later: str, sketch: Sketch) -> dict[str, Any]:
-    """Scan `later` in full, `first` without and with a sketch, and answer `later` from it."""
+def measure(
+    world: World, first: str, later: str, sketch: Sketch, *, has_ratio: bool = True
+) -> dict[str, Any]:
+    """Scan `later` in full, `first` without and with a sketch, and answer `later` from it.
+
+    With `has_ratio`, the scan of `first` with the sketch is compared with one without.
+    """
     world.forget("tiles", "sketch")
     full, _ = world.scan([later])
     expected = world.files(later)
     world.forget("tiles")
-    plain, _ = world.scan([first])
-    world.forget("tiles")
+    plain = float("nan")
+    if has_ratio:
+        plain, _ = world.scan([first])
+        world.forget("tiles")
     sketched, _ = world.scan([first], sketch)
     started = time.process_time()
     build_pack_sketch(world.store, world.sketch_name(sketch), world.pack)
@@ -163,8 +174,9 @@ def measure(world: World, first: str, later: str, sketch: Sketch) -> dict[str, A
     answered, summary = world.scan([later], sketch)
     if world.files(later) != expected:
         raise RuntimeError(f"the answer for {later} differs from a full scan")
+    looked_up, shard_share = _looked_up(world, later, sketch), _shards_read(world, later, sketch)
     return {
-        **_looked_up(world, later, sketch),
+        **looked_up,
         "bits": sketch.bits,
         "later": later,
         "text_mb": world.n_text_bytes / 1e6,
@@ -175,7 +187,9 @@ def measure(world: World, first: str, later: str, sketch: Sketch) -> dict[str, A
         "time_share": answered / full,
         "n_blocks": summary.n_blocks_excluded + summary.n_blocks_read,
         "n_blocks_read": summary.n_blocks_read,
-        "shard_share": _shards_read(world, later, sketch),
+        "shard_share": shard_share,
+        "read_share": shard_share + looked_up["row_share"],
+        "page_read_share": shard_share + looked_up["page_share"],
     }
 
 
@@ -259,17 +273,44 @@ def _size(folder: Path) -> int:
 
 
 def leaks(work: Path, world: World, first: str, later: str, evals: Path) -> list[dict[str, Any]]:
-    """Measure a corpus with one item of `later` in it, in several forms of shards."""
+    """Measure corpora with an item of `later` in some blocks, in several forms of shards."""
     (item,) = records_in(evals)[later].slice(0, 1).to_pylist()
     text = "\n".join(item[part] for part in ("question", "answer"))
     rows = []
-    for form in _FORMS:
+    for form, n in [*((form, 1) for form in _FORMS), *((_FRAMES_FORM, n) for n in (2, 4))]:
         folder = work / "leak"
         shutil.rmtree(folder, ignore_errors=True)
-        plant(Path(world.pack.source.path), folder, form, text)
+        shutil.rmtree(work / "leak-store", ignore_errors=True)
+        plant(Path(world.pack.source.path), folder, form, text, n=n)
         with_leak = make_world(Store(work / "leak-store"), folder, world.n_text_bytes, evals)
-        rows.append(measure(with_leak, first, later, Sketch(bits=8)) | {"later": later + form})
-        shutil.rmtree(work / "leak-store")
+        row = measure(with_leak, first, later, Sketch(bits=8), has_ratio=False)
+        rows.append(row | {"later": f"{later}{form}"})
+    return rows
+
+
+def end_to_end(work: Path, clean: Path, planted: World, evals: Path) -> list[dict[str, Any]]:
+    """Answer a corpus of which half has planted items, and compare it with a full scan."""
+    folder = work / "half-planted"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    hidden = [Path(shard.path) for shard in planted.pack.shards]
+    n_bytes = sum(path.stat().st_size for path in hidden)
+    for path in hidden:
+        (folder / f"planted-{path.name}").hardlink_to(path)
+    for path in sorted(clean.iterdir()):
+        if n_bytes > 0:
+            (folder / f"clean-{path.name}").hardlink_to(path)
+        n_bytes -= path.stat().st_size
+    world = make_world(Store(work / "half-store"), folder, 2 * planted.n_text_bytes, evals)
+    rows = []
+    for later in world.versions:
+        (first,) = (name for name in world.versions if name != later)
+        row = measure(world, first, later, Sketch(bits=8), has_ratio=False)
+        shards = [shard.fingerprint for shard in world.pack.shards]
+        version = world.versions[later].fingerprint
+        n_matches = Tiles(world.store, world.scan_name).n_matches(shards, version)
+        # `measure` raises if a byte of a tile differs.
+        rows.append(row | {"later": f"{later}: {n_matches} matches, 0 lost"})
     return rows
 
 
@@ -289,13 +330,18 @@ _COLUMNS = {
     "n_blocks": "{}",
     "n_blocks_read": "{}",
     "shard_share": "{:.1%}",
+    "read_share": "{:.1%}",  # of shards and rows, relative to the size of the shards
+    "page_read_share": "{:.1%}",
     "n_questions": "{:,}",
     "n_questions_possible": "{:,}",
 }
 
 
+_TABLES = ("ngrams", "points", "wide", "answers", "planted", "leaks")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a table of answers, and the count of lost matches."""
+    """Print the chosen tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.sketch", description=__doc__)
     parser.add_argument("--evals", type=Path, required=True, help="folder of benchmarks")
     parser.add_argument("--texts", type=Path, required=True, help="folder of texts")
@@ -304,25 +350,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--bits", type=int, nargs="+", default=[4, 5, 6, 8])
     parser.add_argument("--planted", type=int, default=8000, help="items, in a quarter of the text")
+    parser.add_argument("--wide-blocks", type=int, default=1500, help="blocks of the wide pack")
+    parser.add_argument("--tables", nargs="+", choices=_TABLES, default=_TABLES)
     given: Any = parser.parse_args(arguments)
     made = {"texts": given.texts, "evals": given.evals, "n_shards": given.shards}
     clean, full = given.work / "clean", given.work / "planted"
+    if "ngrams" in given.tables:
+        print(distinct_ngrams(given.texts, Policy()), flush=True)
     size = make_corpus(clean, **made, mb=given.mb, n_hidden=0)
+    if "points" in given.tables:
+        print(restart_points(min(clean.iterdir()), given.work / "points"), flush=True)
     world = make_world(Store(given.work / "store"), clean, size.n_text_bytes, given.evals)
     gsm8k = next(name for name in world.versions if "gsm8k" in name)
     other = next(name for name in world.versions if name != gsm8k)
     world.first_shards(1).scan([gsm8k, other], Sketch())  # compiles the kernels
     measure(world.first_shards(1), other, gsm8k, Sketch())
-    rows = [measure(world, other, gsm8k, Sketch(bits=bits)) for bits in given.bits]
-    rows += [measure(world, gsm8k, other, Sketch(bits=bits)) for bits in given.bits]
-    rows += [
-        measure(world.first_shards(given.shards // part), other, gsm8k, Sketch()) for part in (4, 2)
-    ]
-    _print(rows)
-    _print(leaks(given.work, world, other, gsm8k, given.evals))
-    size = make_corpus(full, **made, mb=given.mb / 4, n_hidden=given.planted)
-    planted = make_world(Store(given.work / "planted-store"), full, size.n_text_bytes, given.evals)
-    print(lost_matches(planted, Sketch()))
+    if "wide" in given.tables:
+        versions = [*world.versions.values()]
+        name = world.sketch_name(Sketch())
+        for row in wide_pack(
+            *(world.store, world.pack, name, versions, world.policy), n=given.wide_blocks
+        ):
+            print(row, flush=True)
+        world.forget("sketch")
+    if "answers" in given.tables:
+        rows = [measure(world, other, gsm8k, Sketch(bits=bits)) for bits in given.bits]
+        rows += [measure(world, gsm8k, other, Sketch(bits=bits)) for bits in given.bits]
+        rows += [
+            measure(world.first_shards(given.shards // part), other, gsm8k, Sketch())
+            for part in (4, 2)
+        ]
+        _print(rows)
+    if "planted" in given.tables:
+        size = make_corpus(full, **made, mb=given.mb / 4, n_hidden=given.planted)
+        store = Store(given.work / "planted-store")
+        planted = make_world(store, full, size.n_text_bytes, given.evals)
+        _print(end_to_end(given.work, clean, planted, given.evals))
+        print(lost_matches(planted, Sketch()), flush=True)
+    if "leaks" in given.tables:
+        _print(leaks(given.work, world, other, gsm8k, given.evals))
     return 0
 
 

@@ -42,8 +42,9 @@ from decon_core.similarity.candidates import Candidate, Evidence, read_candidate
 from decon_core.similarity.neighbours.build import neighbours_key
 from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.drafts import remove
+from decon_core.storage.files import read_json, write_json
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
-from decon_core.storage.store import Store, read_json, write_json
+from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 

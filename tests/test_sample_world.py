@@ -26,7 +26,8 @@ from decon_core.mixtures.verify import verify
 from decon_core.report.score_gap.account import score_gap
 from decon_core.report.score_gap.page import line
 from decon_core.report.truth import compare
-from decon_core.storage.store import Store, read_json
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
 
 DATA = Path(__file__).parents[1] / "data"
 INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}

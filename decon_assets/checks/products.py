@@ -17,7 +17,7 @@ from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report
 from decon_core.scan.coverage import gaps_of, scan_fingerprint
-from decon_core.storage.store import read_json
+from decon_core.storage.files import read_json
 from decon_core.wording import counted
 
 

@@ -10,7 +10,7 @@ from decon_assets.cli.options import argument, flag, option, optional
 from decon_assets.cli.terminal.output import say, say_table
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import coverage_of
-from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.storage.files import atomic_path, write_plain_json
 
 if TYPE_CHECKING:
     from decon_core.compare.differences import Comparison

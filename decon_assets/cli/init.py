@@ -16,7 +16,7 @@ from decon_core.discovery.corpus import SourceFinding, survey_corpus
 from decon_core.discovery.settings import fields_left_out, settings_text
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
 from decon_core.inventory import benchmarks_of
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 from decon_core.wording import counted, size
 
 _MOST_LISTED = 5

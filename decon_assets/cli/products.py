@@ -42,7 +42,8 @@ from decon_core.mixtures.verify import MixtureVerification, Verification
 from decon_core.mixtures.verify import verify as verify_mixture
 from decon_core.scan.coverage import refused
 from decon_core.storage.drafts import locked_or_refused
-from decon_core.storage.store import Store, read_json
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 if TYPE_CHECKING:

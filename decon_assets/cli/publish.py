@@ -23,7 +23,7 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import incomplete_notice
-from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.wording import percent
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
 
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LOCK = "decon-assets.lock"  # held while a command runs anything

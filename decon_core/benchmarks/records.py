@@ -12,7 +12,9 @@ import pyarrow.compute as pc
 
 from decon_core.errors import MissingError, Problem
 from decon_core.schemas import RECORDS
-from decon_core.storage.store import Store, read_json, read_parquet, write_json, write_parquet
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet, write_parquet
 
 
 @dataclass(frozen=True)

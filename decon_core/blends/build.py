@@ -53,14 +53,8 @@ from decon_core.mixtures.manifest import (
 )
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
-from decon_core.storage.store import (
-    atomic_path,
-    read_json,
-    read_parquet,
-    write_json,
-    write_parquet,
-    write_tables,
-)
+from decon_core.storage.files import atomic_path, read_json, write_json
+from decon_core.storage.tables import read_parquet, write_parquet, write_tables
 
 TEXTS_FILE = "_texts.parquet"
 REPLACED_FILE = "_replaced.parquet"

@@ -21,7 +21,8 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.schemas import REMOVED
-from decon_core.storage.store import read_json, read_parquet
+from decon_core.storage.files import read_json
+from decon_core.storage.tables import read_parquet
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]

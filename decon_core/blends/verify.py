@@ -31,7 +31,9 @@ from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products, re
 from decon_core.mixtures.verify import Verification
 from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
-from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
 from decon_core.storage.verification import Inspection
 
 _MOST_LISTED = 20

@@ -32,13 +32,9 @@ from decon_core.index.parts import Part, open_part
 from decon_core.kernels.scores import base_scores
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import COMMON
-from decon_core.storage.store import (
-    Store,
-    read_json,
-    read_parquet,
-    write_json,
-    write_parquet,
-)
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet, write_parquet
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary
 

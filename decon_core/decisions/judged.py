@@ -20,7 +20,7 @@ from decon_core.errors import DamagedError
 from decon_core.scan.coverage import Gap, gaps_of, missing_by_shard
 from decon_core.similarity.annotations import Annotations, labels_of
 from decon_core.similarity.calibration import Calibration, Point, calibrate
-from decon_core.storage.store import read_json, write_json
+from decon_core.storage.files import read_json, write_json
 
 # Increase this when the same judgements give another calibration.
 _FORMAT = 1

@@ -28,7 +28,8 @@ from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES
-from decon_core.storage.store import Store, draft_folder, linked_store
+from decon_core.storage.files import draft_folder
+from decon_core.storage.store import Store, linked_store
 from decon_core.text.tokenizers import load_tokenizer
 
 _SHARED = ("idf", "sketch")  # folders of the store that a lookup reads

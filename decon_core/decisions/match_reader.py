@@ -24,7 +24,9 @@ from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES, MATCHES
 from decon_core.similarity.calibration import NO_CALIBRATION, Calibration
-from decon_core.storage.store import Store, no_rows, read_json
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import no_rows
 
 _SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 _ROWS_AT_ONCE = 200_000  # matches of shards that are read together for one of them

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     from decon_core.index.joined_index import Search as GramIndex
     from decon_core.index.own_index import Rows
     from decon_core.index.text_index import Verbatim
-    from decon_core.storage.store import Array
+    from decon_core.storage.tables import Array
     from decon_core.text.tokenizers import Words
     from decon_core.text.word_cache import Ragged
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from decon_core.index.own_index import Rows
-    from decon_core.storage.store import Array
+    from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Encoder, Places, Ragged
 
 Integers = npt.NDArray[np.int64]

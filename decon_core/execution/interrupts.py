@@ -15,7 +15,7 @@ def cancelled_at_end(cancel: Callable[[], None]) -> Iterator[None]:
     """Call `cancel` when the block ends, and at the end of the process if it does not.
 
     An exception in the loop over finished jobs does not end the iterator that runs them. SIGTERM
-    ends the process like `sys.exit`, unless somebody else handles it, such as Dagster.
+    ends the process like `sys.exit`, unless another handler is set, such as that of Dagster.
     """
     atexit.register(cancel)
     try:

@@ -53,6 +53,7 @@ class Task:
     fn: Callable[[Any], Any]
     jobs: Sequence[tuple[int, Any]]
     prepare: Prepare | None = None  # called in each worker before its first job
+    on_start: Callable[[int], None] = lambda _: None  # called in a thread before a job starts
 
 
 def run_in_processes(
@@ -188,10 +189,10 @@ class _Workers:
         for worker in self._workers:
             if self._waiting and worker.is_ready and worker.number is None:
                 worker.number = number = self._waiting.popleft()
-                # Noted first: the job may end this process as well.
-                yield Event(Kind.STARTED, number)
+                self._task.on_start(number)
                 with suppress(OSError):  # it died: its end of the pipe is seen next
                     worker.connection.send((self._jobs[number],))
+                yield Event(Kind.STARTED, number)
 
     def _bury(self, worker: _Worker) -> Iterator[Event]:
         """Note a dead worker, put its job first in the queue, and start another worker."""

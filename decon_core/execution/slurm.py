@@ -207,12 +207,13 @@ class _Run:
     def _bury(self, task: _Task, state: TaskState) -> Iterator[Ended]:
         """Note the end of a task that has jobs left, and give up those that were too often in it.
 
-        A preempted task is nobody's fault. A time-out is that of a job only if it had all the time.
+        A preempted task counts against no job. A time-out counts only if the task ended no job.
         """
         self._tasks.remove(task)
         cause = f"{state.name} on {state.node or 'an unknown node'}"
         if state.name == "CANCELLED":
-            raise self._failure(task, f"task {task.id} cancelled by another", "nobody else cancels")
+            found = f"task {task.id} was cancelled by another user or program"
+            raise self._failure(task, found, "tasks that end")
         if not task.n_started and state.name not in _UNSTARTED:
             self._n_fruitless += 1
             if self._n_fruitless >= _MOST_FRUITLESS:

@@ -11,38 +11,37 @@ import os
 import signal
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
-from decon_core.execution.processes import Task, run_in_processes
+from decon_core.execution.processes import Kind, Task, run_in_processes
 from decon_core.execution.task_files import EventWriter, TaskFiles, prepare_pickled, run_pickled
 
 _SECONDS_BETWEEN_LOOKS = 60.0
 
 
 def main(folder: str, array: str) -> int:
-    """Run the jobs of a task; return 1 if whoever submitted it has died."""
+    """Run the jobs of a task; return 1 if the process that submitted it has died."""
     signal.signal(signal.SIGTERM, _stop)
     files, number = TaskFiles(Path(folder)), int(os.environ["SLURM_ARRAY_TASK_ID"])
     todo = files.read_jobs(int(array), number)
-    work = files.read_work()
-    path = files.events(int(array), number)
-    writer = EventWriter(path)
+    work, path = files.read_work(), files.events(int(array), number)
+    fn, prepare = partial(run_pickled, work), partial(prepare_pickled, work)
     n_cpus = int(os.environ.get("SLURM_CPUS_PER_TASK") or 1)
     looked_at = time.monotonic()
-    for jobs, n_workers in ((todo.alone, 1), (todo.others, n_cpus)):
-        fn, prepare = partial(run_pickled, work), partial(prepare_pickled, work)
-        task = Task(fn=fn, jobs=jobs, prepare=prepare)
-        with closing(run_in_processes(task, n_workers=n_workers, deaths=todo.deaths)) as events:
-            for event in events:
-                if event is not None:
+    with EventWriter(path) as writer, ExitStack() as stack:
+        for jobs, n_workers in ((todo.alone, 1), (todo.others, n_cpus)):
+            task = Task(fn=fn, jobs=jobs, prepare=prepare, on_start=writer.write_start)
+            events = run_in_processes(task, n_workers=n_workers, deaths=todo.deaths)
+            for event in stack.enter_context(closing(events)):
+                if event is not None and event.kind is not Kind.STARTED:
                     writer.write(event)
                 elif time.monotonic() - looked_at > _SECONDS_BETWEEN_LOOKS:
                     looked_at = time.monotonic()
                     path.touch()
                     if files.is_abandoned(path):
-                        sys.stderr.write(f"nobody waits for the results in {folder}\n")
+                        sys.stderr.write(f"the reader of the results in {folder} has ended\n")
                         return 1
     return 0
 

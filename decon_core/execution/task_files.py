@@ -16,13 +16,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from decon_core.execution.preparation import Prepare
 from decon_core.execution.processes import Event, Kind
 
 _SECONDS_BETWEEN_ADVANCES = 1.0  # of one job
-# Whoever submitted a task changes the time of the folder more often.
+# The process that submitted a task updates the time of the folder more often.
 _SECONDS_WITHOUT_SUBMITTER = 900.0
 
 
@@ -105,6 +105,16 @@ class EventWriter:
         self._file = path.open("ab", buffering=0)
         self._units: Counter[int] = Counter()
         self._written_at: dict[int, float] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def write_start(self, number: int) -> None:
+        """Write that a job starts, before it does: it may kill this process at once."""
+        self._append([Kind.STARTED, number, None])
 
     def write(self, event: Event) -> None:
         kind, number, value = event

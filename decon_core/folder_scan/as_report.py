@@ -18,7 +18,7 @@ from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.folder_scan import results
 from decon_core.report.database import write_database
 from decon_core.report.tables import ONLY_SOURCE, filled, table_of
-from decon_core.storage.store import read_plain_json
+from decon_core.storage.files import read_plain_json
 
 _FILES = (
     results.MATCHES_FILE,

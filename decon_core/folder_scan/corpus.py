@@ -13,8 +13,9 @@ from decon_core.corpus.guess_fields import as_option, sample, source_for, unread
 from decon_core.corpus.packs import Pack, Shard, require_names_in_utf8, shard_at
 from decon_core.errors import CorpusError, Problem
 from decon_core.report.tables import ONLY_SOURCE
+from decon_core.storage.files import read_json, write_json
 from decon_core.storage.paths import files_at, is_hidden, is_url, parse_path, stamp_of
-from decon_core.storage.store import Store, read_json, write_json
+from decon_core.storage.store import Store
 
 UnreadNames = Mapping[str, Sequence[str]]  # by shard: fields that are not read
 

@@ -34,8 +34,8 @@ from decon_core.mixtures.clean_evals import LeakedItems
 from decon_core.report.open import queries_in
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
+from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import parse_path
-from decon_core.storage.store import atomic_path
 from decon_core.wording import counted
 
 MATCHES_FILE = "matches.parquet"

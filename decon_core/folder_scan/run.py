@@ -50,7 +50,9 @@ from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_tiles, scan_fingerprint, uncounted
 from decon_core.scan.scanner import Progress, ScanSummary, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
-from decon_core.storage.store import Store, atomic_path, write_parquet, write_plain_json
+from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import write_parquet
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 

@@ -22,7 +22,9 @@ from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.index.entries import count_entries, entries_of
 from decon_core.index.ngram_counts import KINDS, Counted, Counts, gram_sizes, no_counts, total
 from decon_core.schemas import FREQUENCIES
-from decon_core.storage.store import Array, Store, map_arrays, read_json, write_arrays, write_json
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 

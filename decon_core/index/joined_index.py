@@ -27,7 +27,8 @@ from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
 from decon_core.kernels.question_index import Index, bound_grams, fill_table
 from decon_core.kernels.scores import Thresholds
-from decon_core.storage.store import Array, Store, map_arrays, write_arrays
+from decon_core.storage.store import Store
+from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.word_cache import Ragged, edges_of
 
 Integers = npt.NDArray[np.int64]

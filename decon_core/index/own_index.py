@@ -14,7 +14,8 @@ from typing import Any
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import search_name
-from decon_core.storage.store import Array, Store, map_arrays, write_arrays
+from decon_core.storage.store import Store
+from decon_core.storage.tables import Array, map_arrays, write_arrays
 
 Rows = list[dict[str, Any]]
 # Makes the arrays from the records of each benchmark.

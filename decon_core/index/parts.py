@@ -32,7 +32,8 @@ from decon_core.index.entries import (
 from decon_core.index.idf import Snapshot, current_snapshot_fingerprint
 from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
 from decon_core.schemas import INDEX
-from decon_core.storage.store import Array, Store, map_arrays, write_arrays
+from decon_core.storage.store import Store
+from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Ragged, edges_of
 

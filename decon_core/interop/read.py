@@ -28,7 +28,7 @@ from decon_core.interop.report_lines import (
 from decon_core.interop.write import MANIFEST
 from decon_core.report.database import write_database
 from decon_core.report.tables import ONLY_SOURCE, TABLES, table_of
-from decon_core.storage.store import read_json
+from decon_core.storage.files import read_json
 
 MADE_BY = "reference implementation: only what leaked is known"
 

@@ -13,7 +13,7 @@ from decon_core.errors import InputError, MissingError, Problem
 from decon_core.interop.decon_jsonl import report_name, write_report
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.preconditions import require_scanned
-from decon_core.storage.store import atomic_path, write_json
+from decon_core.storage.files import atomic_path, write_json
 
 MANIFEST = "manifest.json"
 

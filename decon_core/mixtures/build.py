@@ -54,7 +54,8 @@ from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.storage.checksums import sealed_page
-from decon_core.storage.store import Store, atomic_path, write_json
+from decon_core.storage.files import atomic_path, write_json
+from decon_core.storage.store import Store
 
 # Increase this when the same inputs give different files, so that mixtures are rebuilt.
 _FORMAT = 3

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from decon_core.storage.store import read_parquet
+from decon_core.storage.tables import read_parquet
 from decon_core.wording import render
 
 CARD = "README.md"

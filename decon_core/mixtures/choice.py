@@ -19,7 +19,8 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DOCUMENTS
 from decon_core.similarity.calibration import Calibration
-from decon_core.storage.store import Store, read_parquet
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
 
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]

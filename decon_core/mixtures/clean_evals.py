@@ -32,7 +32,8 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
 from decon_core.mixtures.preconditions import require_readable, require_scanned
 from decon_core.scan.coverage import gaps_of
-from decon_core.storage.store import Store, atomic_path, read_json, write_json
+from decon_core.storage.files import atomic_path, read_json, write_json
+from decon_core.storage.store import Store
 
 EVALS_FOLDER = "evals"
 TABLES_FOLDER = "parquet"

@@ -28,7 +28,8 @@ from decon_core.mixtures.manifest import fingerprint_of
 from decon_core.mixtures.match_sizes import matching
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DRAWN
-from decon_core.storage.store import Store, read_parquet, write_parquet
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet, write_parquet
 
 Integers = npt.NDArray[np.int64]
 Words64 = npt.NDArray[np.uint64]

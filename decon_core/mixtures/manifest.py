@@ -23,7 +23,9 @@ from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import Share, count_leaks
 from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import sealed_page
-from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
 from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
 from decon_core.wording import counted
 

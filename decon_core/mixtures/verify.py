@@ -33,7 +33,9 @@ from decon_core.mixtures.manifest import (
     manifest_faults,
 )
 from decon_core.scan.scanner import Progress, scan_packs
-from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
 from decon_core.storage.verification import Inspection
 
 _MOST_LISTED = 20

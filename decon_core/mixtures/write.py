@@ -26,7 +26,7 @@ from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
-from decon_core.storage.store import write_parquet
+from decon_core.storage.tables import write_parquet
 
 _UNITS = ("documents", "bytes", "tokens")
 

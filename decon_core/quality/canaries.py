@@ -31,7 +31,8 @@ from decon_core.quality.indexability import indexability
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
-from decon_core.storage.store import Store, draft_folder, linked_store
+from decon_core.storage.files import draft_folder
+from decon_core.storage.store import Store, linked_store
 
 # Canaries per benchmark and detector. One could be found by luck; more add little.
 PER_DETECTOR = 2

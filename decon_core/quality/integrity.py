@@ -17,7 +17,8 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import MANIFEST, listed_files
 from decon_core.storage.checksums import damaged, fault_of
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import Store, read_json
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
 
 # Folders with a manifest: its depth below the folder, and its name.
 _WITH_MANIFEST = {

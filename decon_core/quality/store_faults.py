@@ -23,7 +23,9 @@ from decon_core.scan.tiles import Joined, Tiles, digest_of_shards
 from decon_core.schemas import DOCUMENTS, GRAM_COUNTS, MATCHES, RECORDS
 from decon_core.storage import verification
 from decon_core.storage.checksums import map_verified
-from decon_core.storage.store import Store, has_no_rows, no_rows, read_json, write_json
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import has_no_rows, no_rows
 from decon_core.wording import counted
 
 _AGAIN = "delete it, and `decon-assets run` rebuilds it"

@@ -38,7 +38,8 @@ from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.similarity.neighbours.build import has_neighbours, neighbour_tables
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import Store, draft_folder
+from decon_core.storage.files import draft_folder
+from decon_core.storage.store import Store
 
 _SHOWING = Showing()
 

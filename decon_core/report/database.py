@@ -15,7 +15,7 @@ from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
 from decon_core.report.tables import TABLES
 from decon_core.storage.checksums import seal_database
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")

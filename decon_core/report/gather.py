@@ -35,7 +35,9 @@ from decon_core.quality.indexability import indexability
 from decon_core.report.tables import TABLES
 from decon_core.scan.coverage import Gap, missing_by_shard
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
-from decon_core.storage.store import Store, read_json, read_parquet
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
 
 _PROGRAM = f"decon-assets {version_of('decon-assets')}"
 

@@ -19,7 +19,8 @@ from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
 from decon_core.scan.coverage import gaps_of
-from decon_core.storage.store import read_json, read_parquet
+from decon_core.storage.files import read_json
+from decon_core.storage.tables import read_parquet
 from decon_core.wording import counted
 
 _REBUILD = "Run `decon-assets run` to materialize `report` again"

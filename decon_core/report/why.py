@@ -33,7 +33,8 @@ from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import BLENDED, REMOVED, REPLACED
-from decon_core.storage.store import read_json, read_parquet
+from decon_core.storage.files import read_json
+from decon_core.storage.tables import read_parquet
 from decon_core.wording import render
 
 SCHEMA = "decon-assets/why/1"

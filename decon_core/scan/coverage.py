@@ -16,7 +16,8 @@ from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.scan.join import unjoined_versions
 from decon_core.scan.tiles import Tiles
-from decon_core.storage.store import Store, read_json, write_json
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 
 

@@ -25,7 +25,8 @@ from decon_core.index.joined_index import build_search
 from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.scan.answers import Answer, answer
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.storage.store import Store, draft_folder, linked_store
+from decon_core.storage.files import draft_folder
+from decon_core.storage.store import Store, linked_store
 
 _PACKS_SAMPLED = 8
 _MOST_ITEMS = 5

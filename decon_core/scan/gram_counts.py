@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +32,8 @@ def gram_counts(counts: Sequence[GramCounts], search: Search, policy: Policy) ->
     rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
     n = places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
     rows, parts, places = rows[:n], parts[:n], places[:n]
-    tables = []
-    for part in range(n_parts):
-        of_part = np.flatnonzero(parts == part)
-        of_part = of_part[np.argsort(places[of_part])]
-        columns = {"place": places[of_part], "n_documents": n_documents[rows[of_part]]}
-        arrays = {name: pa.array(values, pa.uint32()) for name, values in columns.items()}
-        tables.append(pa.table(arrays))
-    return tables
+    order = np.lexsort((places, parts))
+    columns = {"place": places[order], "n_documents": n_documents[rows[order]]}
+    table = pa.table({name: pa.array(values, pa.uint32()) for name, values in columns.items()})
+    edges = np.searchsorted(parts[order], np.arange(n_parts + 1)).tolist()
+    return [table.slice(first, last - first) for first, last in pairwise(edges)]

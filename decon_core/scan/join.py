@@ -27,17 +27,9 @@ from decon_core.errors import DamagedError
 from decon_core.scan.tiles import Answer, digest_of_shards
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.drafts import locked, remove
-from decon_core.storage.store import (
-    Store,
-    atomic_path,
-    names_in,
-    no_rows,
-    open_parquet,
-    read_about,
-    write_json,
-    write_tile,
-    write_tile_draft,
-)
+from decon_core.storage.files import atomic_files, atomic_path, names_in, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import no_rows, open_parquet, read_about, write_tile_draft
 
 _VERSION = pa.field("version", pa.string(), nullable=False)
 _MATCHES = pa.schema([_VERSION, *MATCHES])
@@ -190,33 +182,34 @@ def _write_folder(
     name = digest_of_shards(shards)
     if not (path := store.joined_shards(scan, name)).is_file():
         write_json(path, {"shards": [*shards]})
-    for version, rows in _by_version(parts, _COUNTS_FILE, _COUNTS):
-        answers = {one.shard: one.answer for one in parts[version] if one.answer}
-        counts, answered = (
-            path_of(scan, name, version) for path_of in (store.gram_counts, store.answered)
-        )
-        table = rows.select(GRAM_COUNTS.names).cast(GRAM_COUNTS)
-        if answers:
-            write_tile(answered, table, about=answers)
-        else:
-            write_tile(counts, table)
-            answered.unlink(missing_ok=True)
-    # A tile is written after its counts: it marks that both exist.
-    for version, rows in _by_version(parts, _MATCHES_FILE, _MATCHES):
-        write_tile(store.tile(scan, name, version), rows.select(MATCHES.names).cast(MATCHES))
+    with atomic_files() as draft_of:
+        for version, rows in _by_version(parts, _COUNTS_FILE, _COUNTS, GRAM_COUNTS):
+            answers = {one.shard: one.answer for one in parts[version] if one.answer}
+            path_of = store.answered if answers else store.gram_counts
+            draft = draft_of(path_of(scan, name, version))
+            write_tile_draft(draft, rows, about=answers or None)
+        # Tiles are renamed after their counts: they mark that both exist.
+        for version, rows in _by_version(parts, _MATCHES_FILE, _MATCHES, MATCHES):
+            write_tile_draft(draft_of(store.tile(scan, name, version)), rows)
+    for version in parts:
+        if store.gram_counts(scan, name, version).is_file():
+            store.answered(scan, name, version).unlink(missing_ok=True)
     return name
 
 
 def _by_version(
-    parts: Mapping[str, Sequence[Unjoined]], file_name: str, schema: pa.Schema
+    parts: Mapping[str, Sequence[Unjoined]], file_name: str, schema: pa.Schema, joined: pa.Schema
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield each version with its rows by shard; of some versions at a time, to bound memory.
 
     Counts get the number of their shard: its position among those of the version.
     """
-    every = dict.fromkeys(part for of_version in parts.values() for part in of_version)
-    shards = sorted({part.shard for part in every})
-    opened = ((part, open_parquet(part.folder / file_name)) for part in every)
+    versions_of: defaultdict[Unjoined, set[str]] = defaultdict(set)
+    for version, of_version in parts.items():
+        for part in of_version:
+            versions_of[part].add(version)
+    shards = sorted({part.shard for part in versions_of})
+    opened = ((part, open_parquet(part.folder / file_name)) for part in versions_of)
     files = {part: file for part, file in opened if file.metadata.num_rows}
     n_rows = sum(file.metadata.num_rows for file in files.values())
     n_batches = max(1, min(-(-n_rows // _ROWS_AT_ONCE), len(parts)))
@@ -228,15 +221,20 @@ def _by_version(
         versions = sorted(parts)[number::n_batches]
         tables = [empty]
         for part, file in files.items():
-            wanted = [version for version in versions if part in parts[version]]
+            wanted = versions_of[part].intersection(versions)
             rows = file.read().cast(schema)
             if len(wanted) < len(part.versions):
-                rows = rows.filter(pc.is_in(rows["version"], pa.array(wanted, pa.string())))
+                rows = rows.filter(pc.is_in(rows["version"], pa.array([*wanted], pa.string())))
             if not has_names:
                 position = pa.scalar(shards.index(part.shard), pa.uint32())
                 rows = rows.append_column("shard", pa.repeat(position, rows.num_rows))
             tables.append(rows)
-        frame = pl.DataFrame(pa.concat_tables(tables))
-        found = frame.partition_by("version", as_dict=True, maintain_order=True)
+        # Sorted and converted at once: version by version takes several times as long.
+        frame = pl.DataFrame(pa.concat_tables(tables)).sort("version", maintain_order=True)
+        sizes = dict(frame.group_by("version", maintain_order=True).len().iter_rows())
+        table = frame.select(joined.names).to_arrow().cast(joined)
+        first = 0
         for version in versions:
-            yield version, found[version,].to_arrow() if (version,) in found else empty
+            n = sizes.get(version, 0)
+            yield version, table.slice(first, n)
+            first += n

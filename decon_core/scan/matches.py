@@ -21,7 +21,7 @@ from decon_core.index.joined_index import Search
 from decon_core.kernels import clusters
 from decon_core.scan.pair_ids import digest_of, pair_name
 from decon_core.schemas import MATCHES
-from decon_core.storage.store import no_rows
+from decon_core.storage.tables import no_rows
 from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
 from decon_core.text.word_cache import Encoder

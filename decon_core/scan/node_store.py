@@ -31,9 +31,10 @@ from decon_core.scan.plan import build_search_files
 from decon_core.scan.shard_tiles import scan_shard
 from decon_core.scan.tiles import Tiles
 from decon_core.storage.drafts import locked, remove
+from decon_core.storage.files import names_in
 from decon_core.storage.mirror import Mirror, in_order, is_unchanging
 from decon_core.storage.paths import RemotePath, list_files, options_in_use, use_options
-from decon_core.storage.store import Store, names_in
+from decon_core.storage.store import Store
 from decon_core.storage.transfers import delete, fetch, send
 
 # Of unions at the URL. No scan takes longer.

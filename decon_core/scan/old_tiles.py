@@ -16,7 +16,9 @@ import pyarrow as pa
 from decon_core.errors import DamagedError
 from decon_core.scan.join import Tile, write_unjoined
 from decon_core.schemas import MATCHES
-from decon_core.storage.store import Store, names_in, read_json, read_parquet
+from decon_core.storage.files import names_in, read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
 
 _TILE = re.compile(r"([0-9a-f]{16})\.parquet")
 _FILES = ("parquet", "grams.parquet", "sketch.json")

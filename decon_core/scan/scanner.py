@@ -34,7 +34,8 @@ from decon_core.scan.node_store import UrlStore
 from decon_core.scan.old_tiles import convert_old_tiles
 from decon_core.scan.plan import Plan
 from decon_core.scan.shard_tiles import scan_shard
-from decon_core.storage.store import Store, names_in
+from decon_core.storage.files import names_in
+from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ They are joined with those of its pack later (`join.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -25,13 +25,9 @@ from decon_core.scan.matches import Columns
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import DOCUMENTS, MATCHES
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import (
-    Store,
-    copy_file,
-    growing_parquet,
-    no_rows,
-    write_json,
-)
+from decon_core.storage.files import copy_file, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import growing_parquet, no_rows
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
@@ -112,19 +108,30 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
             kept = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
             copy_file(store.documents(*names), kept)
         # Tiles are written last: with them, the scan of the shard is complete.
-        scanner = scanners[0]
         taken = [each.detectors.take_counts() for each in scanners]
-        counts = gram_counts(taken, scanner.search, job.policy)
-        versions = [version.fingerprint for version in job.versions]
+        counts = gram_counts(taken, scanners[0].search, job.policy)
+        found = _tiles(job, matches)
         tiles = {
-            version: (scanner.tile(matches, number, job.shard.fingerprint), counts[number])
-            for number, version in enumerate(versions)
+            version: (tile, of_version)
+            for (version, tile), of_version in zip(found.items(), counts, strict=True)
             if version in wanted
         }
         write_unjoined(store, *names, tiles)
     if new and new.is_joined:
         remove_filters(store, new.fingerprint, job.shard.fingerprint)
     advance(job.shard.n_bytes - position)
+
+
+def _tiles(job: ShardJob, matches: Sequence[Columns]) -> dict[str, pa.Table]:
+    """Return the tile of each version of a job, in their order."""
+    nothing = no_rows(MATCHES)
+    with_matches = {number for columns in matches for number in columns["part"].tolist()}
+    return {
+        version.fingerprint: scanners_for(job)[0].tile(matches, number, job.shard.fingerprint)
+        if number in with_matches
+        else nothing
+        for number, version in enumerate(job.versions)
+    }
 
 
 def _listing(path: Path) -> AbstractContextManager[Callable[[pa.Table], None]]:
@@ -145,12 +152,7 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
         copy_file(kept, store.documents(*names))
     if not store.ledger(*names).is_file():
         copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
-    tiles = {}
-    for number, version in enumerate(job.versions):
-        tile = no_rows(MATCHES)
-        if some.blocks:
-            tile = scanners_for(job)[0].tile(matches, number, job.shard.fingerprint)
-        tiles[version.fingerprint] = tile, None
+    tiles = {version: (tile, None) for version, tile in _tiles(job, matches).items()}
     answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
     write_unjoined(store, *names, tiles, answer=answer)
     advance(job.n_bytes_to_read)

@@ -30,14 +30,9 @@ import pyarrow.parquet as pq
 
 from decon_core.errors import MissingError, Problem
 from decon_core.schemas import GRAM_COUNTS, MATCHES
-from decon_core.storage.store import (
-    Store,
-    names_in,
-    no_rows,
-    read_about,
-    read_json,
-    tiles_with_rows,
-)
+from decon_core.storage.files import names_in, read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import no_rows, read_about, tiles_with_rows
 
 _COUNTED = ("place", "n_documents")
 

@@ -19,7 +19,7 @@ from decon_core.similarity.labelled_pairs import (
     score_metrics,
 )
 from decon_core.similarity.metrics import Floats, pair_metrics
-from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.wording import render
 
 if TYPE_CHECKING:

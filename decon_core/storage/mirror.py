@@ -18,8 +18,8 @@ from typing import Any
 
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.storage.drafts import remove
+from decon_core.storage.files import read_json, write_json
 from decon_core.storage.paths import RemotePath, Stamp, list_files, stamp_of
-from decon_core.storage.store import read_json, write_json
 from decon_core.storage.transfers import delete, fetch, send
 from decon_core.wording import counted
 

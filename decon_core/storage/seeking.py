@@ -27,8 +27,8 @@ from decon_core.storage.compression import (
     compression_of,
     unpack,
 )
+from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import RemotePath
-from decon_core.storage.store import atomic_path
 
 _STEP = 1 << 18
 _FAR = 1 << 62  # above every offset

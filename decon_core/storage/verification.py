@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.errors import DeconError, Problem, StaleError
-from decon_core.storage.store import Store, read_json, write_json
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
 
 # Increased when the verification checks more than before: everything is then verified again.
 FORM = 1

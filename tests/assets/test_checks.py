@@ -46,7 +46,8 @@ from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import INDEX
 from decon_core.storage.checksums import seal_database
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import map_arrays, read_json, write_arrays, write_json, write_parquet
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.tables import map_arrays, write_arrays, write_parquet
 from tests.tile_files import tile_path
 
 

@@ -19,7 +19,7 @@ from decon_core.inventory import list_packs, sketch_fingerprint
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import GRAM_COUNTS
-from decon_core.storage.store import no_rows, read_about, write_tile
+from decon_core.storage.tables import no_rows, read_about, write_tile
 
 TABLE = "[sketch]\n"
 

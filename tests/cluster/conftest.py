@@ -133,11 +133,12 @@ def local_files(corpus):
 
 
 def files_of(root):
-    """All files of a store but drafts and logs, by path."""
+    """All files of a store but drafts and logs, by path. A killed worker leaves a draft."""
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*"))
         if path.is_file() and path.relative_to(root).parts[0] not in ("drafts", "logs")
+        if not path.name.startswith(".")
     }
 
 

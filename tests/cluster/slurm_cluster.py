@@ -3,6 +3,7 @@
 Every daemon runs in the foreground as a child of this process, and is stopped by its process id.
 """
 
+import ctypes
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 
 NODES = ("n1", "n2", "n3")
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "sinfo")
+_PR_SET_PDEATHSIG = 1
 INSTALL = "apt-get install slurmctld slurmd munge"
 
 _CONF = """\
@@ -83,7 +85,12 @@ class SlurmCluster:
         """Start a daemon in the foreground, in a session of its own."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self._daemons[name] = subprocess.Popen(
-                command, env=self.environment, stdout=log, stderr=log, start_new_session=True
+                command,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
             )
 
     def start_node(self, name):
@@ -127,6 +134,11 @@ class SlurmCluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+
+
+def die_with_parent():
+    """Have this process killed when its parent ends, even if that was killed."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def kill(pid, number):

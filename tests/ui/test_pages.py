@@ -14,7 +14,7 @@ from decon_assets.assets.registration import register
 from decon_core.benchmarks.records import current_version
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.storage.store import read_json
+from decon_core.storage.files import read_json
 
 pytestmark = pytest.mark.browser
 

@@ -21,7 +21,7 @@ from decon_assets.cli.terminal.output import say, say_table
 from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import Policy
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 
 if TYPE_CHECKING:
     from polars import DataFrame

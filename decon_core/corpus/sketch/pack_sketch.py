@@ -27,7 +27,9 @@ from decon_core.corpus.sketch.shard_sketch import (
 from decon_core.errors import DamagedError
 from decon_core.kernels.ngram_filters import CHECK_BYTES, Rows, write_rows
 from decon_core.storage.checksums import EMPTY, N_BYTES, damaged, seal
-from decon_core.storage.store import Store, atomic_path, map_arrays, write_arrays
+from decon_core.storage.files import atomic_path
+from decon_core.storage.store import Store
+from decon_core.storage.tables import map_arrays, write_arrays
 
 Flags = npt.NDArray[np.uint8]
 Words64 = npt.NDArray[np.uint64]

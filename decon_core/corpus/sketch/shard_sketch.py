@@ -21,7 +21,9 @@ import xxhash
 from decon_core.corpus.batches import Batch, Place
 from decon_core.kernels.ngram_filters import LOG2_LINE, PROBES, enter_ngrams
 from decon_core.storage.checksums import EMPTY, map_verified, seal
-from decon_core.storage.store import Store, atomic_path, map_arrays, write_arrays
+from decon_core.storage.files import atomic_path
+from decon_core.storage.store import Store
+from decon_core.storage.tables import map_arrays, write_arrays
 from decon_core.text.word_cache import Ragged
 
 LOG2_BITS = 24  # of a filter: two megabytes, which the second cache of a core holds

@@ -22,7 +22,7 @@ from decon_core.quality.scorecard.edits.edit import Turn
 from decon_core.quality.scorecard.plan import Plan, Planting, seeded
 from decon_core.quality.scorecard.tables import SCHEMAS
 from decon_core.storage.compression import create
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 
 TRUTH_FILE = "truth.jsonl"
 TRUTH = SCHEMAS["truth"]

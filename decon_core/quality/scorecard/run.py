@@ -38,7 +38,8 @@ from decon_core.quality.scorecard.planted_shards import (
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import Store, atomic_path, write_json
+from decon_core.storage.files import atomic_path, write_json
+from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 PAGE_FILE = "scorecard.md"

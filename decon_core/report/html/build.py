@@ -15,7 +15,7 @@ from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
 from decon_core.report.html.pairs import chunks, columns
 from decon_core.report.html.sections import overview
 from decon_core.storage.checksums import seal_page
-from decon_core.storage.store import atomic_path
+from decon_core.storage.files import atomic_path
 from decon_core.wording import pieces
 
 _HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.open import incomplete_notice
 from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
 from decon_core.storage.checksums import sealed_page
-from decon_core.storage.store import atomic_path, write_json
+from decon_core.storage.files import atomic_path, write_json
 from decon_core.wording import render
 
 CARD = "card.md"

@@ -13,7 +13,8 @@ from typing import Any
 from decon_core.config.rounding import exceeds
 from decon_core.errors import Problem
 from decon_core.report.open import opened, rows_of
-from decon_core.storage.store import Store, read_json, write_json
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
 
 _FILE = "leak_rates.json"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from decon_core.report.score_gap.account import Gap, Group, JoinCount, ScoreGaps
 from decon_core.report.score_gap.items import GROUPS
-from decon_core.storage.store import atomic_path, write_plain_json
+from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.wording import render
 
 WARNING = (

@@ -40,13 +40,9 @@ from decon_core.similarity.neighbours.vectors import (
     stored_vectors,
 )
 from decon_core.storage.checksums import is_whole
-from decon_core.storage.store import (
-    Store,
-    atomic_path,
-    read_parquet,
-    write_json,
-    write_parquet,
-)
+from decon_core.storage.files import atomic_path, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet, write_parquet
 from decon_core.text.tokenizers import load_tokenizer
 
 # Changes whenever the same inputs would give other results.

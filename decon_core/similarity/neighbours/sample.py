@@ -34,7 +34,8 @@ from decon_core.execution.progress import advance
 from decon_core.schemas import PARAGRAPHS
 from decon_core.similarity.neighbours.paragraphs import paragraphs
 from decon_core.storage.checksums import is_whole
-from decon_core.storage.store import Store, read_parquet, write_parquet
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet, write_parquet
 from decon_core.text.tokenizers import Tokenizer, load_tokenizer
 
 # Changes whenever the same settings would give another sample or other paragraphs.

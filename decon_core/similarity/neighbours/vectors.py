@@ -24,7 +24,7 @@ from decon_core.execution.progress import advance
 from decon_core.similarity.embedders import Embedder, load_embedder
 from decon_core.similarity.neighbours.sample import OnProgress, SampledShard
 from decon_core.storage.checksums import is_whole
-from decon_core.storage.store import map_arrays, write_arrays
+from decon_core.storage.tables import map_arrays, write_arrays
 
 Vectors = npt.NDArray[np.int16]
 

@@ -32,7 +32,7 @@ from decon_core.index.idf import freeze
 from decon_core.mixtures.manifest import MANIFEST, manifest_faults
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
-from decon_core.storage.store import read_json, write_json
+from decon_core.storage.files import read_json, write_json
 from tests.core.places import CLEAN, Place
 
 EVERYTHING = Mixture(name="all", take="everything")

@@ -18,7 +18,7 @@ from decon_core.index.idf import freeze
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
-from decon_core.storage.store import read_json
+from decon_core.storage.files import read_json
 from decon_core.text.rewriting import OTHER_ITEM
 from decon_core.text.rewriting.names import persons_in
 from tests.core.places import CLEAN, Place

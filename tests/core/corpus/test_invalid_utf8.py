@@ -16,7 +16,7 @@ from decon_core.errors import IncompleteError
 from decon_core.mixtures.verify import verify
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.compression import open_bytes
-from decon_core.storage.store import read_json
+from decon_core.storage.files import read_json
 from tests.core.places import CLEAN, Place
 
 LATIN = "café au lait, caf".encode("latin-1") + b"\xe9"  # two places

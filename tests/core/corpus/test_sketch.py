@@ -107,6 +107,9 @@ def write(store, shard, parts, *, bits=5):
     with writing_sketch(store, NAME, shard, bits=bits) as sketcher:
         for one in parts:
             sketcher.add(one)
+    # A scan writes these beside the sketch.
+    store.sketch_ledger(NAME, shard).touch()
+    store.sketch_documents(NAME, shard).touch()
 
 
 @pytest.fixture(params=[1, 3, 70])

@@ -1,4 +1,4 @@
-"""The engine that settings and environment name, and what is said where it cannot be used."""
+"""Which engine settings and environment name, and the errors where it cannot be used."""
 
 import sys
 from dataclasses import replace

@@ -34,7 +34,7 @@ from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
-from decon_core.storage.store import read_json, write_json
+from decon_core.storage.files import read_json, write_json
 
 CLEAN = Mixture(name="clean")
 DOLMA = Mixture(name="dolma", write="dolma")

@@ -27,7 +27,7 @@ from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import read_json, write_json
+from decon_core.storage.files import read_json, write_json
 from tests.core.places import CLEAN, CONTROL, Place, line_of
 from tests.tile_files import tile_path
 

@@ -5,7 +5,8 @@ import polars as pl
 from decon_core.corpus.packs import Pack
 from decon_core.scan.tiles import Tiles
 from decon_core.storage.drafts import remove
-from decon_core.storage.store import Store, write_tile
+from decon_core.storage.store import Store
+from decon_core.storage.tables import write_tile
 
 
 def as_before(store: Store, scan: str, pack: Pack, versions) -> None:

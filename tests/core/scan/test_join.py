@@ -14,13 +14,9 @@ from decon_core.scan.join import join_tiles, write_unjoined
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import Tiles, digest_of_shards
 from decon_core.schemas import GRAM_COUNTS, MATCHES
-from decon_core.storage.store import (
-    Store,
-    no_rows,
-    read_json,
-    write_json,
-    write_tile,
-)
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import no_rows, write_tile
 from tests.core.scan.old_layout import as_before
 
 N_SHARDS = 6

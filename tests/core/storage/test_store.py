@@ -13,16 +13,14 @@ import pytest
 from decon_core.errors import DamagedError
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.checksums import is_whole, require_whole, sealed_page
-from decon_core.storage.store import (
-    Store,
-    atomic_path,
+from decon_core.storage.files import atomic_path, read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import (
     growing_parquet,
     has_no_rows,
     read_arrow,
-    read_json,
     read_parquet,
     write_arrow,
-    write_json,
     write_parquet,
     write_tile,
 )
@@ -95,7 +93,7 @@ def test_a_tile_has_the_declared_columns_and_is_small_without_rows(tmp_path, sch
 
 
 def test_how_rows_came_leaves_no_trace_in_a_file_that_grows(tmp_path, monkeypatch):
-    monkeypatch.setattr("decon_core.storage.store._ROWS_PER_GROUP", 10)
+    monkeypatch.setattr("decon_core.storage.tables._ROWS_PER_GROUP", 10)
     table = pa.table({"a": range(37), "b": [str(n) * (n % 5) for n in range(37)]})
     for name, step in (("ones", 1), ("sevens", 7), ("whole", 37)):
         with growing_parquet(tmp_path / name, table.schema) as write:
@@ -121,7 +119,8 @@ def test_a_file_that_broke_off_while_it_grew_is_not_there(tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from decon_core.storage.store import Store, atomic_path, draft_folder
+from decon_core.storage.files import atomic_path, draft_folder
+from decon_core.storage.store import Store
 store = Store(Path(sys.argv[1]))
 with (
     atomic_path(store.report) as file,
