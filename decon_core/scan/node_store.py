@@ -65,7 +65,7 @@ def node_folder(url: RemotePath) -> Path:
     """Return the folder of the store of this node; make it if there is none."""
     folder = Path(tempfile.gettempdir()) / folder_name(url)
     folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.stat().st_uid != os.getuid():
+    if folder.lstat().st_uid != os.getuid():  # nor a link of theirs
         expected = "a folder of this user"
         raise EngineError(Problem(str(folder), "a folder of another user", expected, "set $TMPDIR"))
     (folder / "drafts").mkdir(exist_ok=True)

@@ -170,11 +170,11 @@ class World:
         self.versions.append(version)
         self.synchronize()
 
-    def scan(self, **options):
+    def scan(self, *, sketch=SKETCH, **options):
         try:
             return scan_packs(
                 *(self.bench.store, self.packs, self.versions, self.bench.policy),
-                sketch=SKETCH,
+                sketch=sketch,
                 **self.options,
                 **options,
             )
@@ -286,6 +286,20 @@ def test_nodes_touch_nothing_of_the_submitter_and_keep_only_what_all_jobs_read(
     for folder in folders:
         kept = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
         assert kept == {"records", "search"}
+
+
+def test_shards_that_are_read_for_a_sketch_only_get_no_second_tiles(engine, packs, tmp_path):
+    here = World(tmp_path / "here", packs)
+    there = World(tmp_path / "there", packs, engine=engine)
+    for world in (here, there):
+        world.prepare()
+        world.scan(sketch=None)
+        tiles = {name for name in world.files if name.startswith("tiles/")}
+        world.scan(fill_sketch=True)
+        assert {name for name in world.files if name.startswith("tiles/")} == tiles
+        assert any(name.endswith(".filters") for name in world.files)
+    assert_same(there, here)
+    assert same_as_at_url(there, tmp_path / "other")
 
 
 def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(

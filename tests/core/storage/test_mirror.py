@@ -300,7 +300,7 @@ def require_consistent(files):
 def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes_it(
     tmp_path, monkeypatch, cut_after, first, is_whole
 ):
-    monkeypatch.setattr("decon_core.storage.mirror.uploads_are_whole", lambda _: is_whole)
+    monkeypatch.setattr("decon_core.storage.transfers.uploads_are_whole", lambda _: is_whole)
     n = 0
     while True:
         mirror = Mirror(tmp_path / str(n), parse_path(f"memory://{uuid4().hex}"))
