@@ -110,11 +110,11 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
         # Tiles are written last: with them, the scan of the shard is complete.
         taken = [each.detectors.take_counts() for each in scanners]
         counts = gram_counts(taken, scanners[0].search, job.policy)
-        found = _tiles(job, matches)
+        found = zip(job.versions, _tiles(job, matches), counts, strict=True)
         tiles = {
-            version: (tile, of_version)
-            for (version, tile), of_version in zip(found.items(), counts, strict=True)
-            if version in wanted
+            version.fingerprint: (tile, of_version)
+            for version, tile, of_version in found
+            if version.fingerprint in wanted
         }
         write_unjoined(store, *names, tiles)
     if new and new.is_joined:
@@ -122,16 +122,16 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
     advance(job.shard.n_bytes - position)
 
 
-def _tiles(job: ShardJob, matches: Sequence[Columns]) -> dict[str, pa.Table]:
-    """Return the tile of each version of a job, in their order."""
+def _tiles(job: ShardJob, matches: Sequence[Columns]) -> list[pa.Table]:
+    """Return the tile of each version of a job."""
     nothing = no_rows(MATCHES)
     with_matches = {number for columns in matches for number in columns["part"].tolist()}
-    return {
-        version.fingerprint: scanners_for(job)[0].tile(matches, number, job.shard.fingerprint)
+    return [
+        scanners_for(job)[0].tile(matches, number, job.shard.fingerprint)
         if number in with_matches
         else nothing
-        for number, version in enumerate(job.versions)
-    }
+        for number in range(len(job.versions))
+    ]
 
 
 def _listing(path: Path) -> AbstractContextManager[Callable[[pa.Table], None]]:
@@ -152,7 +152,8 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
         copy_file(kept, store.documents(*names))
     if not store.ledger(*names).is_file():
         copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
-    tiles = {version: (tile, None) for version, tile in _tiles(job, matches).items()}
+    found = zip(job.versions, _tiles(job, matches), strict=True)
+    tiles = {version.fingerprint: (tile, None) for version, tile in found}
     answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
     write_unjoined(store, *names, tiles, answer=answer)
     advance(job.n_bytes_to_read)

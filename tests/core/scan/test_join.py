@@ -299,3 +299,13 @@ def test_a_folder_without_its_list_of_shards_does_not_count(scene):
     scan(bench, [pack], versions)
     assert files(bench) == now
     assert not uncounted(bench.store, [pack], versions, bench.scan)
+
+
+def test_benchmarks_without_records_have_a_tile_each(bench, make_words):
+    """Their versions have the same fingerprint, as there is nothing to tell them apart by."""
+    some = [(make_words(("q", n), 30), None, None) for n in range(3)]
+    versions = bench.prepare({"empty": [], "none": [], "some": some})
+    pack = bench.pack({"a.jsonl": [some[0][0]]})
+    scan(bench, [pack], versions)
+    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
+    assert [len(rows(bench, pack, version)) for version in versions] == [0, 0, 1]
