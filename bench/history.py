@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dagster import DagsterEventType, DagsterInstance, EventLogEntry
 from dagster._core.storage.dagster_run import RunRecord
 
-_READ = re.compile(r"read (\d+) shards, wrote (\d+) tiles")
+_READ = re.compile(r"read ([\d,]+) shards?, wrote ([\d,]+) tiles?")
 _WORK_ENDS = {
     DagsterEventType.STEP_OUTPUT,
     DagsterEventType.STEP_FAILURE,
@@ -55,11 +55,15 @@ def cost_of(record: RunRecord, events: Sequence[EventLogEntry]) -> Cost:
         n_runs=1,
         n_cells=_count(events, DagsterEventType.ASSET_MATERIALIZATION),
         n_events=len(events),
-        n_shards_read=sum(int(found[1]) for found in read if found),
-        n_tiles_written=sum(int(found[2]) for found in read if found),
+        n_shards_read=sum(_number(found[1]) for found in read if found),
+        n_tiles_written=sum(_number(found[2]) for found in read if found),
         work_seconds=work,
         dagster_seconds=max(alive - work, 0.0),
     )
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def _work_seconds(events: Sequence[EventLogEntry]) -> float:
