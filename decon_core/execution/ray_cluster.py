@@ -11,6 +11,7 @@ import pickle
 import signal
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,9 +96,12 @@ class _Run:
         left, self._numbers = [*self._numbers], {}
         if not left or not self._ray.is_initialized():
             return
-        for reference in left:
-            self._ray.cancel(reference, force=True)
-        self._ray.wait(left, num_returns=len(left), timeout=_SECONDS_TO_CANCEL)
+        # Ray forgets to cancel a task that its worker receives at that moment: ask again.
+        until = time.monotonic() + _SECONDS_TO_CANCEL
+        while left and time.monotonic() < until:
+            for reference in left:
+                self._ray.cancel(reference, force=True)
+            _, left = self._ray.wait(left, num_returns=len(left), timeout=_SECONDS_BETWEEN_LOOKS)
 
     def _submit(self, number: int) -> None:
         job = pickle.dumps(self._work.jobs[number])
