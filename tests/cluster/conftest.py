@@ -69,6 +69,33 @@ def ray_nodes():
         yield running
 
 
+def make_shards(items, n_shards, n_documents, added=None):
+    """The contents of shards: one document in a hundred has an item of a random benchmark.
+
+    `added`: more text, by shard and row.
+    """
+    texts = [words(n, 150) for n in range(200)]
+    rng = random.Random("corpus")
+    for number in range(n_shards):
+        lines = []
+        for row in range(n_documents):
+            text = f"{rng.choice(texts)} {number} {row} {rng.choice(texts)}"
+            if row % 100 == 7:
+                question, answer, _ = rng.choice(items[rng.choice([*items])])
+                text += f" {question}\nAnswer: {answer} and so on"
+            text += (added or {}).get((number, row), "")
+            lines.append(json.dumps({"id": f"{number}-{row}", "text": text}))
+        yield "\n".join(lines).encode() + b"\n"
+
+
+def packs_of(source, shards, n_packs):
+    size = len(shards) // n_packs
+    return [
+        Pack(name=f"web-{n:04}", source=source, shards=tuple(shards[n * size : (n + 1) * size]))
+        for n in range(n_packs)
+    ]
+
+
 class Corpus:
     """36 shards in four packs, and the stores that were made of them."""
 
@@ -81,24 +108,11 @@ class Corpus:
             ]
             for name in ("harbor", "ledger")
         }
-        texts = [words(n, 150) for n in range(200)]
-        rng = random.Random("corpus")
-        for number in range(N_SHARDS):
-            lines = []
-            for row in range(N_DOCUMENTS):
-                text = f"{rng.choice(texts)} {number} {row} {rng.choice(texts)}"
-                if row % 100 == 7:
-                    question, answer, _ = rng.choice(self.items[rng.choice(["harbor", "ledger"])])
-                    text += f" {question}\nAnswer: {answer} and so on"
-                lines.append(json.dumps({"id": f"{number}-{row}", "text": text}))
-            (folder / f"shards/s{number:02}.jsonl").write_text("\n".join(lines) + "\n")
+        for number, content in enumerate(make_shards(self.items, N_SHARDS, N_DOCUMENTS)):
+            (folder / f"shards/s{number:02}.jsonl").write_bytes(content)
         source = Source(name="web", path="*.jsonl", text="text", id="id")
         shards = find_shards(source, folder=folder / "shards", known={})
-        size = N_SHARDS // N_PACKS
-        self.packs = [
-            Pack(name=f"web-{n:04}", source=source, shards=tuple(shards[n * size : (n + 1) * size]))
-            for n in range(N_PACKS)
-        ]
+        self.packs = packs_of(source, shards, N_PACKS)
 
     def make(self, name, **options):
         """Scan, build and verify mixtures in a new store; return its files."""

@@ -88,11 +88,24 @@ def test_a_job_that_kills_its_worker_is_named_and_others_go_on(engine, tmp_path,
     assert (engine.counts.n_done, engine.counts.n_failed) == (5, 1)
 
 
-def test_closing_the_iterator_cancels_its_tasks(engine, tmp_path):
+@pytest.mark.parametrize("n_forgotten", [0, 5])
+def test_closing_the_iterator_cancels_its_tasks(engine, tmp_path, monkeypatch, n_forgotten):
+    import ray
+
+    cancel, forgotten = ray.cancel, []
+
+    def forgetful_cancel(reference, **options):
+        if len(forgotten) < n_forgotten:
+            forgotten.append(reference)
+        else:
+            cancel(reference, **options)
+
+    monkeypatch.setattr("ray.cancel", forgetful_cancel)
     jobs = [Job(0), *(Job(number, tmp_path, "wait") for number in range(1, 6))]
     with closing(run(jobs, engine)) as done:
         assert next(done)[0].number == 0
         wait_for(lambda: any(job.began.exists() for job in jobs[1:]))
+    assert len(forgotten) == n_forgotten
     for job in jobs[1:]:
         if job.began.exists():
             wait_for(lambda job=job: not is_running(int(job.began.read_text())))

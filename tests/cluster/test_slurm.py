@@ -167,7 +167,7 @@ def test_a_setting_that_slurm_refuses_is_named(slurm):
         results_of(run([Job(0)], slurm(partition="no-such")))
 
 
-def test_tasks_cancelled_by_somebody_else_end_the_run(cluster, slurm, tmp_path):
+def test_cancelled_tasks_end_the_run(cluster, slurm, tmp_path):
     jobs = [Job(number, tmp_path, "wait") for number in range(2)]
 
     def cancel(_):

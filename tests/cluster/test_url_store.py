@@ -1,8 +1,6 @@
 """Scans on Ray nodes that share no folder: corpus and store are behind a URL that speaks S3."""
 
-import json
 import os
-import random
 import subprocess
 import time
 from collections import Counter
@@ -17,7 +15,7 @@ from decon_assets.instance.home import ensure_home
 from decon_core.config.execution import Ray
 from decon_core.config.load import Source
 from decon_core.config.sketch import Sketch
-from decon_core.corpus.packs import Pack, find_shards
+from decon_core.corpus.packs import find_shards
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
 from decon_core.execution.ray_cluster import RayEngine
 from decon_core.index.idf import current_snapshot
@@ -26,7 +24,7 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.paths import list_files, parse_path, use_options
 from tests.assets.test_remote import contents, run, settings_for
-from tests.cluster.conftest import NO_RAY, files_of, require
+from tests.cluster.conftest import NO_RAY, files_of, make_shards, packs_of, require
 from tests.cluster.test_pipeline import command
 from tests.core.conftest import Bench, words
 
@@ -124,26 +122,12 @@ FIRST = {name: ITEMS[name] for name in ("harbor", "ledger")}
 @pytest.fixture
 def packs(s3, tmp_path):
     """Twelve shards at the URL, in three packs. Few of them have items of the last benchmark."""
-    texts = [words(n, 150) for n in range(200)]
-    rng = random.Random("corpus")
-    for number in range(N_SHARDS):
-        lines = []
-        for row in range(N_DOCUMENTS):
-            text = f"{rng.choice(texts)} {number} {row} {rng.choice(texts)}"
-            if row % 100 == 7:
-                question, answer, _ = rng.choice(FIRST[rng.choice([*FIRST])])
-                text += f" {question}\nAnswer: {answer} and so on"
-            if row == 300 and number in (2, 7):
-                text += f" {ITEMS['orchard'][number][0]}"
-            lines.append(json.dumps({"id": f"{number}-{row}", "text": text}))
-        s3.pipe_file(f"mill/in/s{number:02}.jsonl", "\n".join(lines).encode() + b"\n")
+    added = {(number, 300): f" {ITEMS['orchard'][number][0]}" for number in (2, 7)}
+    for number, content in enumerate(make_shards(FIRST, N_SHARDS, N_DOCUMENTS, added)):
+        s3.pipe_file(f"mill/in/s{number:02}.jsonl", content)
     source = Source(name="web", path="s3://mill/in/*.jsonl", text="text", id="id")
     shards = find_shards(source, folder=tmp_path, known={})
-    size = N_SHARDS // N_PACKS
-    return [
-        Pack(name=f"web-{n:04}", source=source, shards=tuple(shards[n * size : (n + 1) * size]))
-        for n in range(N_PACKS)
-    ]
+    return packs_of(source, shards, N_PACKS)
 
 
 class World:
@@ -193,6 +177,16 @@ class World:
         return {name: content for name, content in found.items() if name not in _OF_MACHINE}
 
 
+@pytest.fixture
+def worlds(engine, packs, tmp_path):
+    """The same store twice: `here` on this machine, `there` at the URL."""
+    here = World(tmp_path / "here", packs)
+    there = World(tmp_path / "there", packs, engine=engine)
+    for world in (here, there):
+        world.prepare()
+    return here, there
+
+
 def same_as_at_url(world, folder):
     """Whether another machine would fetch the same files."""
     Mirror(folder, world.mirror.kept).pull()
@@ -217,12 +211,9 @@ def assert_same(world, expected):
 
 
 def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
-    nodes, engine, packs, tmp_path, requests, caplog
+    nodes, engine, worlds, tmp_path, requests, caplog
 ):
-    here = World(tmp_path / "here", packs)
-    there = World(tmp_path / "there", packs, engine=engine)
-    for world in (here, there):
-        world.prepare()
+    here, there = worlds
     here.scan()
     killed = []
 
@@ -248,12 +239,10 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
 
 
 def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
-    engine, packs, tmp_path, requests
+    engine, worlds, tmp_path, requests
 ):
-    here = World(tmp_path / "here", packs)
-    there = World(tmp_path / "there", packs, engine=engine)
-    for world in (here, there):
-        world.prepare()
+    here, there = worlds
+    for world in worlds:
         assert world.scan().n_shards_read == N_SHARDS
         world.join_sketches()
         assert not any(name.endswith(".filters") for name in world.files)
@@ -288,11 +277,9 @@ def test_nodes_touch_nothing_of_the_submitter_and_keep_only_what_all_jobs_read(
         assert kept == {"records", "search"}
 
 
-def test_shards_that_are_read_for_a_sketch_only_get_no_second_tiles(engine, packs, tmp_path):
-    here = World(tmp_path / "here", packs)
-    there = World(tmp_path / "there", packs, engine=engine)
-    for world in (here, there):
-        world.prepare()
+def test_shards_that_are_read_for_a_sketch_only_get_no_second_tiles(worlds, tmp_path):
+    here, there = worlds
+    for world in worlds:
         world.scan(sketch=None)
         tiles = {name for name in world.files if name.startswith("tiles/")}
         world.scan(fill_sketch=True)
@@ -303,12 +290,9 @@ def test_shards_that_are_read_for_a_sketch_only_get_no_second_tiles(engine, pack
 
 
 def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(
-    engine, packs, requests, tmp_path
+    engine, packs, worlds, requests, tmp_path
 ):
-    here = World(tmp_path / "here", packs)
-    there = World(tmp_path / "there", packs, engine=engine)
-    for world in (here, there):
-        world.prepare()
+    here, there = worlds
     here.scan()
 
     def interrupt(n_done, *_):
