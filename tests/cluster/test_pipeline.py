@@ -15,10 +15,12 @@ from tests.finished_world import DATA, copy_finished_world
 # A sample world is too small for a cluster.
 _PROGRAM = """
 import sys
+from decon_core.blends import build as blends
 from decon_core.execution import jobs
+from decon_core.report import gather
 from decon_assets.cli.main import main
 
-jobs._BYTES_PER_WORKER = 1
+jobs._BYTES_PER_WORKER = blends._TOKENS_PER_WORKER = gather._TILES_PER_WORKER = 1
 sys.exit(main(sys.argv[1:]))
 """
 # Not the same in two places, or at two times.
