@@ -77,7 +77,7 @@ def _configuration(names: list[str], sizes: GridSizes) -> str:
 [evals]
 recipes = ["evals.yaml"]
 [idf]
-snapshot = {json.dumps(names)}
+benchmarks = {json.dumps(names)}
 [corpus]
 pack_shards = {sizes.n_shards}
 [[corpus.source]]
