@@ -47,7 +47,11 @@ def cost_since(instance: DagsterInstance, known: Iterable[str]) -> dict[str, Cos
 
 
 def cost_of(record: RunRecord, events: Sequence[EventLogEntry]) -> Cost:
-    """Return the cost of one run, from its creation to its last event."""
+    """Return the cost of one run, from its creation to its last event.
+
+    A run without a selection of assets starts the runs of the stages and waits for them, so its
+    step is not counted as work.
+    """
     read = [_READ.search(event.user_message) for event in events]
     work = _work_seconds(events)
     alive = max(event.timestamp for event in events) - record.create_timestamp.timestamp()
@@ -57,7 +61,7 @@ def cost_of(record: RunRecord, events: Sequence[EventLogEntry]) -> Cost:
         n_events=len(events),
         n_shards_read=sum(_number(found[1]) for found in read if found),
         n_tiles_written=sum(_number(found[2]) for found in read if found),
-        work_seconds=work,
+        work_seconds=work if record.dagster_run.asset_selection else 0.0,
         dagster_seconds=max(alive - work, 0.0),
     )
 

@@ -234,6 +234,7 @@ def test_a_grid_is_filled_and_told_cell_by_cell(tmp_path):
     assert [int(value) for value in lines["one benchmark more"][8:9]] == [4]
     assert int(lines["one benchmark more"][10]) == 2
     assert int(lines["nothing to do: `backfill`"][7]) == 0
+    assert all(float(lines[name][5]) > 0 for name in ("then mixtures and report", "`status`"))
 
 
 def test_a_grid_of_nothing_is_refused(capsys):
