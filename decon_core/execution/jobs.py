@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TypeVar, cast
 
-from decon_core.errors import ConfigError, Problem
+from decon_core.errors import ConfigError, EngineError, Problem
 from decon_core.execution.engine import Engine, Work
 from decon_core.execution.local import LOCAL, run_here
 from decon_core.execution.preparation import Prepare
@@ -85,8 +85,12 @@ def run_jobs(
         return
     work = Work(fn=fn, jobs=jobs, on_advance=on_advance, prepare=prepare, name_of=name_of)
     done = run_here(work) if runs_here(workers, engine) else engine.run(work, workers=workers)
+    n_ended = 0
     for number, future in done:
+        n_ended += 1
         yield jobs[number], future
+    if n_ended != len(jobs):
+        raise EngineError(Problem("jobs", f"{n_ended} that ended", f"all {len(jobs)} of them"))
 
 
 @contextmanager

@@ -64,7 +64,7 @@ def run_in_processes(
     A job whose worker died is run again, until its worker has died three times, including earlier
     `deaths`. Closing the iterator stops the workers.
     """
-    events: Queue[Event | EngineError | None] = Queue()
+    events: Queue[Event | BaseException | None] = Queue()
     stopped = ThreadEvent()
     feeding = Thread(
         target=_feed, args=(task, n_workers, Counter(deaths), events, stopped), daemon=True
@@ -79,7 +79,7 @@ def run_in_processes(
                 continue
             if event is None:
                 return
-            if isinstance(event, EngineError):
+            if isinstance(event, BaseException):
                 raise event
             yield event
             if events.empty():
@@ -93,7 +93,7 @@ def _feed(
     task: Task,
     n_workers: int,
     deaths: Counter[int],
-    events: Queue[Event | EngineError | None],
+    events: Queue[Event | BaseException | None],
     stopped: ThreadEvent,
 ) -> None:
     """Give jobs to workers in a thread, so that none waits while a result is processed."""
@@ -104,7 +104,7 @@ def _feed(
             while workers.has_work and not stopped.is_set():
                 for event in workers.wait():
                     events.put(event)
-    except EngineError as error:
+    except BaseException as error:  # noqa: BLE001 - raised by the thread that reads the events
         events.put(error)
     finally:
         events.put(None)
@@ -158,8 +158,14 @@ class _Workers:
         ours, theirs = context.Pipe()
         arguments = (theirs, self._task.fn, self._task.prepare)
         process = context.Process(target=_work, args=arguments, daemon=True)
-        with _interrupts_blocked():
-            process.start()
+        try:
+            with _interrupts_blocked():
+                process.start()
+        except OSError as error:
+            remedy = "use fewer workers"
+            found = f"one that does not start: {error}"
+            problem = Problem("worker processes", found, "processes that start", remedy)
+            raise EngineError(problem) from error
         theirs.close()
         self._workers.append(_Worker(process, ours))
 
@@ -221,9 +227,10 @@ def _cause_of(exit_code: int | None) -> str:
     """Describe how a process ended."""
     if exit_code is None or exit_code >= 0:
         return f"exit code {exit_code}"
-    name = signal.Signals(-exit_code).name
-    hint = ", as the system does when memory runs out" if name == "SIGKILL" else ""
-    return f"killed by {name}{hint}"
+    number = -exit_code
+    known = {one.value: one.name for one in signal.Signals}
+    hint = ", as the system does when memory runs out" if number == signal.SIGKILL else ""
+    return f"killed by {known.get(number, f'signal {number}')}{hint}"
 
 
 @contextmanager

@@ -209,7 +209,8 @@ def _by_version(
         for part in of_version:
             versions_of[part].add(version)
     shards = sorted({part.shard for part in versions_of})
-    opened = ((part, open_parquet(part.folder / file_name)) for part in versions_of)
+    in_order = sorted(versions_of, key=lambda part: part.shard)  # whenever a part was written
+    opened = ((part, open_parquet(part.folder / file_name)) for part in in_order)
     files = {part: file for part, file in opened if file.metadata.num_rows}
     n_rows = sum(file.metadata.num_rows for file in files.values())
     n_batches = max(1, min(-(-n_rows // _ROWS_AT_ONCE), len(parts)))

@@ -41,6 +41,8 @@ def double(job):
             os._exit(9)
         case "be killed":
             os.kill(os.getpid(), signal.SIGKILL)
+        case "get signal 40":
+            os.kill(os.getpid(), 40)
         case "kill the task":
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(60)

@@ -2,6 +2,7 @@
 
 import os
 from contextlib import closing
+from pickle import PicklingError
 
 import pytest
 
@@ -75,3 +76,44 @@ def test_each_worker_is_prepared_before_its_first_job(tmp_path):
     assert sum(event.kind is processes.Kind.ENDED for event in events) == 6
     prepared = (tmp_path / "prepared").read_text().splitlines()
     assert len({*prepared}) == len(prepared) <= 2
+
+
+def test_a_worker_that_the_system_does_not_start_ends_the_run(monkeypatch):
+    start, n_started = processes._Workers.start, []
+
+    def start_one(self):
+        with monkeypatch.context() as patch:
+            if n_started:
+                patch.setattr("multiprocessing.util.spawnv_passfds", refuse)
+            n_started.append(1)
+            start(self)
+
+    def refuse(*_):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(processes._Workers, "start", start_one)
+    with pytest.raises(EngineError, match="Resource temporarily unavailable"):
+        results_of(run_jobs(double, [Job(number) for number in range(4)], workers=2))
+
+
+def test_a_fault_of_the_thread_that_feeds_workers_is_raised():
+    jobs = [Job(0), Job(1, folder=lambda: None), Job(2)]  # a function that cannot be sent
+    with pytest.raises((AttributeError, TypeError, PicklingError)):
+        results_of(run_jobs(double, jobs, workers=2))
+
+
+def test_a_signal_without_a_name_is_named_by_its_number(tmp_path):
+    jobs = [Job(number) for number in range(4)]
+    jobs[1] = Job(1, tmp_path, "get signal 40")
+    found = results_of(run_jobs(double, jobs, workers=2, name_of=name_of))
+    assert "killed by signal 40" in str(found.pop(1))
+    assert found == {0: 0, 2: 4, 3: 6}
+
+
+def test_an_engine_that_loses_jobs_is_noticed():
+    class Forgetful(LocalEngine):
+        def run(self, work, *, workers):
+            yield from list(super().run(work, workers=workers))[:-1]
+
+    with pytest.raises(EngineError, match="2 that ended; expected all 3"):
+        results_of(run_jobs(double, [Job(n) for n in range(3)], workers=2, engine=Forgetful()))

@@ -112,6 +112,24 @@ def test_a_scan_that_was_interrupted_leaves_the_bytes_of_one_scan(scene, monkeyp
     assert not files(bench, below="unjoined")
 
 
+def test_benchmarks_that_come_after_an_interrupt_leave_the_bytes_of_one_scan(scene, monkeypatch):
+    bench, versions, pack = scene
+    scan(bench, [pack], versions)
+    at_once = files(bench)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    for shard in pack.shards:  # the only one that was scanned before
+        shutil.rmtree(bench.store.root / "tiles")
+        with monkeypatch.context() as patched:
+            patched.setattr(scanner_module, "join_tiles", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                scan(bench, [part_of(pack, [shard])], versions[:1])
+        scan(bench, [pack], versions)
+        assert files(bench) == at_once
+
+
 def test_shards_that_were_scanned_before_the_interrupt_are_not_read_again(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
