@@ -162,6 +162,8 @@ class _Workers:
             with _interrupts_blocked():
                 process.start()
         except OSError as error:
+            ours.close()
+            theirs.close()
             remedy = "use fewer workers"
             found = f"one that does not start: {error}"
             problem = Problem("worker processes", found, "processes that start", remedy)
