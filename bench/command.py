@@ -58,7 +58,7 @@ examples:
   python -m bench --grid --benchmarks 4 --packs 50 --shards 2
   python -m bench --grid --postgres postgresql+psycopg2://me:secret@127.0.0.1/empty
 
-The peers are an optional group: pip install 'decon-assets[peers]'. One that is not installed is
+The peers are an optional group: pip install -e '.[peers]'. One that is not installed is
 said to be missing. They may live in an environment of their own: --peer-python env/bin/python.
 """
 
@@ -96,7 +96,7 @@ _DETECTORS = ("decon", "ratcliff", "longest_match", "exact")
 _CONTROL = "two processes that share nothing over one: what this machine gives"
 _JOINABLE = (".jsonl.zst", ".jsonl.gz", ".jsonl.bz2", ".jsonl.xz", ".jsonl")
 _LARGE_SHARD_BYTES = 1_000_000_000  # of text
-_INSTALL = "not installed: pip install 'decon-assets[peers]'"
+_INSTALL = "not installed: pip install -e '.[peers]'"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

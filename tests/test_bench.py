@@ -165,7 +165,7 @@ def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp
     assert re.search(r"\d{4}-\d\d-\d\d; .* cores, \d+ GB; Python 3", written)
     for name in ("overlapy, all items", "datatrove, white-space words"):
         (line,) = [line for line in written.splitlines() if line.startswith(f"| {name}")]
-        assert re.search(r"\| [\d.]+ \|", line) or "pip install 'decon-assets[peers]'" in line
+        assert re.search(r"\| [\d.]+ \|", line) or "pip install -e '.[peers]'" in line
 
 
 def test_mixtures_are_measured_over_a_plain_copy_of_the_same_shards(sources, tmp_path, capsys):

@@ -13,13 +13,12 @@ class _ToRun(logging.Handler):
     """Passes records on to the log of a run."""
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
-        super().__init__(logging.INFO)
+        super().__init__()
         self._context = context
 
     def emit(self, record: logging.LogRecord) -> None:
-        is_warning = record.levelno >= logging.WARNING
-        log = self._context.log.warning if is_warning else self._context.log.debug
-        log(record.getMessage())
+        level = min(record.levelno, logging.WARNING)  # an error ends the run by itself
+        self._context.log.log(level, record.getMessage())
 
 
 @contextmanager
@@ -27,7 +26,7 @@ def engine_log(context: dg.AssetExecutionContext) -> Iterator[None]:
     """Pass what engines log to the log of a run until the block ends."""
     handler, level, propagates = _ToRun(context), _ENGINES.level, _ENGINES.propagate
     _ENGINES.addHandler(handler)
-    _ENGINES.setLevel(logging.INFO)
+    _ENGINES.setLevel(logging.DEBUG)
     _ENGINES.propagate = False  # otherwise a warning is printed twice
     try:
         yield

@@ -147,14 +147,18 @@ def _scan_group(
     ) -> None:
         nonlocal logged_at
         is_soon = seconds - logged_at < _SECONDS_BETWEEN_LOG_LINES
-        if not n_bytes or (n_done < n_shards and is_soon):
+        if n_done < n_shards and is_soon:
             return
-        logged_at = seconds
-        rate = n_bytes / max(seconds, 1e-9)
-        left = (n_bytes_total - n_bytes) / rate
-        jobs = f"; {engine.counts}" if engine.is_remote else ""
-        speed = f"{rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left"
-        context.log.debug(f"shard {n_done} of {n_shards}: {speed}{jobs}")
+        parts = []
+        if n_bytes:
+            rate = n_bytes / max(seconds, 1e-9)
+            left = (n_bytes_total - n_bytes) / rate
+            parts.append(f"{rate / 1e6:.2f} MB/s (as stored), {left:.0f} s left")
+        if engine.is_remote and engine.counts.n_jobs:
+            parts.append(str(engine.counts))
+        if parts:
+            logged_at = seconds
+            context.log.debug(f"shard {n_done} of {n_shards}: {'; '.join(parts)}")
 
     return scan_packs(
         store,
@@ -185,6 +189,8 @@ def _describe(
     n_read = counted(total.n_shards_read, "shard")
     n_written = counted(total.n_tiles_written, "tile")
     context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
+    if n_converted := total.n_tiles_converted:
+        context.log.info(f"{counted(n_converted, 'tile')} of an earlier version converted")
     if n_blocks := total.n_blocks_excluded + total.n_blocks_read:
         context.log.info(
             f"the sketch excludes a match in {total.n_blocks_excluded} of {n_blocks} blocks"

@@ -36,6 +36,7 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
+from decon_core.execution.choice import require_engine
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.missing import unscanned
 from decon_core.scan.answers import why_unbounded
@@ -81,7 +82,8 @@ def backfill(
     if cells_per_run < 1:
         warn(f"--cells-per-run: {cells_per_run} is not 1 or more")
         return 2
-    load_config(config)  # fail before a history is created beside a missing file
+    export_engine(engine)
+    require_engine(load_config(config).execution)  # fail before a history is created
 
     def wanted(state: State) -> Mapping[str, Collection[str]]:
         benchmarks = _chosen("benchmark", state.benchmarks, benchmark)
@@ -95,7 +97,6 @@ def backfill(
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
     export_workers(workers)
-    export_engine(engine)
     with open_instance(home_for(config)) as instance:
         pipeline = Pipeline(config, instance, say, lines=stage_lines(is_verbose=verbose))
         try:

@@ -13,7 +13,7 @@ from typer.main import get_command
 
 from decon_assets.cli.options import PlainCommand, PlainGroup
 from decon_assets.cli.terminal.output import silence_stdout, warn
-from decon_core.errors import DeconError, MissingError, StaleError
+from decon_core.errors import DeconError, EngineError, MissingError, StaleError
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
 _HELP = """\
@@ -136,7 +136,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
         return 2
     except DeconError as error:
         warn(f"{type(error).__name__}: {error}")
-        return 2
+        return 1 if isinstance(error, EngineError) else 2
     except BrokenPipeError:
         silence_stdout()  # the reader closed the pipe, as `| head` does
         return 0

@@ -28,6 +28,7 @@ from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store, writable_store
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
+from decon_core.execution.choice import require_engine
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
@@ -205,7 +206,9 @@ def _build(
 
     # Fail before a history is created beside a missing file, and before a day of scanning that
     # would end at an unreadable verdict.
-    read_verdicts(load_config(config).verdicts)
+    settings = load_config(config)
+    read_verdicts(settings.verdicts)
+    require_engine(settings.execution)
     export_workers(workers)
     from decon_assets.everything_job import run_as_job
     from decon_assets.instance.home import home_for, open_instance
@@ -302,6 +305,7 @@ def _status_of_scan(plan: Plan) -> bool:
     from decon_core.benchmarks.records import current_version
     from decon_core.index.idf import outdated_members
     from decon_core.scan.coverage import missing_tiles, refused
+    from decon_core.scan.old_tiles import has_old_tiles
 
     config, store, packs = plan.config, plan.store, plan.packs
     n_shards = sum(len(pack.shards) for pack in packs)
@@ -315,7 +319,8 @@ def _status_of_scan(plan: Plan) -> bool:
         say(f"  {old}: renamed to {new} since it was registered")
     if warning := inventory.grid_warning(config, found.current):
         say(f"warning: {warning}")
-    is_complete = bool(packs) and not (found.new or found.gone or found.renamed)
+    is_registered = bool(packs) and not (found.new or found.gone or found.renamed)
+    n_unscanned = 0
     stale = inventory.stale_benchmarks(config, store)
     has_snapshot = store.current_snapshot.is_file()
     for name in plan.benchmarks:
@@ -330,12 +335,15 @@ def _status_of_scan(plan: Plan) -> bool:
             n_missing = len(missing_tiles(store, packs, [current_version(store, name)], plan.scan))
             state = f"{n_shards - n_missing} of {counted(n_shards, 'shard')} scanned"
         say(f"  {name}: {state}")
-        is_complete &= n_missing == 0
+        n_unscanned += n_missing
+    shards = (shard.fingerprint for pack in packs for shard in pack.shards)
+    if has_snapshot and n_unscanned and has_old_tiles(store, plan.scan, shards):
+        say("  tiles of an earlier version count as missing; `decon-assets run` converts them")
     for problem in outdated_members(store) if has_snapshot else ():
         say(f"  {problem}")
     for shard, problem in refused(store, packs):
         say(f"  {shard.name} could not be scanned: {problem}")
-    return is_complete
+    return is_registered and n_unscanned == 0
 
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:

@@ -137,7 +137,7 @@ def scan(
     change no exit code. The last line says how much was not scanned, in files, bytes and rows;
     OUT/ledger.jsonl lists them.
     """
-    from decon_core.execution.choice import open_engine
+    from decon_core.execution.choice import open_engine, require_engine
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
     from decon_core.folder_scan.run import Request, scan_folder
 
@@ -147,7 +147,9 @@ def scan(
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
     settings = _policy(policy, preset, detectors)
     export_engine(engine)
-    chosen = open_engine(_execution(execution), Store(out / STORE_FOLDER))
+    machines = _execution(execution)
+    require_engine(machines)
+    chosen = open_engine(machines, Store(out / STORE_FOLDER))
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(

@@ -57,7 +57,8 @@ class StageLines:
 
     def result(self, text: str) -> None:
         """Add a result of the stage to the line that is printed when it ends."""
-        self._results.append(text)
+        if text not in self._results:  # a stage may do its work in steps
+            self._results.append(text)
 
     @contextmanager
     def stage(self, name: str, *, n_parts: int = 1) -> Iterator[None]:

@@ -10,7 +10,15 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.validation import TABLE, Bytes, Name, Positive, SettingsReader, expects
+from decon_core.config.validation import (
+    TABLE,
+    Bytes,
+    Name,
+    Positive,
+    SettingsReader,
+    did_you_mean,
+    expects,
+)
 from decon_core.errors import ConfigError, Problem
 
 ENGINE_VARIABLE = "DECON_ENGINE"  # overrides `engine`
@@ -118,8 +126,13 @@ def load_execution(path: Path) -> Execution:
         raise ConfigError(Problem(str(path), found, expected)) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from error
+    if "execution" not in values:
+        found = f"only {', '.join(sorted(values))}" if values else "nothing in it"
+        guesses = (did_you_mean(name, ("execution",)) for name in values)
+        remedy = next((guess for guess in guesses if guess), "")
+        raise ConfigError(Problem(str(path), found, "the table [execution]", remedy))
     reader = SettingsReader(str(path))
-    settings = reader.table(Execution, "execution", values.get("execution", {}))
+    settings = reader.table(Execution, "execution", values["execution"])
     if settings is None:
         raise ConfigError(reader.problems)
     if not settings.shared_store:  # its store is a folder of the output

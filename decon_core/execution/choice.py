@@ -46,6 +46,19 @@ def open_engine(
     return SlurmEngine(settings.slurm, store.drafts.resolve(), logs.resolve())
 
 
+def require_engine(settings: Execution) -> None:
+    """Raise an error if the engine has an unknown name, or cannot be used from this machine."""
+    name = engine_name(settings)
+    if name == "slurm":
+        from decon_core.execution.slurm_queue import require_slurm
+
+        require_slurm()
+    elif name == "ray":
+        from decon_core.execution.ray_cluster import require_ray
+
+        require_ray(settings.ray)
+
+
 def _engine_without_folder(
     settings: Execution, name: EngineName, store_url: RemotePath | None
 ) -> Engine:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -19,12 +21,16 @@ from decon_core.execution.progress import Advance, ignore
 
 Job = TypeVar("Job")
 
+_log = logging.getLogger(__name__)
+
 WORKERS_VARIABLE = "DECON_WORKERS"
 
 # A worker takes about 2 s to start; in that time it could scan some 50 MB of compressed shards.
 _BYTES_PER_WORKER = 200_000_000
 # Writing a small file takes some 2 ms, as long as scanning this many bytes.
 _BYTES_PER_FILE = 100_000
+
+_SECONDS_BETWEEN_LOG_LINES = 10.0
 
 
 def usable_cores() -> int:
@@ -70,7 +76,7 @@ def run_jobs(
     *,
     workers: int,
     engine: Engine = LOCAL,
-    on_advance: Advance = ignore,
+    on_advance: Advance | None = None,
     prepare: Prepare | None = None,
     name_of: Callable[[Job], str] = str,
 ) -> Iterator[tuple[Job, Future[Any]]]:
@@ -79,18 +85,37 @@ def run_jobs(
     `fn` is a function of a module, and jobs hold paths and small values, so that they can run
     anywhere. A job whose worker dies is run again; after three deaths its future has a CorpusError
     with the job's `name_of`. `on_advance` receives the total progress of all jobs, as reported with
-    `advance`. `prepare` compiles what a job needs, once on each machine of a cluster.
+    `advance`; without it, the states of jobs on a cluster are logged. `prepare` compiles what a job
+    needs, once on each machine of a cluster.
     """
     if not jobs:
         return
+    is_here = runs_here(workers, engine)
+    if is_here and engine.is_remote:
+        _log.info("on this machine: too little work for a cluster")
+    if on_advance is None:
+        on_advance = ignore if is_here or not engine.is_remote else _log_of_states(engine)
     work = Work(fn=fn, jobs=jobs, on_advance=on_advance, prepare=prepare, name_of=name_of)
-    done = run_here(work) if runs_here(workers, engine) else engine.run(work, workers=workers)
+    done = run_here(work) if is_here else engine.run(work, workers=workers)
     n_ended = 0
     for number, future in done:
         n_ended += 1
         yield jobs[number], future
     if n_ended != len(jobs):
         raise EngineError(Problem("jobs", f"{n_ended} that ended", f"all {len(jobs)} of them"))
+
+
+def _log_of_states(engine: Engine) -> Advance:
+    """Return a function that logs how many jobs are queued, running and done, if it is time."""
+    logged_at = time.monotonic()
+
+    def log(_: int) -> None:
+        nonlocal logged_at
+        if time.monotonic() - logged_at >= _SECONDS_BETWEEN_LOG_LINES:
+            logged_at = time.monotonic()
+            _log.debug(str(engine.counts))
+
+    return log
 
 
 @contextmanager

@@ -42,14 +42,16 @@ class JobCounts:
     n_done: int = 0
     n_failed: int = 0
     n_requeued: int = 0  # more than once, if a job was requeued more than once
+    queue: str = ""  # where they are queued, such as "Slurm job 812"
 
     @property
     def n_queued(self) -> int:
         return self.n_jobs - self.n_running - self.n_done - self.n_failed
 
     def __str__(self) -> str:
+        where = f"{self.queue}: " if self.queue else ""
         return (
-            f"{self.n_queued:,} queued, {self.n_running:,} running, {self.n_done:,} done, "
+            f"{where}{self.n_queued:,} queued, {self.n_running:,} running, {self.n_done:,} done, "
             f"{self.n_failed:,} failed, {self.n_requeued:,} requeued"
         )
 

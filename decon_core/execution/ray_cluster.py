@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -175,38 +176,53 @@ def _progress_board(ray: ModuleType) -> Any:
     return actor.remote()
 
 
+def require_ray(settings: Ray) -> None:
+    """Raise EngineError if Ray is not installed, or nothing answers at the cluster's address.
+
+    Ray itself would try to connect for seven minutes.
+    """
+    if not find_spec("ray"):
+        remedy = "pip install ray"
+        problem = Problem("engine ray", "no package ray", "Ray on this machine and nodes", remedy)
+        raise EngineError(problem)
+    address = _address(settings)
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdecimal():
+        with _failures_at(address):
+            socket.create_connection((host, int(port)), _SECONDS_TO_CONNECT).close()
+
+
 def _connected(settings: Ray) -> ModuleType:
     """Return Ray, connected to the cluster."""
-    try:
-        import ray
-    except ImportError:
-        remedy = "pip install 'decon-assets[ray]'"
-        problem = Problem("engine ray", "no package ray", "Ray on this machine and nodes", remedy)
-        raise EngineError(problem) from None
+    require_ray(settings)
+    import ray
+
     if ray.is_initialized():
         return ray
-    address = settings.address or os.environ.get("RAY_ADDRESS") or "auto"
+    address = _address(settings)
+    with _failures_at(address), _sigterm_kept():
+        ray.init(
+            address=address,
+            runtime_env=settings.runtime_env or None,
+            log_to_driver=False,
+            configure_logging=False,
+        )
+    return ray
+
+
+def _address(settings: Ray) -> str:
+    return settings.address or os.environ.get("RAY_ADDRESS") or "auto"
+
+
+@contextmanager
+def _failures_at(address: str) -> Iterator[None]:
+    """Raise EngineError with the address if a connection fails."""
     try:
-        _require_answer(address)
-        with _sigterm_kept():
-            ray.init(
-                address=address,
-                runtime_env=settings.runtime_env or None,
-                log_to_driver=False,
-                configure_logging=False,
-            )
+        yield
     except (OSError, ValueError, RuntimeError) as error:
         remedy = "`ray start --head` starts one; its address goes into [execution.ray]"
         found = str(error).strip().partition("\n")[0]
         raise EngineError(Problem(f"Ray at {address!r}", found, "a cluster", remedy)) from error
-    return ray
-
-
-def _require_answer(address: str) -> None:
-    """Raise OSError if nothing answers at an address; Ray would try again for seven minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), _SECONDS_TO_CONNECT).close()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import logging
 import pickle
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +35,10 @@ _SECONDS_BETWEEN_READS = 1.0  # of the files of the tasks
 _SECONDS_BETWEEN_LOOKS = 5.0  # at the queue: its server answers all users
 _SECONDS_FOR_EVENTS = 10.0  # after a task has ended, on a network file system
 _SECONDS_TO_CANCEL = 20.0
+_SECONDS_TO_SUBMIT_AGAIN = 600.0  # what is left of tasks, while Slurm refuses it
+_SECONDS_AFTER_FRUITLESS = 15.0  # until a node that ends all its tasks gets new ones
 _MOST_TASKS = 1000  # of an array: Slurm's default limit is 1,001
-_MOST_FRUITLESS = 3  # tasks that end before their first job
+_MOST_FRUITLESS = 3  # tasks that end before their first job, while no other node has a task
 _LINES_OF_LOG = 5
 
 
@@ -98,8 +100,12 @@ class _Run:
         self._tasks: list[_Task] = []  # with jobs left
         self._left = set(range(len(work.jobs)))
         self._arrays: list[str] = []
+        self._n_submissions = 0  # also those that Slurm refused
+        self._again: list[TaskJobs] = []  # to be submitted: what is left of tasks that have ended
+        self._again_at = 0.0
+        self._refused_at: float | None = None  # since when Slurm refuses that
         self._succeeded: list[Path] = []  # logs of tasks without problems
-        self._n_fruitless = 0
+        self._fruitless: list[str] = []  # nodes of such tasks, since any task did something
 
     def results(self) -> Iterator[Ended]:
         """Submit all jobs, and yield each one when it has ended."""
@@ -141,7 +147,11 @@ class _Run:
         size = settings.jobs_per_task
         if size is None:
             size = max(-(-n_jobs // settings.array_size), settings.cpus_per_task)
-        size = max(size, -(-n_jobs // _MOST_TASKS))
+        least = -(-n_jobs // _MOST_TASKS)
+        if least > size:
+            most = f"an array job has {_MOST_TASKS:,} tasks at most"
+            _log.info(f"{least} shards per task, not {size}: {most}")
+            size = least
         for start in range(0, n_jobs, size):
             yield range(start, min(start + size, n_jobs))
 
@@ -152,7 +162,8 @@ class _Run:
         return TaskJobs(jobs=jobs, deaths=Counter(deaths))
 
     def _submit(self, tasks: Sequence[TaskJobs]) -> None:
-        array, logs = len(self._arrays), self._engine.logs
+        array, logs = self._n_submissions, self._engine.logs
+        self._n_submissions += 1  # one that was refused too late may run all the same
         self._files.write_jobs(array, tasks)
         job = slurm_queue.submit(
             self._settings,
@@ -162,6 +173,7 @@ class _Run:
             logs=logs,
         )
         self._arrays.append(job)
+        self._engine.counts.queue = f"Slurm job {job}"
         for number, task in enumerate(tasks):
             name = f"{job}_{number}"
             left = {number for number, _ in task.jobs}
@@ -175,6 +187,7 @@ class _Run:
         """Yield the jobs that a task has ended since it was read last."""
         for event in task.reader.read():
             task.note(event)
+            self._fruitless.clear()
             if event.number not in self._left:
                 continue  # a task that was given up for lost had ended it
             if ended := self._follower.follow(event, log=str(task.log)):
@@ -189,7 +202,6 @@ class _Run:
         if (found := slurm_queue.states(self._arrays)) is None:
             _log.warning("Slurm does not answer; waiting")
             return
-        again: list[TaskJobs] = []
         for task in [*self._tasks]:
             state = found.get(task.id, GONE)
             if not state.has_ended:
@@ -198,13 +210,30 @@ class _Run:
             task.ended_at = task.ended_at or time.monotonic()
             is_late = time.monotonic() - task.ended_at > _SECONDS_FOR_EVENTS
             if task.left and (state.name not in _COMPLETE or is_late):
-                yield from self._bury(task, state)
+                yield from self._bury(task, state, found)
                 if task.left:
-                    again.append(self._jobs_of(sorted(task.left)))
-        if again:
-            self._submit(again)
+                    self._again.append(self._jobs_of(sorted(task.left)))
+        self._submit_again()
 
-    def _bury(self, task: _Task, state: TaskState) -> Iterator[Ended]:
+    def _submit_again(self) -> None:
+        """Submit what is left of tasks that have ended; wait while Slurm refuses it."""
+        now = time.monotonic()
+        if not self._again or (self._tasks and now < self._again_at):
+            return
+        try:
+            self._submit(self._again)
+        except EngineError as error:
+            if self._refused_at is None:
+                self._refused_at = now
+                _log.warning(f"Slurm refuses what is left of ended tasks; trying again: {error}")
+            if not self._tasks and now - self._refused_at > _SECONDS_TO_SUBMIT_AGAIN:
+                raise
+        else:
+            self._again, self._refused_at = [], None
+
+    def _bury(
+        self, task: _Task, state: TaskState, states: Mapping[str, TaskState]
+    ) -> Iterator[Ended]:
         """Note the end of a task that has jobs left, and give up those that were too often in it.
 
         A preempted task counts against no job. A time-out counts only if the task ended no job.
@@ -215,9 +244,10 @@ class _Run:
             found = f"task {task.id} was cancelled by another user or program"
             raise self._failure(task, found, "tasks that end")
         if not task.n_started and state.name not in _UNSTARTED:
-            self._n_fruitless += 1
-            if self._n_fruitless >= _MOST_FRUITLESS:
-                found = f"{self._n_fruitless} tasks that ended before their first job ({cause})"
+            self._fruitless.append(state.node)
+            self._again_at = time.monotonic() + _SECONDS_AFTER_FRUITLESS
+            if len(self._fruitless) >= _MOST_FRUITLESS and not self._is_anywhere_else(states):
+                found = f"{len(self._fruitless)} tasks that ended before their first job ({cause})"
                 raise self._failure(task, found, "tasks that start")
         is_to_blame = state.name not in _BLAMELESS
         if state.name == "TIMEOUT" and task.n_ended:
@@ -235,6 +265,13 @@ class _Run:
         _log.warning(
             f"Slurm task {task.id}: {cause}; {counted(task.n_ended, 'job')} ended, {n_running} in "
             f"progress, {counted(len(task.left), 'job')} queued again; log: {task.log}"
+        )
+
+    def _is_anywhere_else(self, states: Mapping[str, TaskState]) -> bool:
+        """Return whether a task runs on another node than those whose tasks end at once."""
+        running = (states[one.id] for one in self._tasks if one.id in states)
+        return any(
+            state.name == "RUNNING" and state.node not in self._fruitless for state in running
         )
 
     def _failure(self, task: _Task, found: str, expected: str) -> EngineError:

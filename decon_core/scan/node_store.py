@@ -10,17 +10,17 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
 from decon_core.corpus.sketch.shard_sketch import remove_filters
-from decon_core.errors import EngineError, MissingError, Problem
+from decon_core.errors import DamagedError, EngineError, MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.progress import Advance
@@ -36,6 +36,8 @@ from decon_core.storage.mirror import Mirror, in_order, is_unchanging
 from decon_core.storage.paths import RemotePath, list_files, options_in_use, use_options
 from decon_core.storage.store import Store
 from decon_core.storage.transfers import delete, fetch, send
+
+T = TypeVar("T")
 
 # Of unions at the URL. No scan takes longer.
 _NS_KEPT = 30 * 86_400 * 10**9
@@ -74,9 +76,12 @@ def node_folder(url: RemotePath) -> Path:
 
 def prepare_node(one: NodeJob) -> None:
     """Fetch what all such jobs read, and compile the kernels."""
-    job = _placed(one)
-    Store(job.root).sweep_drafts()
-    compile_kernels(job)
+
+    def prepare(job: ShardJob) -> None:
+        Store(job.root).sweep_drafts()
+        compile_kernels(job)
+
+    _with_intact_files(one, prepare)
 
 
 def scan_on_node(one: NodeJob) -> tuple[bool, list[str]]:
@@ -84,27 +89,40 @@ def scan_on_node(one: NodeJob) -> tuple[bool, list[str]]:
 
     Returns the result of `scan_shard`, and the names of the files that were sent.
     """
-    job = _placed(one)
-    shard = job.shard.fingerprint
-    with locked(job.root / f"drafts/.node-{job.scan}-{shard}.lock"):
-        _remove_files(job)  # of a worker that died
-        try:
-            _fetch_missing(job.root, one.url, one.sketch)
-            is_read = scan_shard(job)
-            names = _written(job, one.sketch)
-            for some in _in_steps(names):
-                send(job.root, one.url, some)
-        finally:
-            _remove_files(job)
-    return is_read, names
+
+    def scan(job: ShardJob) -> tuple[bool, list[str]]:
+        shard = job.shard.fingerprint
+        with locked(job.root / f"drafts/.node-{job.scan}-{shard}.lock"):
+            _remove_files(job)  # of a worker that died
+            try:
+                _fetch_missing(job.root, one.url, one.sketch)
+                is_read = scan_shard(job)
+                names = _written(job, one.sketch)
+                for some in _in_steps(names):
+                    send(job.root, one.url, some)
+            finally:
+                _remove_files(job)
+        return is_read, names
+
+    return _with_intact_files(one, scan)
 
 
-def _placed(one: NodeJob) -> ShardJob:
-    """Return the job with the store of this node, which has the union and the records."""
+def _with_intact_files(one: NodeJob, do: Callable[[ShardJob], T]) -> T:
+    """Call a function with the job in the store of this node, which has the union and the records.
+
+    A node that lost power may have kept damaged files: they are fetched again, once.
+    """
     use_options(one.options)
     root = node_folder(one.url)
-    _fetch_missing(root, one.url, [*one.search, *_records(one.job.versions)])
-    return replace(one.job, root=root)
+    job, names = replace(one.job, root=root), [*one.search, *_records(one.job.versions)]
+    _fetch_missing(root, one.url, names)
+    try:
+        return do(job)
+    except (DamagedError, MissingError):  # missing: a part of the index, to build the union anew
+        for name in names:
+            remove(root / name)
+        _fetch_missing(root, one.url, names)
+        return do(job)
 
 
 def _fetch_missing(root: Path, url: RemotePath, names: Sequence[str]) -> None:

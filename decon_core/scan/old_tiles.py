@@ -25,13 +25,17 @@ _FILES = ("parquet", "grams.parquet", "sketch.json")
 _COUNTS = pa.schema([("place", pa.uint32()), ("n_documents", pa.uint32())])
 
 
+def has_old_tiles(store: Store, scan: str, shards: Iterable[str]) -> bool:
+    """Return whether any of these shards has tiles that the next scan will convert."""
+    return any(_old_versions(store.tiles(scan) / shard) for shard in shards)
+
+
 def convert_old_tiles(store: Store, scan: str, shards: Iterable[str]) -> int:
     """Convert the old tiles of shards, and return their number. They are joined by the scan."""
     n = 0
     for shard in dict.fromkeys(shards):
         folder = store.tiles(scan) / shard
-        versions = sorted(found[1] for name in names_in(folder) if (found := _TILE.fullmatch(name)))
-        if not versions:
+        if not (versions := _old_versions(folder)):
             continue
         with store.locked_shard(scan, shard):
             counted: dict[str, Tile] = {}
@@ -46,6 +50,10 @@ def convert_old_tiles(store: Store, scan: str, shards: Iterable[str]) -> int:
                 for ending in _FILES:
                     (folder / f"{version}.{ending}").unlink(missing_ok=True)
     return n
+
+
+def _old_versions(folder: Path) -> list[str]:
+    return sorted(found[1] for name in names_in(folder) if (found := _TILE.fullmatch(name)))
 
 
 def _old_tiles(

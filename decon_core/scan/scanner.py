@@ -50,6 +50,7 @@ class ScanSummary:
     n_shards_read: int = 0
     n_tiles_written: int = 0
     n_tiles_present: int = 0
+    n_tiles_converted: int = 0  # of an earlier version
     n_bytes: int = 0  # that were read of shards, about
     n_blocks_excluded: int = 0  # by the sketch
     n_blocks_read: int = 0  # of shards that were answered from the sketch
@@ -92,13 +93,14 @@ def scan_packs(
         url_store = UrlStore(store, url, plan.scan, plan.index, policy)
         url_store.fetch_unjoined(shards)
     if n_converted := convert_old_tiles(store, plan.scan, shards):
-        _log.info("%s of an earlier version converted", counted(n_converted, "tile"))
+        _log.info(f"{counted(n_converted, 'tile')} of an earlier version converted")
     jobs = plan.jobs(packs, versions, along)
     n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
     requested = set(versions)
     n_missing = sum(version in requested for job in jobs for version in job.versions)
     summary = ScanSummary(
         n_tiles_present=n_tiles - n_missing,
+        n_tiles_converted=n_converted,
         n_blocks_excluded=plan.n_blocks_excluded,
         n_blocks_read=plan.n_blocks_read,
         n_sketch_bytes=plan.n_sketch_bytes,

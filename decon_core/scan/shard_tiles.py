@@ -18,9 +18,9 @@ from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.progress import advance
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
-from decon_core.scan.coverage import without_tile, write_refusal
+from decon_core.scan.coverage import write_refusal
 from decon_core.scan.gram_counts import gram_counts
-from decon_core.scan.join import write_unjoined
+from decon_core.scan.join import unjoined_versions, write_unjoined
 from decon_core.scan.matches import Columns
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import DOCUMENTS, MATCHES
@@ -40,23 +40,24 @@ def scan_shard(job: ShardJob) -> bool:
     """
     store = Store(job.root)
     with store.locked_shard(job.scan, job.shard.fingerprint):
+        shard, needs_counts = job.shard.fingerprint, job.policy.leave_out_common
+        # Listed before those that are joined: another scan may join them in between.
+        unjoined = unjoined_versions(store, job.scan, shard, needs_counts=needs_counts)
         tiles = Tiles(store, job.scan)
-        left = without_tile(
-            *(store, tiles, job.shard, job.versions, job.scan),
-            needs_counts=job.policy.leave_out_common,
-        )
-        if not left and not job.new_sketch and tiles.is_read(job.shard.fingerprint):
+        versions = frozenset(version.fingerprint for version in job.versions)
+        left = tiles.missing(shard, versions, needs_counts=needs_counts) - unjoined
+        if not left and not job.new_sketch and tiles.is_read(shard):
             advance(job.n_bytes_to_read)
             return False
         try:
             if job.some:
                 _answer_locked(store, job, job.some)
             else:
-                _scan_locked(store, job, {version.fingerprint for version in left} - job.joined)
+                _scan_locked(store, job, left - job.joined)
         except CorpusError as error:
             write_refusal(store, job.shard, error)
             raise
-        remove(store.refusal(job.shard.fingerprint))
+        remove(store.refusal(shard))
         return True
 
 

@@ -75,7 +75,7 @@ class RemotePath(PosixPath):
             expected = "options that the file system accepts"
             raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
         except (ImportError, ValueError) as error:
-            remedy = "pip install 'decon-assets[s3]'" if scheme in ("s3", "s3a") else ""
+            remedy = "pip install s3fs" if scheme in ("s3", "s3a") else ""
             expected = "a file system that fsspec knows, with its package installed"
             raise ConfigError(Problem(str(self), str(error), expected, remedy)) from None
 

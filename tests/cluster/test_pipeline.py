@@ -64,6 +64,7 @@ def test_the_sample_world_is_the_same_on_a_cluster(engine, request, tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " done, 0 failed, 0 requeued" in done.stdout
+    assert ("Slurm job " in done.stdout) == (engine == "slurm")
     found = store_files(config)
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []

@@ -4,6 +4,7 @@ import os
 import subprocess
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 
 import fsspec
@@ -17,12 +18,16 @@ from decon_core.config.load import Source
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
+from decon_core.execution.local import run_here
+from decon_core.execution.progress import JobCounts
 from decon_core.execution.ray_cluster import RayEngine
 from decon_core.index.idf import current_snapshot
+from decon_core.scan import node_store
+from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.node_store import folder_name
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.mirror import Mirror
-from decon_core.storage.paths import list_files, parse_path, use_options
+from decon_core.storage.paths import RemotePath, list_files, parse_path, use_options
 from tests.assets.test_remote import contents, run, settings_for
 from tests.cluster.conftest import NO_RAY, files_of, make_shards, packs_of, require
 from tests.cluster.test_pipeline import command
@@ -287,6 +292,49 @@ def test_shards_that_are_read_for_a_sketch_only_get_no_second_tiles(worlds, tmp_
         assert any(name.endswith(".filters") for name in world.files)
     assert_same(there, here)
     assert same_as_at_url(there, tmp_path / "other")
+
+
+@dataclass
+class OneNode:
+    """A cluster of one node, which is this process."""
+
+    store_url: RemotePath
+    counts: JobCounts = field(default_factory=JobCounts)
+    is_remote: bool = True
+
+    def most_workers(self, workers):
+        return 1
+
+    def run(self, work, *, workers):
+        work.prepare(work.jobs[0])
+        yield from run_here(work)
+
+
+@pytest.mark.parametrize("damaged", ["search", "records"])
+def test_damaged_files_of_a_node_are_fetched_again(
+    server, s3, packs, url, tmp_path, monkeypatch, damaged
+):
+    monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
+    here, there = World(tmp_path / "here", packs), World(tmp_path / "t", packs, engine=OneNode(url))
+    for world in (here, there):
+        world.prepare()
+    here.scan()
+    cut, fetch = [], node_store.fetch
+
+    def fetch_and_cut(url, folder, names):
+        """Lose the second half of files, the first time."""
+        fetch(url, folder, names)
+        for name in names:
+            if name.startswith(damaged) and name not in cut and folder.name == folder_name(url):
+                cut.append(name)
+                os.truncate(folder / name, (folder / name).stat().st_size // 2)
+
+    monkeypatch.setattr(node_store, "fetch", fetch_and_cut)
+    kept_scanners.cache_clear()
+    there.scan()
+    assert cut
+    assert_same(there, here)
 
 
 def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(

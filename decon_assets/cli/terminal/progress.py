@@ -65,7 +65,7 @@ class ShardProgress(logging.Handler):
             left = (n_bytes_in_all - n_bytes) / rate
             line += f" at {size(rate)}/s"
             line += f" in {_span(seconds)}" if is_last else f", {_span(left)} left"
-        if self._engine.is_remote:
+        if self._engine.is_remote and self._engine.counts.n_jobs:
             line += f"; {self._engine.counts}"
         self._show(line, n_bytes, n_bytes_in_all, is_last=is_last)
 

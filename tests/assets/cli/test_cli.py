@@ -8,11 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from dagster import DagsterInstance
 
 from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
 from decon_assets.cli.terminal.output import say_table
+from decon_core.benchmarks.records import current_version
+from decon_core.config.load import load_config
+from decon_core.inventory import list_packs
+from decon_core.scan.coverage import scan_fingerprint
+from tests.core.scan.old_layout import as_before
 
 
 def test_run_says_where_report_and_mixture_are(at_home, capsys):
@@ -59,6 +65,47 @@ def test_the_number_of_workers_reaches_the_assets(at_home, capsys, monkeypatch):
     assert main(["run"]) == 1
     assert "an integer of at least 1" in capsys.readouterr().err
     assert main(["run", "--workers", "1"]) == 0
+
+
+@pytest.mark.parametrize("command", [["run"], ["backfill", "--missing"]])
+def test_an_engine_that_cannot_be_used_ends_a_command_before_it_begins(
+    at_home, capsys, monkeypatch, command
+):
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    monkeypatch.setenv("DECON_ENGINE", "rya")
+    assert main(command) == 2
+    assert "did you mean 'ray'?" in capsys.readouterr().err
+    assert main([*command, "--engine", "ray"]) == 1
+    told = capsys.readouterr()
+    assert "Ray at '127.0.0.1:1': found " in told.err
+    assert told.out == ""
+    assert not at_home.store.root.exists()
+
+
+def test_little_to_scan_is_scanned_here_and_that_is_said(at_home, capsys, monkeypatch):
+    monkeypatch.setattr("decon_core.execution.slurm_queue.require_slurm", lambda: None)
+    monkeypatch.setenv("DECON_ENGINE", "slurm")
+    assert main(["run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (scan,) = (line for line in lines if line.startswith("scan: "))
+    assert scan.startswith("scan: on this machine: too little work for a cluster; read 3 shards")
+
+
+def test_tiles_of_an_earlier_version_are_said_to_be_missing_until_a_run_converts_them(
+    reported, capsys
+):
+    config = load_config(reported.config_path)
+    scan = scan_fingerprint(reported.store, config.policy)
+    versions = [current_version(reported.store, name) for name in ("harbor", "ledger")]
+    as_before(reported.store, scan, list_packs(reported.store), versions)
+    assert main(["status"]) == 1
+    assert "`decon-assets run` converts them" in capsys.readouterr().out
+    assert main(["run"]) == 0
+    out = capsys.readouterr().out
+    assert "scan: read 0 shards, wrote 0 tiles, 6 existed already; 6 tiles of an earlier" in out
+    assert main(["status"]) == 0
+    assert "converts" not in capsys.readouterr().out
 
 
 def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, capsys):

@@ -46,6 +46,9 @@ def test_settings_are_read_from_a_file_of_their_own(tmp_path):
     assert "2 problems" in said
     assert "execution.engine: found 'slrum'; expected one of local, slurm, ray" in said
     assert "execution.ray.cpus" in said
+    path.write_text('[executon]\nengine = "slurm"\n')
+    with pytest.raises(ConfigError, match=r"only executon; .*did you mean 'execution'\?"):
+        load_execution(path)
     with pytest.raises(ConfigError, match="No such file"):
         load_execution(tmp_path / "none.toml")
 
@@ -104,7 +107,7 @@ def test_a_machine_without_slurm_or_ray_is_told_what_is_missing(tmp_path, monkey
         results_of(run_jobs(double, [Job(1)], workers=1, engine=slurm))
     assert not (tmp_path / "drafts").exists()
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(EngineError, match=r"pip install 'decon-assets\[ray\]'"):
+    with pytest.raises(EngineError, match="pip install ray"):
         results_of(run_jobs(double, [Job(1)], workers=1, engine=RayEngine(Ray())))
 
 

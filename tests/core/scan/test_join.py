@@ -243,7 +243,7 @@ def test_tiles_of_an_earlier_version_are_converted_and_not_scanned_again(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     now = files(bench)
-    as_before(bench.store, bench.scan, pack, versions)
+    as_before(bench.store, bench.scan, [pack], versions)
     assert not any("joined" in path for path in files(bench))
     assert len(missing_tiles(bench.store, [pack], versions, bench.scan)) == N_SHARDS
     summary = scan(bench, [pack], versions)
@@ -255,7 +255,7 @@ def test_damaged_tiles_of_an_earlier_version_are_scanned_again(scene):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
     now = files(bench)
-    as_before(bench.store, bench.scan, pack, versions)
+    as_before(bench.store, bench.scan, [pack], versions)
     path = bench.store.tiles(bench.scan) / pack.shards[0].fingerprint
     (path / f"{versions[0].fingerprint}.parquet").write_bytes(b"nothing of use")
     scan(bench, [pack], versions)

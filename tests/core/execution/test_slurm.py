@@ -1,0 +1,155 @@
+"""What the engine does when Slurm refuses, and when nodes end all their tasks: a queue made up."""
+
+import pickle
+from dataclasses import dataclass, field
+
+import pytest
+
+from decon_core.config.execution import Slurm
+from decon_core.errors import EngineError, Problem
+from decon_core.execution import slurm, slurm_queue
+from decon_core.execution.jobs import run_jobs
+from decon_core.execution.outcome import outcome_of
+from decon_core.execution.processes import Event, Kind
+from decon_core.execution.slurm import SlurmEngine
+from decon_core.execution.slurm_queue import TaskState
+from decon_core.execution.task_files import EventWriter, TaskFiles
+from tests.cluster.jobs import Job, double, results_of
+
+REFUSAL = EngineError(Problem("sbatch", "the controller is busy", "a job that Slurm accepts"))
+COMPLETED = TaskState("COMPLETED", "n1")
+LOST = TaskState("NODE_FAIL", "n1")
+
+
+def failed_on(node):
+    return TaskState("FAILED", node)
+
+
+@dataclass
+class Queue:
+    """Answers like Slurm: arrays are refused, or their tasks end in the given states at once.
+
+    A task that completes has done its jobs. One that runs does them when it is looked at.
+    """
+
+    arrays: list  # for each submission: a refusal, or the states of its tasks
+    n_submissions: int = 0
+    found: dict = field(default_factory=dict)  # states of tasks
+    running: list = field(default_factory=list)
+
+    def submit(self, settings, *, n_tasks, folder, array, logs):
+        answer = self.arrays[min(self.n_submissions, len(self.arrays) - 1)]
+        self.n_submissions += 1
+        if isinstance(answer, EngineError):
+            raise answer
+        for task in range(n_tasks):
+            state = answer[task % len(answer)]
+            self.found[f"{array}_{task}"] = state
+            if state.name in ("COMPLETED", "RUNNING"):
+                self.work(folder, array, task, is_done=state.name == "COMPLETED")
+        return str(array)
+
+    def work(self, folder, array, task, *, is_done):
+        files = TaskFiles(folder)
+        fn, _ = pickle.loads(files.read_work())
+        if not is_done:
+            self.running.append((folder, array, task))
+            return
+        with EventWriter(files.events(array, task)) as writer:
+            for number, job in files.read_jobs(array, task).jobs:
+                writer.write_start(number)
+                writer.write(Event(Kind.ENDED, number, outcome_of(fn, pickle.loads(job))))
+
+    def states(self, jobs):
+        return self.found
+
+
+@pytest.fixture
+def queue(monkeypatch):
+    def make(*arrays):
+        made = Queue([*arrays])
+        for name in ("submit", "states"):
+            monkeypatch.setattr(slurm_queue, name, getattr(made, name))
+        return made
+
+    monkeypatch.setattr(slurm_queue, "require_slurm", lambda: None)
+    monkeypatch.setattr(slurm_queue, "cancel", lambda jobs: None)
+    for name in ("BETWEEN_READS", "BETWEEN_LOOKS", "AFTER_FRUITLESS", "TO_CANCEL", "FOR_EVENTS"):
+        monkeypatch.setattr(slurm, f"_SECONDS_{name}", 0.0)
+    return make
+
+
+def engine_in(folder, **settings):
+    return SlurmEngine(Slurm(jobs_per_task=1, **settings), folder / "drafts", folder / "logs")
+
+
+def run(engine, n_jobs=3):
+    jobs = [Job(number) for number in range(n_jobs)]
+    return results_of(run_jobs(double, jobs, workers=1, engine=engine))
+
+
+def test_what_is_left_of_lost_tasks_is_submitted_until_slurm_accepts_it(queue, tmp_path, caplog):
+    made = queue([COMPLETED, LOST, COMPLETED], REFUSAL, REFUSAL, REFUSAL, [COMPLETED])
+    engine = engine_in(tmp_path)
+    assert run(engine) == {0: 0, 1: 2, 2: 4}
+    assert made.n_submissions == 5
+    assert engine.counts.queue == "Slurm job 4"
+    assert sum("the controller is busy" in one for one in caplog.messages) == 1
+
+
+def test_a_submission_that_stays_refused_ends_the_run_with_the_reason(queue, tmp_path, monkeypatch):
+    monkeypatch.setattr(slurm, "_SECONDS_TO_SUBMIT_AGAIN", 0.0)
+    made = queue([LOST], REFUSAL)
+    with pytest.raises(EngineError, match="the controller is busy"):
+        run(engine_in(tmp_path))
+    assert made.n_submissions > 1
+
+
+def test_the_first_submission_is_not_repeated(queue, tmp_path):
+    made = queue(REFUSAL)
+    with pytest.raises(EngineError, match="the controller is busy"):
+        run(engine_in(tmp_path))
+    assert made.n_submissions == 1
+
+
+def test_tasks_that_end_at_once_everywhere_end_the_run(queue, tmp_path):
+    made = queue([failed_on("n1"), failed_on("n2")])
+    with pytest.raises(EngineError, match="3 tasks that ended before their first job"):
+        run(engine_in(tmp_path))
+    assert made.n_submissions == 1
+
+
+def test_a_node_that_ends_all_its_tasks_does_not_end_a_run_that_goes_on_elsewhere(queue, tmp_path):
+    bad, busy = failed_on("n1"), TaskState("RUNNING", "n2")
+    made = queue([bad, bad, bad, busy], [bad, bad, COMPLETED], [bad, bad], [COMPLETED])
+
+    def finish_the_running_one(_):
+        if made.n_submissions == 4:
+            for folder, array, task in made.running:
+                made.work(folder, array, task, is_done=True)
+            made.running.clear()
+
+    jobs = [Job(number) for number in range(4)]
+    engine = engine_in(tmp_path)
+    done = run_jobs(double, jobs, workers=1, engine=engine, on_advance=finish_the_running_one)
+    assert results_of(done) == {0: 0, 1: 2, 2: 4, 3: 6}
+    assert made.n_submissions == 4
+
+
+def test_more_tasks_than_an_array_has_are_put_together_and_that_is_said(queue, tmp_path, caplog):
+    queue([COMPLETED])
+    with caplog.at_level("INFO"):
+        assert len(run(engine_in(tmp_path), n_jobs=2_500)) == 2_500
+    assert "3 shards per task, not 1: an array job has 1,000 tasks at most" in caplog.text
+    assert "2,500 jobs in 834 tasks" in caplog.text
+
+
+def test_states_of_jobs_are_logged_where_nobody_follows_their_progress(
+    queue, tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr("decon_core.execution.jobs._SECONDS_BETWEEN_LOG_LINES", 0.0)
+    queue([LOST], [COMPLETED])
+    with caplog.at_level("DEBUG", logger="decon_core.execution"):
+        run(engine_in(tmp_path), n_jobs=2)
+    assert "Slurm job 1: 2 queued, 0 running, 0 done, 0 failed, 0 requeued" in caplog.messages
+    assert "Slurm job 1: 0 queued, 0 running, 2 done, 0 failed, 0 requeued" in caplog.messages
