@@ -31,6 +31,7 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, uncounted
+from decon_core.scan.tiles import Tiles
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
 
@@ -44,6 +45,10 @@ class Plan:
     packs: tuple[Pack, ...]
 
     @cached_property
+    def n_shards(self) -> int:
+        return sum(len(pack.shards) for pack in self.packs)
+
+    @cached_property
     def benchmarks(self) -> tuple[str, ...]:
         return tuple(benchmarks_of(self.config))
 
@@ -54,6 +59,10 @@ class Plan:
     @cached_property
     def scan(self) -> str:
         return scan_fingerprint(self.store, self.config.policy)
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        return Tiles(self.store, self.scan)
 
     @cached_property
     def blender(self) -> Blender:
@@ -107,7 +116,9 @@ def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
     if known:
         needs_counts = plan.config.policy.leave_out_common
         for pack, shard, absent in missing_tiles(
-            plan.store, plan.packs, plan.versions, plan.scan, needs_counts=needs_counts
+            *(plan.store, plan.packs, plan.versions, plan.scan),
+            needs_counts=needs_counts,
+            tiles=plan.tiles,
         ):
             yield from ((version.benchmark, pack.name, shard) for version in absent)
 
@@ -133,10 +144,11 @@ def needs_common_ngrams(plan: Plan) -> bool:
 
     It cannot be made while a shard waits for its scan; shards whose scan failed are left out.
     """
-    gaps = gaps_of(plan.store, plan.packs, plan.versions, plan.scan)
+    wanted = plan.store, plan.packs, plan.versions, plan.scan
+    gaps = gaps_of(*wanted, tiles=plan.tiles)
     return all(gap.is_refused for gap in gaps) and not has_common(
         *(plan.store, plan.packs, plan.versions, plan.config.policy, plan.scan),
-        uncounted(plan.store, plan.packs, plan.versions, plan.scan),
+        uncounted(*wanted, tiles=plan.tiles),
     )
 
 

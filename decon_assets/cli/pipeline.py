@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -302,14 +302,12 @@ def _damaged_files(store: Store, say: Say) -> list[Problem]:
 def _status_of_scan(plan: Plan) -> bool:
     """Print what is registered and scanned; return whether all of it is up to date."""
     from decon_core import inventory
-    from decon_core.benchmarks.records import current_version
     from decon_core.index.idf import outdated_members
-    from decon_core.scan.coverage import missing_tiles, refused
+    from decon_core.scan.coverage import refused
     from decon_core.scan.old_tiles import has_old_tiles
 
     config, store, packs = plan.config, plan.store, plan.packs
-    n_shards = sum(len(pack.shards) for pack in packs)
-    say(f"{counted(len(packs), 'pack')}, {counted(n_shards, 'shard')} registered")
+    say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
     found = inventory.plan_registration(config, store)
     for path in found.gone:
         say(f"  {path}: removed or changed since it was registered")
@@ -321,21 +319,10 @@ def _status_of_scan(plan: Plan) -> bool:
         say(f"warning: {warning}")
     is_registered = bool(packs) and not (found.new or found.gone or found.renamed)
     n_unscanned = 0
-    stale = inventory.stale_benchmarks(config, store)
-    has_snapshot = store.current_snapshot.is_file()
-    for name in plan.benchmarks:
-        n_missing = n_shards
-        if not store.current_records(name).is_file():
-            state = "no records yet"
-        elif name in stale:
-            state = "recipe or files changed since it was normalized"
-        elif not has_snapshot:
-            state = "no idf snapshot yet"
-        else:
-            n_missing = len(missing_tiles(store, packs, [current_version(store, name)], plan.scan))
-            state = f"{n_shards - n_missing} of {counted(n_shards, 'shard')} scanned"
+    for name, state, n_missing in _states_of_benchmarks(plan):
         say(f"  {name}: {state}")
         n_unscanned += n_missing
+    has_snapshot = store.current_snapshot.is_file()
     shards = (shard.fingerprint for pack in packs for shard in pack.shards)
     if has_snapshot and n_unscanned and has_old_tiles(store, plan.scan, shards):
         say("  tiles of an earlier version count as missing; `decon-assets run` converts them")
@@ -344,6 +331,38 @@ def _status_of_scan(plan: Plan) -> bool:
     for shard, problem in refused(store, packs):
         say(f"  {shard.name} could not be scanned: {problem}")
     return is_registered and n_unscanned == 0
+
+
+def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
+    """Yield each benchmark with its state and its number of unscanned shards."""
+    from decon_core.benchmarks.records import current_version
+    from decon_core.inventory import stale_benchmarks
+    from decon_core.scan.coverage import missing_tiles
+
+    store = plan.store
+    reasons = dict.fromkeys(
+        stale_benchmarks(plan.config, store), "recipe or files changed since it was normalized"
+    )
+    reasons |= {
+        name: "no records yet"
+        for name in plan.benchmarks
+        if not store.current_records(name).is_file()
+    }
+    if not store.current_snapshot.is_file():
+        reasons = dict.fromkeys(plan.benchmarks, "no idf snapshot yet") | reasons
+    versions = [current_version(store, name) for name in plan.benchmarks if name not in reasons]
+    n_missing: Counter[str] = Counter()
+    if versions:
+        for _, _, missing in missing_tiles(
+            store, plan.packs, versions, plan.scan, tiles=plan.tiles
+        ):
+            n_missing.update(version.benchmark for version in missing)
+    of_all = counted(plan.n_shards, "shard")
+    for name in plan.benchmarks:
+        if reason := reasons.get(name):
+            yield name, reason, plan.n_shards
+        else:
+            yield name, f"{plan.n_shards - n_missing[name]} of {of_all} scanned", n_missing[name]
 
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
@@ -371,7 +390,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     if plan.config.neighbours:
         say(f"  neighbours: {'missing or outdated' if needs_neighbours(plan) else 'up to date'}")
     is_reported = not needs_report(plan)
-    is_scanned = not gaps_of(plan.store, plan.packs, plan.builder.versions, plan.scan)
+    is_scanned = not gaps_of(
+        *(plan.store, plan.packs, plan.builder.versions, plan.scan), tiles=plan.tiles
+    )
     coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
     has_page = plan.store.report_page.is_file()

@@ -81,10 +81,15 @@ def without_tile(
 
 
 def uncounted(
-    store: Store, packs: Iterable[Pack], versions: Sequence[Version], scan: str
+    store: Store,
+    packs: Iterable[Pack],
+    versions: Sequence[Version],
+    scan: str,
+    *,
+    tiles: Tiles | None = None,
 ) -> dict[str, frozenset[str]]:
     """Return, by fingerprint of the shard, the benchmarks whose n-grams were not counted in it."""
-    found = missing_tiles(store, packs, versions, scan, needs_counts=True)
+    found = missing_tiles(store, packs, versions, scan, needs_counts=True, tiles=tiles)
     return {
         shard.fingerprint: frozenset(version.benchmark for version in missing)
         for _, shard, missing in found

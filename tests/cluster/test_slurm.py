@@ -71,7 +71,8 @@ def test_results_failures_and_counts_of_jobs(slurm, tmp_path):
     assert isinstance(found.pop(7), ZeroDivisionError)
     assert found == {job.number: 2 * job.number for job in jobs if not job.does}
     assert progress[-1] == 100
-    assert str(engine.counts) == "0 queued, 0 running, 10 done, 2 failed, 0 requeued"
+    assert str(engine.counts).startswith("Slurm job ")
+    assert str(engine.counts).endswith("0 queued, 0 running, 10 done, 2 failed, 0 requeued")
     assert not [*(tmp_path / "drafts").iterdir()]  # nothing is left of a run
     assert not [*(tmp_path / "logs").iterdir()]
 
