@@ -23,11 +23,11 @@ from decon_core.config.load import load_config
 from decon_core.inventory import blender_of
 from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import verify
-from decon_core.report.score_gap.account import score_gap
-from decon_core.report.score_gap.page import line
 from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
+from decon_core.studies.score_gap.account import score_gap
+from decon_core.studies.score_gap.page import line
 
 DATA = Path(__file__).parents[1] / "data"
 INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}

@@ -14,7 +14,7 @@ from decon_core.errors import format_problems
 from decon_core.report.open import coverage_of
 
 if TYPE_CHECKING:
-    from decon_core.report.score_gap.account import ScoreGaps
+    from decon_core.studies.score_gap.account import ScoreGaps
 
 _MOST_SUBSETS = 40
 
@@ -57,8 +57,8 @@ def gap(
     input is wrong.
     """
     from decon_core.benchmarks import catalog, load_recipes
-    from decon_core.report.score_gap.account import score_gap
-    from decon_core.report.score_gap.page import WARNING, write
+    from decon_core.studies.score_gap.account import score_gap
+    from decon_core.studies.score_gap.page import WARNING, write
 
     recipes = dict(catalog())  # they read the raw rows that harnesses keep in their results
     for path in load_config(config).recipes if config.is_file() else ():
@@ -83,7 +83,7 @@ def gap(
 
 
 def _say_tables(account: ScoreGaps) -> None:
-    from decon_core.report.score_gap import page
+    from decon_core.studies.score_gap import page
 
     n_subsets = sum(one.subset is not None for one in account.gaps)
     shown = [one for one in account.gaps if one.subset is None or n_subsets <= _MOST_SUBSETS]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from decon_core.benchmarks import Recipe, normalize_rows
 from decon_core.errors import Problem, RecordError
-from decon_core.report.score_gap.items import Item, Items, in_part
-from decon_core.report.score_gap.results import Results, Sample, texts_in
-from decon_core.report.score_gap.tasks import Task
+from decon_core.studies.results.items import Item, Items, in_part
+from decon_core.studies.results.per_item import Results, Sample, texts_in
+from decon_core.studies.results.tasks import Task
 from decon_core.wording import counted
 
 BY_FINGERPRINT = "fingerprint"

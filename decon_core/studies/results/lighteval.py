@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
-from decon_core.report.score_gap import results
+from decon_core.studies.results import per_item
 
 NAME = "lighteval details"
 
@@ -25,17 +25,17 @@ def fits(row: Row) -> bool:
     return is_new or ("metrics" in row and ("example" in row or "full_prompt" in row))
 
 
-def read(path: Path) -> list[results.Results]:
+def read(path: Path) -> list[per_item.Results]:
     """Read the details of a file: one task of one model."""
     named = _FILE.fullmatch(path.name.removesuffix(".parquet"))
-    found = results.Results(
+    found = per_item.Results(
         path=path,
         format=NAME,
         model=_model(path),
         task=named["task"] if named else path.stem.removeprefix("details_"),
         run=named["run"] if named else "",
     )
-    for place, row, scores in results.scored_rows(found, _scores):
+    for place, row, scores in per_item.scored_rows(found, _scores):
         found.samples.append(_sample(place, row, scores))
     return [found]
 
@@ -51,22 +51,22 @@ def _model(path: Path) -> str:
 
 
 def _scores(row: Row) -> Iterator[tuple[str, float]]:
-    metrics = results.literal(row.get("metric") if "metric" in row else row.get("metrics"))
+    metrics = per_item.literal(row.get("metric") if "metric" in row else row.get("metrics"))
     for name, value in metrics.items() if isinstance(metrics, Mapping) else ():
-        score = results.number_of(value)
+        score = per_item.number_of(value)
         if score is not None:
             yield str(name), score
 
 
-def _sample(place: str, row: Row, scores: Mapping[str, float]) -> results.Sample:
-    doc = results.literal(row.get("doc"))
+def _sample(place: str, row: Row, scores: Mapping[str, float]) -> per_item.Sample:
+    doc = per_item.literal(row.get("doc"))
     if isinstance(doc, Mapping):
-        item = {name: results.literal(doc.get(name)) for name in _ITEM}
-        index = results.index_of(doc.get("id"))
-        return results.Sample(place=place, scores=scores, index=index, doc=item)
+        item = {name: per_item.literal(doc.get(name)) for name in _ITEM}
+        index = per_item.index_of(doc.get("id"))
+        return per_item.Sample(place=place, scores=scores, index=index, doc=item)
     item = {
-        "query": results.text_at(row, "example"),
-        "choices": results.literal(row.get("choices")),
-        "specific": results.mapping_in({"in": results.literal(row.get("specifics"))}, "in"),
+        "query": per_item.text_at(row, "example"),
+        "choices": per_item.literal(row.get("choices")),
+        "specific": per_item.mapping_in({"in": per_item.literal(row.get("specifics"))}, "in"),
     }
-    return results.Sample(place=place, scores=scores, doc=item)
+    return per_item.Sample(place=place, scores=scores, doc=item)

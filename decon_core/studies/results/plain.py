@@ -12,7 +12,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.errors import Problem
-from decon_core.report.score_gap import results
+from decon_core.studies.results import per_item
 
 NAME = "a table of scores"
 
@@ -26,12 +26,12 @@ def fits(row: Row) -> bool:
     return "score" in names and bool(has_task) and bool(has_item)
 
 
-def read(path: Path) -> list[results.Results]:
+def read(path: Path) -> list[per_item.Results]:
     """Read the scores of a file, one `Results` per model, task and split."""
-    blank = partial(results.Results, path=path, format=NAME, has_harness_index=False)
-    found: dict[tuple[str, str, str], results.Results] = {}
+    blank = partial(per_item.Results, path=path, format=NAME, has_harness_index=False)
+    found: dict[tuple[str, str, str], per_item.Results] = {}
     problems: list[Problem] = []
-    for place, row in results.rows_of(path):
+    for place, row in per_item.rows_of(path):
         if isinstance(row, Problem):
             problems.append(row)
             continue
@@ -61,19 +61,19 @@ def _cell(cells: Row, name: str) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _sample(place: str, cells: Row) -> results.Sample | Problem:
+def _sample(place: str, cells: Row) -> per_item.Sample | Problem:
     score = _score(cells.get("score"))
     if score is None:
         found = f"the score {describe(cells.get('score'))}"
         return Problem(place, found, "a finite number, true or false", _LEFT_OUT)
-    index, question = results.index_of(cells.get("index")), _cell(cells, "question")
+    index, question = per_item.index_of(cells.get("index")), _cell(cells, "question")
     if _cell(cells, "index") and index is None:
         found = f"the index {describe(cells['index'])}"
         return Problem(place, found, "a whole number, 0 or more", _LEFT_OUT)
-    return results.Sample(
+    return per_item.Sample(
         place=place,
         scores={_cell(cells, "metric") or "score": score},
-        filter=_cell(cells, "filter") or results.NO_FILTER,
+        filter=_cell(cells, "filter") or per_item.NO_FILTER,
         index=index,
         fingerprint=_cell(cells, "id") or None,
         doc={"question": question} if question else {},
@@ -82,9 +82,9 @@ def _sample(place: str, cells: Row) -> results.Sample | Problem:
 
 def _score(value: object) -> float | None:
     if not isinstance(value, str):
-        return results.number_of(value)
+        return per_item.number_of(value)
     word = value.strip().lower()
     try:
-        return _WORDS[word] if word in _WORDS else results.number_of(float(word))
+        return _WORDS[word] if word in _WORDS else per_item.number_of(float(word))
     except ValueError:
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from decon_core.errors import InputError, Problem
-from decon_core.report.score_gap.items import Items
+from decon_core.studies.results.items import Items
 
 _SEPARATOR = re.compile(r"[^a-z0-9]+")
 

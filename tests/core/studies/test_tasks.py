@@ -3,8 +3,8 @@
 import pytest
 
 from decon_core.config.policy import PUNCTUATION
-from decon_core.report.score_gap.items import Item, Items
-from decon_core.report.score_gap.tasks import TaskMapping, task_of
+from decon_core.studies.results.items import Item, Items
+from decon_core.studies.results.tasks import TaskMapping, task_of
 
 
 def items(benchmark, *configs):

@@ -6,7 +6,7 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from decon_core.report.score_gap.gaps import N_DRAWS, interval, p_value
+from decon_core.studies.statistics import N_DRAWS, interval, p_value
 
 
 def by_loops(leaked, clean):

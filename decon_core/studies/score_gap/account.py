@@ -11,12 +11,12 @@ import numpy as np
 
 from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
-from decon_core.report.score_gap.find import find_results
-from decon_core.report.score_gap.gaps import Floats, interval, p_value
-from decon_core.report.score_gap.items import GROUPS, JOINED, NEITHER, NOT_JOINED, load_items
-from decon_core.report.score_gap.join import Joined, join
-from decon_core.report.score_gap.results import Results
-from decon_core.report.score_gap.tasks import Task, parse_task_mappings, task_of
+from decon_core.studies.results.find import find_results
+from decon_core.studies.results.items import GROUPS, JOINED, NEITHER, NOT_JOINED, load_items
+from decon_core.studies.results.join import Joined, join
+from decon_core.studies.results.per_item import Results
+from decon_core.studies.results.tasks import Task, parse_task_mappings, task_of
+from decon_core.studies.statistics import Floats, interval, p_value
 
 # With fewer items on either side an interval means little: resampling ten items gives some
 # thousand different means, resampling five about a hundred.

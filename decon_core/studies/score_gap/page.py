@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from decon_core.report.score_gap.account import Gap, Group, JoinCount, ScoreGaps
-from decon_core.report.score_gap.items import GROUPS
 from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.studies.results.items import GROUPS
+from decon_core.studies.score_gap.account import Gap, Group, JoinCount, ScoreGaps
 from decon_core.wording import render
 
 WARNING = (
@@ -142,7 +142,7 @@ def _as_csv(gaps: Sequence[Gap]) -> str:
 def as_markdown(account: ScoreGaps) -> str:
     """Return all tables and everything that was left out as one Markdown page."""
     return render(
-        "report/score_gap/page.md.j2",
+        "studies/score_gap/page.md.j2",
         warning=WARNING,
         tables={
             "gaps": (HEADS, [line(gap) for gap in account.gaps]),

@@ -20,10 +20,10 @@ from decon_core.corpus.packs import find_shards
 from decon_core.errors import InputError, MissingError, StaleError
 from decon_core.index.idf import freeze
 from decon_core.report.build import build_report
-from decon_core.report.score_gap.account import score_gap
-from decon_core.report.score_gap.page import as_markdown, write
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
+from decon_core.studies.score_gap.account import score_gap
+from decon_core.studies.score_gap.page import as_markdown, write
 from tests.core.conftest import Bench, words
 from tests.core.report.reports import write_report
 

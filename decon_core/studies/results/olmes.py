@@ -12,7 +12,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
 from decon_core.errors import Problem
-from decon_core.report.score_gap import results
+from decon_core.studies.results import per_item
 
 NAME = "OLMES predictions"
 
@@ -31,25 +31,25 @@ def is_request(row: Row) -> bool:
     return "request_type" in row and "doc_id" in row
 
 
-def read(path: Path) -> list[results.Results]:
+def read(path: Path) -> list[per_item.Results]:
     """Read the predictions of a file: one task of one model."""
     start = path.name.split("predictions.jsonl")[0]
-    summary = results.companion(path.with_name(f"{start}metrics.json"))
+    summary = per_item.companion(path.with_name(f"{start}metrics.json"))
     named = _FILE.match(path.name)
     task = named["task"] if named else path.name.split(".")[0]
-    found = results.Results(
+    found = per_item.Results(
         path=path,
         format=NAME,
-        model=results.text_at(results.mapping_in(summary, "model_config"), "model")
+        model=per_item.text_at(per_item.mapping_in(summary, "model_config"), "model")
         or path.resolve().parent.name,
-        task=results.text_at(summary, "task_name") or task,
-        split=results.text_at(results.mapping_in(summary, "task_config"), "split"),
+        task=per_item.text_at(summary, "task_name") or task,
+        split=per_item.text_at(per_item.mapping_in(summary, "task_config"), "split"),
     )
     docs = _docs(path, start, found.problems)
-    for place, row, scores in results.scored_rows(found, _scores):
-        index = results.index_of(row.get("doc_id"))
+    for place, row, scores in per_item.scored_rows(found, _scores):
+        index = per_item.index_of(row.get("doc_id"))
         doc = docs.get(index, {})
-        found.samples.append(results.Sample(place=place, scores=scores, index=index, doc=doc))
+        found.samples.append(per_item.Sample(place=place, scores=scores, index=index, doc=doc))
     return [found]
 
 
@@ -58,16 +58,16 @@ def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, R
     docs: dict[int | None, Row] = {}
     for ending in ("requests.jsonl", "requests.jsonl.gz", "requests.jsonl.zst"):
         requests = path.with_name(f"{start}{ending}")
-        for _, row in results.rows_of(requests) if requests.is_file() else ():
+        for _, row in per_item.rows_of(requests) if requests.is_file() else ():
             if isinstance(row, Problem):
                 problems.append(row)
                 continue
-            docs.setdefault(results.index_of(row.get("doc_id")), results.doc_of(row))
+            docs.setdefault(per_item.index_of(row.get("doc_id")), per_item.doc_of(row))
     return docs
 
 
 def _scores(row: Row) -> Iterator[tuple[str, float]]:
-    for name, value in results.mapping_in(row, "metrics").items():
-        score = results.number_of(value)
+    for name, value in per_item.mapping_in(row, "metrics").items():
+        score = per_item.number_of(value)
         if score is not None and not _NO_SCORES.fullmatch(name):
             yield name, score

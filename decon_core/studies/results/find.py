@@ -9,8 +9,8 @@ from types import ModuleType
 
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.errors import DeconError, InputError, Problem
-from decon_core.report.score_gap import harness, lighteval, olmes, plain
-from decon_core.report.score_gap.results import Results, rows_of
+from decon_core.studies.results import harness, lighteval, olmes, plain
+from decon_core.studies.results.per_item import Results, rows_of
 
 # Each has a NAME, tells by `fits` whether a row is of its form, and reads a file.
 FORMATS = (harness, olmes, lighteval, plain)

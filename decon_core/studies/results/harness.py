@@ -16,7 +16,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
 from decon_core.errors import Problem
-from decon_core.report.score_gap import results
+from decon_core.studies.results import per_item
 from decon_core.wording import counted
 
 NAME = "lm-evaluation-harness samples"
@@ -35,37 +35,38 @@ def fits(row: Row) -> bool:
     return "doc_id" in row and "filtered_resps" in row
 
 
-def read(path: Path) -> list[results.Results]:
+def read(path: Path) -> list[per_item.Results]:
     """Read the samples of a file: one task of one model."""
     stem = path.name.split(".jsonl")[0].split(".json")[0]
     named = _FILE.fullmatch(stem)
     run = named["run"] or "" if named else ""
-    summary = results.companion(path.with_name(f"results_{run}.json" if run else "results.json"))
+    summary = per_item.companion(path.with_name(f"results_{run}.json" if run else "results.json"))
     if named:
         task = named["task"]
     else:  # an early version: the task whose name ends the file name
-        tasks = map(str, results.mapping_in(summary, "configs"))
+        tasks = map(str, per_item.mapping_in(summary, "configs"))
         ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
         task = max(ends, key=len, default=stem)
-    config = results.mapping_in(summary, "configs", task)
-    found = results.Results(
+    config = per_item.mapping_in(summary, "configs", task)
+    found = per_item.Results(
         path=path,
         format=NAME,
         model=_model(summary) or path.resolve().parent.name,
         task=task,
         run=run,
-        split=results.text_at(config, "test_split") or results.text_at(config, "validation_split"),
+        split=per_item.text_at(config, "test_split")
+        or per_item.text_at(config, "validation_split"),
     )
     not_numbers: Counter[str] = Counter()
-    for place, row, scores in results.scored_rows(found, lambda row: _scores(row, not_numbers)):
-        name = results.text_at(row, "filter") or _UNNAMED
+    for place, row, scores in per_item.scored_rows(found, lambda row: _scores(row, not_numbers)):
+        name = per_item.text_at(row, "filter") or _UNNAMED
         found.samples.append(
-            results.Sample(
+            per_item.Sample(
                 place=place,
                 scores=scores,
-                filter=results.NO_FILTER if name == _UNNAMED else name,
-                index=results.index_of(row.get("doc_id")),
-                doc=results.doc_of(row),
+                filter=per_item.NO_FILTER if name == _UNNAMED else name,
+                index=per_item.index_of(row.get("doc_id")),
+                doc=per_item.doc_of(row),
             )
         )
     found.problems += _ignored_metrics(path, not_numbers)
@@ -74,16 +75,16 @@ def read(path: Path) -> list[results.Results]:
 
 
 def _model(summary: Mapping[str, object]) -> str | None:
-    arguments = str(results.mapping_in(summary, "config").get("model_args") or "")
+    arguments = str(per_item.mapping_in(summary, "config").get("model_args") or "")
     given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
-    return results.text_at(summary, "model_name") or (given[1] if given else None)
+    return per_item.text_at(summary, "model_name") or (given[1] if given else None)
 
 
 def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
     listed = row.get("metrics")
     names = listed if isinstance(listed, list) else [name for name in row if name not in _NO_SCORES]
     for name in names:
-        value = results.number_of(row.get(name))
+        value = per_item.number_of(row.get(name))
         if value is not None:
             yield str(name), value
         elif name in row:
@@ -97,7 +98,7 @@ def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]
         yield Problem(where, found, "one number for each item", remedy)
 
 
-def _number_filters(samples: list[results.Sample]) -> list[results.Sample]:
+def _number_filters(samples: list[per_item.Sample]) -> list[per_item.Sample]:
     """Number the filters of rows that do not name one: the n-th row of an item is filter n.
 
     Only if every item has the same number of rows; otherwise some items are duplicates.
