@@ -70,6 +70,9 @@ _COMMANDS = {
         "card": ("publish:card", "write the report as a section for a dataset card"),
         "gap": ("gap:gap", "compare model scores on leaked and on clean items"),
     },
+    "Studies": {
+        "game": ("game:game", "solve the contamination game: which level pays, and what deters"),
+    },
     "Corpora": {
         "mixture": (
             "products:mixture_group",

@@ -1,0 +1,170 @@
+"""The contamination game: the level of contamination that pays best for a model developer.
+
+A developer takes benchmark data into training to the level `c`, from 0 to 1. The payoff is
+
+    m (c - mean of the others) - alpha c - beta p(c) - gamma [c > 0]
+
+with the gain in scores m, a linear cost alpha, an entry cost gamma, and a penalty beta that is paid
+with the probability of detection p(c) = c^k. The others shift the payoff of every level by the same
+amount, so the best level does not depend on them: if every developer takes it, that is the only
+Nash equilibrium (GAPERON, appendix G).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config.validation import did_you_mean
+from decon_core.errors import InputError, Problem
+
+Floats = npt.NDArray[np.float64]
+
+Case = Literal["no net gain", "kept out by costs", "inner level", "everything"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """The parameters of the game; all players have the same."""
+
+    gain: float = 1.0  # m: of scores, per unit of contamination
+    cost: float = 0.3  # alpha: of other capabilities, per unit
+    entry_cost: float = 0.05  # gamma: of any contamination
+    penalty: float = 1.0  # beta: of detection
+    steepness: float = 2.0  # k: detection begins late if it is large
+
+    @property
+    def net_gain(self) -> float:
+        """What one more unit of contamination gains, before detection: kappa."""
+        return self.gain - self.cost
+
+    def detection(self, level: Floats) -> Floats:
+        """Return the probability that contamination is detected."""
+        return np.asarray(level**self.steepness)
+
+    def advantage(self, level: Floats) -> Floats:
+        """Return the payoff of levels over that of no contamination, whatever the others do."""
+        costs = self.penalty * self.detection(level) + self.entry_cost * (level > 0)
+        return np.asarray(self.net_gain * level - costs)
+
+    def payoff(self, level: float, others: float) -> float:
+        """Return the payoff if the others take the level `others` on average."""
+        return float(self.advantage(np.array(level))) - self.gain * others
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best level of contamination, and why it is."""
+
+    level: float
+    case: Case
+    advantage: float  # over no contamination, for one who contaminates alone
+    payoff: float  # if all players take this level; 0 if none does
+    detection: float  # probability
+    deterring_penalty: float | None  # the least that keeps everybody out; None: none is needed
+
+
+def solve(game: Game) -> Solution:
+    """Return the best level in closed form.
+
+    Where contamination pays exactly its costs, it is taken, as the write-up has it.
+    """
+    if game.net_gain <= 0:
+        return _solution(game, 0.0, "no net gain")
+    level = _best_positive_level(game)
+    if game.advantage(np.array(level)) < -_ROUNDING:
+        return _solution(game, 0.0, "kept out by costs")
+    return _solution(game, level, "everything" if level == 1 else "inner level")
+
+
+def _solution(game: Game, level: float, case: Case) -> Solution:
+    return Solution(
+        level=level,
+        case=case,
+        advantage=float(game.advantage(np.array(level))),
+        payoff=game.payoff(level, level),
+        detection=float(game.detection(np.array(level))),
+        deterring_penalty=deterring_penalty(game),
+    )
+
+
+# Of payoffs: where contamination pays exactly its costs, rounding must not decide.
+_ROUNDING = 1e-12
+
+
+def _best_positive_level(game: Game) -> float:
+    """Return the best level above 0 of a game with a net gain.
+
+    Detection that begins early (k <= 1) makes the payoff convex: then it is 1, else the level where
+    one more unit costs what it gains.
+    """
+    k = game.steepness
+    if k <= 1 or game.penalty * k <= game.net_gain:
+        return 1.0
+    return float((game.net_gain / (game.penalty * k)) ** (1 / (k - 1)))
+
+
+def deterring_penalty(game: Game) -> float | None:
+    """Return the penalty from which on no contamination is best; None if it is without any."""
+    kappa, gamma, k = game.net_gain, game.entry_cost, game.steepness
+    if kappa <= gamma or kappa <= 0:
+        return None  # all costs of the best level, 1 without a penalty, exceed its gain
+    if k <= 1:
+        return kappa - gamma
+    # The curve of costs touches the line of gains, at a level that the entry cost decides.
+    touching = gamma * k / (kappa * (k - 1))
+    if touching >= 1:
+        return kappa - gamma
+    slope = k * touching ** (k - 1)  # of the probability of detection at that level
+    return kappa / slope if slope else float("inf")  # without an entry cost a little always pays
+
+
+def solve_by_grid(game: Game, *, n_levels: int = 10_001) -> float:
+    """Return the best of evenly spaced levels; of equal ones the highest."""
+    levels = np.linspace(0.0, 1.0, n_levels)
+    advantages = game.advantage(levels)
+    is_best = advantages >= advantages.max() - _ROUNDING
+    return float(levels[np.flatnonzero(is_best)[-1]])
+
+
+def best_levels(game: Game, gains: Floats, penalties: Floats) -> Floats:
+    """Return the best level for each gain (a row) and penalty (a column)."""
+    settings = vars(game)
+    return np.array(
+        [
+            [solve(Game(**settings | {"gain": m, "penalty": beta})).level for beta in penalties]
+            for m in gains
+        ]
+    )
+
+
+def game_from(settings: Sequence[str]) -> Game:
+    """Return the game of settings such as "penalty=2"; raise InputError with all problems."""
+    names = [field.name for field in fields(Game)]
+    values: dict[str, float] = {}
+    problems = []
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in names:
+            expected = f"NAME=NUMBER with one of {', '.join(names)}"
+            problems.append(Problem("--set", repr(setting), expected, did_you_mean(name, names)))
+            continue
+        try:
+            values[name] = float(text)
+        except ValueError:
+            problems.append(Problem(f"--set {name}", repr(text), "a number"))
+            continue
+        least = 0.0 if name in ("gain", "cost", "entry_cost", "penalty") else _LEAST_STEEPNESS
+        if not least <= values[name] < float("inf"):
+            problems.append(Problem(f"--set {name}", text, f"a number of at least {least:g}"))
+    if problems:
+        raise InputError(problems)
+    return Game(**values)
+
+
+_LEAST_STEEPNESS = 0.1
