@@ -26,6 +26,7 @@ from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
 from decon_core.config.rewording import Rewording
 from decon_core.config.sketch import Sketch
+from decon_core.config.study import Study, read_study
 from decon_core.config.validation import (
     TABLE,
     Bytes,
@@ -164,6 +165,7 @@ SECTIONS: Mapping[str, Any] = {
     "judge": Judge,
     "rewording": Rewording,
     "report": Report,
+    "study": Study,
     "store": StoreTable,
     "execution": Execution,
     "storage": dict[str, dict[str, Any]],
@@ -235,6 +237,7 @@ class Config:
     rewording: Rewording
     rewordings: Path
     showing: Showing
+    study: Study | None  # None: not wanted
     drift: float  # accepted change of a benchmark's leak rate between reports
     execution: Execution
     store: Path  # the local folder
@@ -313,6 +316,8 @@ class _Reader(SettingsReader):
             sources=[source.name for source in sources],
             folder=self._folder,
         )
+        products = [*(one.name for one in mixtures), *(one.name for one in blends)]
+        study = read_study(values.get("study"), reader=self, products=products)
         execution = self.table(Execution, "execution", values.get("execution", {})) or Execution()
         if problem := execution.problem(has_url=kept is not None):
             self.wrong(problem.where, problem.found, problem.expected, problem.remedy)
@@ -341,6 +346,7 @@ class _Reader(SettingsReader):
             rewording=rewording,
             rewordings=rewordings,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
+            study=study,
             drift=report.drift,
             execution=execution.beside(self._folder),
             store=store,

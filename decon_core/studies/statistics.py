@@ -1,4 +1,4 @@
-"""Bootstrap intervals and permutation p-values for the difference between two groups of scores.
+"""Bootstrap intervals and permutation p-values: of two groups of scores, and of paired scores.
 
 Scores are mostly 0 or 1; then both follow known distributions and no items are drawn one by one.
 Random numbers are seeded by a name, so the same results give the same numbers.
@@ -21,6 +21,8 @@ N_DRAWS = 10_000
 _SURE = 0.95
 _MOST_EXACT = 10_000  # up to this many ways to draw the smaller group, all are tried
 _MOST_AT_ONCE = 2_000_000  # numbers drawn at a time
+_MOST_VALUES = 9  # evenly spaced, whose sums have a distribution that is computed
+_MOST_SIGNS = 13  # up to this many differences, all signs are tried
 _TOLERANCE = 1e-9  # relative rounding error of sums of scores
 
 
@@ -42,6 +44,8 @@ def _means(scores: Floats, name: str) -> Floats:
         n_high = np.searchsorted(below, seeding.fractions(name, N_DRAWS), side="right")
         n_high = np.minimum(n_high, n)
         return np.asarray(values[0] + (values[1] - values[0]) * n_high / n)
+    if (spacing := _spacing(values)) is not None:
+        return _means_of_lattice(scores, float(values[0]), spacing, name)
     means = np.empty(N_DRAWS)
     step = max(_MOST_AT_ONCE // scores.size, 1)
     for start in range(0, N_DRAWS, step):
@@ -50,6 +54,30 @@ def _means(scores: Floats, name: str) -> Floats:
         drawn = seeding.fractions(name, size, first=first).reshape(-1, scores.size)
         means[start:stop] = scores[(drawn * scores.size).astype(np.int64)].mean(axis=1)
     return means
+
+
+def _spacing(values: Floats) -> float | None:
+    """Return the distance between neighbours if values are evenly spaced, as 0, 0.5 and 1 are."""
+    if not 3 <= values.size <= _MOST_VALUES:
+        return None
+    steps = np.diff(values) / np.diff(values).min()
+    is_even = np.abs(steps - np.round(steps)).max() < _TOLERANCE and steps.sum() <= _MOST_VALUES
+    return float(np.diff(values).min()) if is_even else None
+
+
+def _means_of_lattice(scores: Floats, least: float, spacing: float, name: str) -> Floats:
+    """Return the means of N_DRAWS groups of evenly spaced scores, from the exact distribution.
+
+    That of the sum of n scores is the n-th power, by convolution, of the distribution of one.
+    """
+    n = scores.size
+    steps = np.round((scores - least) / spacing).astype(np.int64)
+    shares = np.bincount(steps) / n
+    size = n * (shares.size - 1) + 1
+    chances = np.fft.irfft(np.fft.rfft(shares, size) ** n, size)
+    below = np.cumsum(np.clip(chances, 0.0, None))
+    sums = np.searchsorted(below, seeding.fractions(name, N_DRAWS) * below[-1], side="right")
+    return np.asarray(least + spacing * np.minimum(sums, size - 1) / n)
 
 
 def p_value(leaked: Floats, clean: Floats, name: str) -> float:
@@ -82,6 +110,45 @@ def p_value(leaked: Floats, clean: Floats, name: str) -> float:
         sums = scores[drawn[:, : small.size]].sum(axis=1)
         n_hits += int((np.abs(sums - expected) >= observed).sum())
     return (n_hits + 1) / (N_DRAWS + 1)
+
+
+def paired_interval(differences: Floats, name: str) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean of differences between paired scores."""
+    low, high = np.quantile(_means(differences, name), [(1 - _SURE) / 2, (1 + _SURE) / 2])
+    return float(low), float(high)
+
+
+def paired_p_value(differences: Floats, name: str) -> float:
+    """Return the two-sided p-value of the mean difference if each sign were a coin toss.
+
+    Exact if all differences that are not 0 have the same size, or if there are few of them;
+    otherwise from N_DRAWS draws and the observed one.
+    """
+    sizes = np.abs(differences[differences != 0])
+    if not sizes.size:
+        return 1.0
+    if sizes.max() - sizes.min() <= _TOLERANCE * sizes.max():
+        return _exact_sign_p_value(int((differences > 0).sum()), sizes.size)
+    observed = abs(float(differences.sum())) - float(sizes.sum()) * _TOLERANCE
+    if sizes.size <= _MOST_SIGNS:
+        signs = 1 - 2 * (np.arange(2**sizes.size)[:, None] >> np.arange(sizes.size) & 1)
+        return float((np.abs(signs @ sizes) >= observed).mean())
+    n_hits = 0
+    step = max(_MOST_AT_ONCE // sizes.size, 1)
+    for start in range(0, N_DRAWS, step):
+        n_rows = min(step, N_DRAWS - start)
+        drawn = seeding.fractions(name, n_rows * sizes.size, first=start * sizes.size)
+        signs = np.where(drawn.reshape(n_rows, -1) < 0.5, -1.0, 1.0)
+        n_hits += int((np.abs(signs @ sizes) >= observed).sum())
+    return (n_hits + 1) / (N_DRAWS + 1)
+
+
+def _exact_sign_p_value(n_up: int, n: int) -> float:
+    """Sum the binomial distribution of heads in `n` tosses that are as far from the middle."""
+    heads = np.arange(n + 1)
+    is_as_far = np.abs(2 * heads - n) >= abs(2 * n_up - n)
+    shares = np.exp(_log_choose(n, heads) - n * np.log(2))
+    return float(min(shares[is_as_far].sum(), 1.0))
 
 
 def _exact_p_value(n_small_hits: int, n_small: int, is_hit: npt.NDArray[np.bool_]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -27,10 +27,11 @@ class ResultFiles:
     earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
 
 
-def find_results(paths: Sequence[Path]) -> ResultFiles:
+def find_results(paths: Sequence[Path], *, but: Collection[Path] = frozenset()) -> ResultFiles:
     """Read the results in files and below folders.
 
-    Raises `InputError` for a named file or a folder without results.
+    `but`: files that are read otherwise. Raises `InputError` for a named file or a folder without
+    results.
     """
     read = ResultFiles()
     errors: list[Problem] = []
@@ -38,12 +39,13 @@ def find_results(paths: Sequence[Path]) -> ResultFiles:
         if not path.exists():
             errors.append(Problem(str(path), "no such file or folder", "per-item results"))
             continue
-        files = _files_below(path) if path.is_dir() else [path]
+        files = files_below(path) if path.is_dir() else [path]
+        left = [file for file in files if file not in but]
         n_before = len(read.results)
-        for file in files:
+        for file in left:
             problem = _read(file, read, is_named=not path.is_dir())
             errors += [problem] if problem else []
-        if path.is_dir() and len(read.results) == n_before:
+        if path.is_dir() and len(read.results) == n_before and len(left) == len(files):
             errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
     if errors:
         raise InputError(errors)
@@ -51,7 +53,7 @@ def find_results(paths: Sequence[Path]) -> ResultFiles:
     return read
 
 
-def _files_below(folder: Path) -> list[Path]:
+def files_below(folder: Path) -> list[Path]:
     """Return all files that are not hidden or in a hidden folder."""
     return sorted(
         path

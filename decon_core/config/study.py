@@ -1,0 +1,71 @@
+"""[study] in decon.toml: models that were trained on variants of the data, and their results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Annotated
+
+from pydantic.dataclasses import dataclass
+
+from decon_core.config.validation import (
+    TABLE,
+    Name,
+    Names,
+    SettingsReader,
+    did_you_mean,
+    expects,
+)
+
+_Results = Annotated[Names[Name], expects("files of results, folders of them, or patterns")]
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Arm:
+    """[[study.arm]]: a model."""
+
+    name: Name
+    """Name of the arm, as tables show it."""
+    results: _Results
+    """Files with the scores of its model, folders of them, or globs."""
+    of: Name | None = None
+    """The mixture or blend that the model was trained on."""
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Study:
+    """[study]: arms that are compared with a baseline."""
+
+    baseline: Name
+    """Name of the arm that the others are compared with."""
+    arm: tuple[Arm, ...] = ()
+    """The arms."""
+    groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
+    """Benchmarks that are averaged together, by name of the group; * in a name matches anything."""
+    metrics: Names[Name] = ()
+    """Use only these metrics; default: all."""
+
+
+def read_study(value: object, *, reader: SettingsReader, products: Sequence[str]) -> Study | None:
+    """Return the settings of the table, or None without one. `products`: mixtures and blends."""
+    if value is None:
+        return None
+    study = reader.table(Study, "study", value)
+    if study is None:
+        return None
+    names = [arm.name for arm in study.arm]
+    if len(names) < 2:
+        reader.wrong("study.arm", f"{len(names)} of them", "at least two [[study.arm]]")
+    for name, n in Counter(names).items():
+        if n > 1:
+            reader.wrong("study.arm.name", f"{name!r} {n} times", "a name for each arm")
+    if names and study.baseline not in names:
+        expected, remedy = f"one of {', '.join(names)}", did_you_mean(study.baseline, names)
+        reader.wrong("study.baseline", repr(study.baseline), expected, remedy)
+    for number, arm in enumerate(study.arm):
+        if arm.of is not None and arm.of not in products:
+            expected = f"a mixture or blend: {', '.join(products) or 'none is declared'}"
+            remedy = did_you_mean(arm.of, products)
+            reader.wrong(f"study.arm[{number}].of", repr(arm.of), expected, remedy)
+    return study

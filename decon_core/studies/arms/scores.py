@@ -1,0 +1,151 @@
+"""The scores of an arm: by item where its results have them, else of whole benchmarks."""
+
+from __future__ import annotations
+
+import glob
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from decon_core.config.study import Arm, Study
+from decon_core.errors import InputError, Problem
+from decon_core.studies.results.aggregate import Aggregate, read_aggregates
+from decon_core.studies.results.find import files_below, find_results
+from decon_core.studies.results.per_item import Results, Sample, texts_in
+
+
+class Measure(NamedTuple):
+    """What is compared: scores of different measures never are."""
+
+    benchmark: str  # the task's name in the results
+    metric: str
+    filter: str
+
+
+ItemKey = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of an arm by one measure: by item, or only their mean."""
+
+    by_item: Mapping[ItemKey, float] = field(default_factory=dict)
+    aggregate: Aggregate | None = None
+
+    @property
+    def mean(self) -> float:
+        if self.aggregate:
+            return self.aggregate.score
+        return sum(self.by_item[key] for key in sorted(self.by_item)) / len(self.by_item)
+
+    @property
+    def n(self) -> int | None:
+        return self.aggregate.n if self.aggregate else len(self.by_item)
+
+
+@dataclass
+class ArmScores:
+    """All that was read of an arm."""
+
+    arm: Arm
+    scores: Mapping[Measure, Scores]
+    problems: list[Problem]
+    others: list[str]  # files without results
+    earlier: list[str]  # files of runs that were repeated later
+
+
+def read_arms(study: Study, folder: Path) -> list[ArmScores]:
+    """Read the results of all arms; raise InputError with all that are missing.
+
+    Paths are relative to `folder`.
+    """
+    read: list[ArmScores] = []
+    problems: list[Problem] = []
+    for arm in study.arm:
+        try:
+            read.append(read_arm(arm, _paths(arm, folder), metrics=study.metrics))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return read
+
+
+def read_arm(arm: Arm, paths: Sequence[Path], *, metrics: Sequence[str] = ()) -> ArmScores:
+    """Read the results of an arm. Scores by item count before those of the whole benchmark."""
+    problems: list[Problem] = []
+    aggregates: list[Aggregate] = []
+    files = [
+        file
+        for path in paths
+        for file in (files_below(path) if path.is_dir() else [path] if path.is_file() else [])
+    ]
+    taken = set()
+    for file in dict.fromkeys(file.resolve() for file in files):
+        found = read_aggregates(file)
+        if found is not None:
+            taken.add(file)
+            problems += [one for one in found if isinstance(one, Problem)]
+            aggregates += [one for one in found if isinstance(one, Aggregate)]
+    read = find_results([path for path in paths if path.resolve() not in taken], but=taken)
+    problems += read.problems
+    scores: dict[Measure, Scores] = {}
+    for one in aggregates:
+        measure = Measure(one.task, one.metric, one.filter)
+        if measure in scores:
+            found_twice = f"a second score of {one.task} ({one.metric}): {one.score:g}"
+            remedy = "Only the first one counts."
+            problems.append(Problem(one.place, found_twice, "one for each benchmark", remedy))
+        scores.setdefault(measure, Scores(aggregate=one))
+    scores |= _by_item(read.results, problems)
+    chosen = {key: one for key, one in scores.items() if not metrics or key.metric in metrics}
+    return ArmScores(arm, chosen, problems, read.others, read.earlier)
+
+
+def _paths(arm: Arm, folder: Path) -> list[Path]:
+    """Return the files and folders of an arm's results."""
+    paths: list[Path] = []
+    problems = []
+    for pattern in arm.results:
+        path = folder / pattern
+        if path.exists() or not glob.has_magic(pattern):
+            found = [path] if path.exists() else []
+        else:
+            found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
+        if not found:
+            where = f"study.arm {arm.name!r}"
+            problems.append(Problem(where, f"no file {path}", "results of its model"))
+        paths += found
+    if problems:
+        raise InputError(problems)
+    return list(dict.fromkeys(paths))
+
+
+def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:
+    """Return the scores by item; a second score of an item is a problem, and does not count."""
+    found: defaultdict[Measure, dict[ItemKey, float]] = defaultdict(dict)
+    for one in results:
+        problems += one.problems
+        for sample in one.samples:
+            key = _key(one, sample)
+            for metric, score in sample.scores.items():
+                of_measure = found[Measure(one.task, metric, sample.filter)]
+                if key in of_measure:
+                    again = f"a second score of an item ({metric})"
+                    remedy = "Only the first one counts."
+                    problems.append(Problem(sample.place, again, "one for each item", remedy))
+                of_measure.setdefault(key, score)
+    return {measure: Scores(by_item=scores) for measure, scores in found.items()}
+
+
+def _key(results: Results, sample: Sample) -> ItemKey:
+    """Return what identifies an item in the results of all arms, which asked the same items."""
+    split = results.split or ""
+    if sample.fingerprint:
+        return split, "fingerprint", sample.fingerprint
+    texts = texts_in(sample.doc)
+    if sample.index is not None:
+        return split, "index", f"{sample.index:09}", *texts[:1]
+    return split, "text", *texts

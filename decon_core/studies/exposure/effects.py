@@ -1,0 +1,135 @@
+"""Compare an arm with the baseline on the same items, by how they were exposed.
+
+What training on an item does to its own score is the effect on seen items less that on items that
+were held back: the second is what the arm learned about the benchmark in general.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from decon_core.studies.exposure.labels import CONTRASTS, NOT_PLANTED, SEEN, ItemId, Label
+from decon_core.studies.statistics import (
+    Floats,
+    interval,
+    p_value,
+    paired_interval,
+    paired_p_value,
+)
+
+LEAST_ITEMS = 10
+ALL = "all benchmarks"
+
+ItemScores = Mapping[ItemId, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effect:
+    """Scores of an arm and of the baseline on the same items, of one kind of exposure."""
+
+    arm: str
+    benchmark: str
+    metric: str
+    filter: str
+    label: Label
+    n: int
+    score: float | None
+    baseline: float | None
+    difference: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    remark: str = ""
+
+
+def effects(
+    arm: str,
+    scores: ItemScores,
+    baseline: ItemScores,
+    labels: Mapping[ItemId, Label],
+    *,
+    metric: str = "score",
+    filter: str = "",  # noqa: A002 - as harnesses name it
+) -> list[Effect]:
+    """Return the effects by benchmark and label, then the contrasts between labels.
+
+    Items without a label in a benchmark that has some are left out; those of benchmarks without any
+    are `not planted`, if the labels are of plantings.
+    """
+    both = sorted(scores.keys() & baseline.keys())
+    labelled = {item[0] for item in labels}
+    is_planting = any(label.exposure == SEEN for label in labels.values())
+    groups: defaultdict[tuple[str, Label], list[ItemId]] = defaultdict(list)
+    for item in both:
+        if item in labels:
+            groups[item[0], labels[item]].append(item)
+        elif is_planting and item[0] not in labelled:
+            groups[item[0], Label(NOT_PLANTED)].append(item)
+    blank = Effect(
+        arm=arm, benchmark="", metric=metric, filter=filter, label=Label(""),
+        n=0, score=None, baseline=None, difference=None,
+    )  # fmt: skip
+    found = []
+    for (benchmark, label), items in sorted(groups.items()):
+        found.append(
+            _effect(replace(blank, benchmark=benchmark, label=label), items, scores, baseline)
+        )
+    differences = {
+        key: _values(items, scores) - _values(items, baseline) for key, items in groups.items()
+    }
+    return [*found, *_contrasts(blank, differences)]
+
+
+def _values(items: Iterable[ItemId], scores: ItemScores) -> Floats:
+    return np.array([scores[item] for item in items], np.float64)
+
+
+def _effect(
+    blank: Effect, items: Sequence[ItemId], scores: ItemScores, baseline: ItemScores
+) -> Effect:
+    own, other = _values(items, scores), _values(items, baseline)
+    found = replace(
+        blank,
+        n=len(items),
+        score=float(own.mean()),
+        baseline=float(other.mean()),
+        difference=float((own - other).mean()),
+    )
+    if len(items) < LEAST_ITEMS:
+        return replace(found, remark=f"too few items: {len(items)}")
+    differences = np.sort(own - other)
+    low, high = paired_interval(differences, _name(found))
+    return replace(found, low=low, high=high, p=paired_p_value(differences, _name(found)))
+
+
+def _contrasts(blank: Effect, differences: Mapping[tuple[str, Label], Floats]) -> Iterator[Effect]:
+    """Yield, for each kind of planting, the effect on seen items less that on those held back."""
+    for (benchmark, label), exposed in sorted(differences.items()):
+        for exposure, other in CONTRASTS:
+            control = differences.get((benchmark, Label(other)))
+            if label.exposure != exposure or control is None:
+                continue
+            named = label._replace(exposure=f"{exposure} - {other}")
+            found = replace(
+                blank,
+                benchmark=benchmark,
+                label=named,
+                n=exposed.size + control.size,
+                difference=float(exposed.mean() - control.mean()),
+            )
+            small = min(exposed.size, control.size)
+            if small < LEAST_ITEMS:
+                yield replace(found, remark=f"too few items: {small}")
+                continue
+            sides = np.sort(exposed), np.sort(control)
+            low, high = interval(*sides, _name(found))
+            yield replace(found, low=low, high=high, p=p_value(*sides, _name(found)))
+
+
+def _name(one: Effect) -> str:
+    """Return the name that seeds the draws."""
+    return " | ".join(("exposure", one.arm, one.benchmark, one.metric, one.filter, *one.label))
