@@ -15,7 +15,14 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from decon_core.benchmarks import Recipe, files_by_split, load_recipes, local_paths, normalize
+from decon_core.benchmarks import (
+    Recipe,
+    catalog,
+    files_by_split,
+    load_recipes,
+    local_paths,
+    normalize,
+)
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.blends.build import Blender
 from decon_core.config.blends import unknown_in_blends
@@ -45,6 +52,7 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store
+from decon_core.studies.study import Inputs
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 
@@ -238,6 +246,16 @@ class InputFile(NamedTuple):
     path: str
     n_bytes: int
     version: str  # modification time, or the tag of a remote store for the content
+
+
+def study_inputs(config: Config, store: Store) -> Inputs | None:
+    """Return the inputs of the study that a configuration declares; None without one."""
+    if config.study is None:
+        return None
+    recipes = dict(catalog())
+    for path in config.recipes:
+        recipes |= load_recipes(path)
+    return Inputs(config.study, config.folder, store, config.blends, recipes)
 
 
 def input_files(config: Config) -> list[InputFile]:

@@ -25,6 +25,7 @@ from decon_core.inventory import (
     current_versions,
     sketch_fingerprint,
     stale_benchmarks,
+    study_inputs,
     wanted_neighbours,
 )
 from decon_core.mixtures.build import Builder
@@ -34,6 +35,7 @@ from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, u
 from decon_core.scan.tiles import Tiles
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
+from decon_core.studies.study import is_current as is_study_current
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,12 @@ def needs_neighbours(plan: Plan) -> bool:
 
 def needs_report(plan: Plan) -> bool:
     return not is_current(plan.blender, plan.config.showing, neighbours=plan.neighbours)
+
+
+def needs_study(plan: Plan) -> bool:
+    """Whether a study is declared, and was not built from the results as they are."""
+    inputs = study_inputs(plan.config, plan.store)
+    return inputs is not None and plan.store.report.is_file() and not is_study_current(inputs)
 
 
 def needs_page(plan: Plan) -> bool:

@@ -294,6 +294,71 @@ BLEND_ITEMS = pa.schema(
     ]
 )
 
+# One row per arm of the study.
+STUDY_ARMS = pa.schema(
+    [
+        _required("arm", pa.string(), "name of the arm"),
+        _field("of", pa.string(), "the mixture or blend that its model was trained on"),
+        _required("is_baseline", pa.bool_(), "whether the others are compared with it"),
+    ]
+)
+
+_COMPARED = (
+    _required("arm", pa.string(), "name of the arm"),
+    _required("benchmark", pa.string(), "name of the task, or of a group of them"),
+    _required("metric", pa.string(), "name of the metric; empty: an average"),
+    _required("filter", pa.string(), "how answers were extracted; empty: in no special way"),
+)
+_INTERVAL = (
+    _field("low", pa.float64(), "lower end of the 95 % interval of the difference"),
+    _field("high", pa.float64(), "its upper end"),
+    _field("p", pa.float64(), "two-sided p-value of the difference"),
+)
+
+# One row per arm and benchmark, or group of benchmarks.
+STUDY_DIFFERENCES = pa.schema(
+    [
+        *_COMPARED,
+        _field("n_benchmarks", pa.int64(), "of an average: its benchmarks"),
+        _field("n", pa.int64(), "items of the arm's results"),
+        _required("score", pa.float64(), "mean score of the arm"),
+        _field("baseline", pa.float64(), "mean score of the baseline"),
+        _field("difference", pa.float64(), "score less baseline; null: the baseline itself"),
+        *_INTERVAL,
+        _field("stderr", pa.float64(), "standard error of the difference"),
+        _field("relative", pa.float64(), "difference as a share of the baseline"),
+        _required("basis", pa.string(), "what the interval rests on; empty: there is none"),
+        _required("remark", pa.string(), "why there is none, or why items are not paired"),
+    ]
+)
+
+# One row per arm, benchmark and kind of exposure of the items.
+EFFECTS = pa.schema(
+    [
+        *_COMPARED,
+        _required("exposure", pa.string(), "seen, held back, not planted, leaked, clean, or two"),
+        _required("form", pa.string(), "of seen items: as what they were planted"),
+        _required("copies", pa.string(), "of seen items: how often"),
+        _required("when", pa.string(), "of seen items: in which part of the blend"),
+        _required("n", pa.int64(), "items that both arms answered"),
+        _field("score", pa.float64(), "mean score of the arm on them"),
+        _field("baseline", pa.float64(), "mean score of the baseline on them"),
+        _field("difference", pa.float64(), "score less baseline, or the difference of two effects"),
+        *_INTERVAL,
+        _required("remark", pa.string(), "why there is no interval"),
+    ]
+)
+
+# One row per problem of the results of a study.
+STUDY_PROBLEMS = pa.schema(
+    [
+        _required("where", pa.string(), "file and row"),
+        _required("found", pa.string(), "what was found there"),
+        _required("expected", pa.string(), "what was expected"),
+        _field("remedy", pa.string(), "what to do, or what follows"),
+    ]
+)
+
 # One row per item and detector: whether the detector could find the item in any document.
 INDEXABILITY = pa.schema(
     [

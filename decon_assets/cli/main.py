@@ -30,6 +30,7 @@ Examples:
   decon-assets mixture verify               check mixtures against their manifests, scan them again
   decon-assets blend plan garlic            how many passes over each source a blend needs
   decon-assets gap --results samples/       model scores on leaked and on clean items
+  decon-assets study                        scores of models trained on variants of the data
   decon-assets review                       judge matches one by one
   decon-assets judge --dry-run              what a language model would be asked about them
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
@@ -71,6 +72,7 @@ _COMMANDS = {
         "gap": ("gap:gap", "compare model scores on leaked and on clean items"),
     },
     "Studies": {
+        "study": ("study:study", "compare models that were trained on variants of the data"),
         "game": ("game:game", "solve the contamination game: which level pays, and what deters"),
     },
     "Corpora": {

@@ -45,6 +45,8 @@ class Study:
     """Benchmarks that are averaged together, by name of the group; * in a name matches anything."""
     metrics: Names[Name] = ()
     """Use only these metrics; default: all."""
+    tasks: Names[Name] = ()
+    """Benchmarks of tasks whose names do not begin with theirs: "NAME=BENCHMARK:SPLIT"."""
 
 
 def read_study(value: object, *, reader: SettingsReader, products: Sequence[str]) -> Study | None:

@@ -26,6 +26,7 @@ _WITH_MANIFEST = {
     "blends": (1, MANIFEST),
     "clean": (1, "manifest.json"),
     "scorecard": (0, "summary.json"),
+    "study": (0, "study.json"),
 }
 _LEFT_OUT = {"drafts", "logs"}
 

@@ -225,6 +225,7 @@ def test_a_second_run_materializes_nothing_that_is_there(world):
     states["blend"] = "not configured: decon.toml has no [[blend]]"
     states["neighbours"] = "not configured: decon.toml has no [neighbours]"
     states["sketch"] = "not configured: decon.toml has no [sketch]"
+    states["study"] = "not configured: decon.toml has no [study]"
     assert [line for line in world.said if not line.startswith(" ")] == [
         f"{asset}: {state}" for asset, state in states.items()
     ]

@@ -64,6 +64,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "report",
         "report_page",
         "scorecard",
+        "study",
     }
     for key in graph.get_all_asset_keys():
         node = graph.get(key)

@@ -51,6 +51,7 @@ class ArmScores:
 
     arm: Arm
     scores: Mapping[Measure, Scores]
+    results: Sequence[Results]  # by item
     problems: list[Problem]
     others: list[str]  # files without results
     earlier: list[str]  # files of runs that were repeated later
@@ -64,8 +65,10 @@ def read_arms(study: Study, folder: Path) -> list[ArmScores]:
     read: list[ArmScores] = []
     problems: list[Problem] = []
     for arm in study.arm:
+        paths, missing = find_paths(arm, folder)
+        problems += missing
         try:
-            read.append(read_arm(arm, _paths(arm, folder), metrics=study.metrics))
+            read += [] if missing else [read_arm(arm, paths, metrics=study.metrics)]
         except InputError as error:
             problems += error.problems
     if problems:
@@ -101,11 +104,11 @@ def read_arm(arm: Arm, paths: Sequence[Path], *, metrics: Sequence[str] = ()) ->
         scores.setdefault(measure, Scores(aggregate=one))
     scores |= _by_item(read.results, problems)
     chosen = {key: one for key, one in scores.items() if not metrics or key.metric in metrics}
-    return ArmScores(arm, chosen, problems, read.others, read.earlier)
+    return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier)
 
 
-def _paths(arm: Arm, folder: Path) -> list[Path]:
-    """Return the files and folders of an arm's results."""
+def find_paths(arm: Arm, folder: Path) -> tuple[list[Path], list[Problem]]:
+    """Return the files and folders of an arm's results, and a problem for each that is missing."""
     paths: list[Path] = []
     problems = []
     for pattern in arm.results:
@@ -118,9 +121,7 @@ def _paths(arm: Arm, folder: Path) -> list[Path]:
             where = f"study.arm {arm.name!r}"
             problems.append(Problem(where, f"no file {path}", "results of its model"))
         paths += found
-    if problems:
-        raise InputError(problems)
-    return list(dict.fromkeys(paths))
+    return list(dict.fromkeys(paths)), problems
 
 
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:

@@ -58,23 +58,17 @@ def effects(
     """Return the effects by benchmark and label, then the contrasts between labels.
 
     Items without a label in a benchmark that has some are left out; those of benchmarks without any
-    are `not planted`, if the labels are of plantings.
+    are `not planted`, if the labels are of plantings. Items that were planted in different ways are
+    also counted together, and so are those of several benchmarks.
     """
-    both = sorted(scores.keys() & baseline.keys())
-    labelled = {item[0] for item in labels}
-    is_planting = any(label.exposure == SEEN for label in labels.values())
-    groups: defaultdict[tuple[str, Label], list[ItemId]] = defaultdict(list)
-    for item in both:
-        if item in labels:
-            groups[item[0], labels[item]].append(item)
-        elif is_planting and item[0] not in labelled:
-            groups[item[0], Label(NOT_PLANTED)].append(item)
+    groups = _groups(sorted(scores.keys() & baseline.keys()), labels)
     blank = Effect(
         arm=arm, benchmark="", metric=metric, filter=filter, label=Label(""),
         n=0, score=None, baseline=None, difference=None,
     )  # fmt: skip
     found = []
-    for (benchmark, label), items in sorted(groups.items()):
+    for benchmark, label in sorted(groups, key=_order):
+        items = groups[benchmark, label]
         found.append(
             _effect(replace(blank, benchmark=benchmark, label=label), items, scores, baseline)
         )
@@ -82,6 +76,44 @@ def effects(
         key: _values(items, scores) - _values(items, baseline) for key, items in groups.items()
     }
     return [*found, *_contrasts(blank, differences)]
+
+
+def _groups(
+    items: Sequence[ItemId], labels: Mapping[ItemId, Label]
+) -> dict[tuple[str, Label], list[ItemId]]:
+    """Return the items by benchmark and label."""
+    labelled = {item[0] for item in labels}
+    is_planting = any(label.exposure == SEEN for label in labels.values())
+    groups: defaultdict[tuple[str, Label], list[ItemId]] = defaultdict(list)
+    for item in items:
+        if item in labels:
+            groups[item[0], labels[item]].append(item)
+        elif is_planting and item[0] not in labelled:
+            groups[item[0], Label(NOT_PLANTED)].append(item)
+    return {**groups, **dict(_together(groups))}
+
+
+def _together(
+    groups: Mapping[tuple[str, Label], list[ItemId]],
+) -> Iterator[tuple[tuple[str, Label], list[ItemId]]]:
+    """Yield the items of all ways of planting in a benchmark, and those of all benchmarks."""
+    ways: defaultdict[tuple[str, str], list[list[ItemId]]] = defaultdict(list)
+    benchmarks: defaultdict[str, dict[str, list[ItemId]]] = defaultdict(dict)
+    for (benchmark, label), items in sorted(groups.items()):
+        ways[benchmark, label.exposure].append(items)
+        of_exposure = benchmarks[label.exposure]
+        of_exposure[benchmark] = [*of_exposure.get(benchmark, ()), *items]
+    for (benchmark, exposure), parts in ways.items():
+        if len(parts) > 1:
+            yield (benchmark, Label(exposure)), [item for part in parts for item in part]
+    for exposure, of_exposure in benchmarks.items():
+        if len(of_exposure) > 1:
+            yield (ALL, Label(exposure)), [item for part in of_exposure.values() for item in part]
+
+
+def _order(key: tuple[str, Label]) -> tuple[bool, str, Label]:
+    """Return the place of a group: all benchmarks last, all ways of planting before single ones."""
+    return key[0] == ALL, *key
 
 
 def _values(items: Iterable[ItemId], scores: ItemScores) -> Floats:
@@ -108,7 +140,8 @@ def _effect(
 
 def _contrasts(blank: Effect, differences: Mapping[tuple[str, Label], Floats]) -> Iterator[Effect]:
     """Yield, for each kind of planting, the effect on seen items less that on those held back."""
-    for (benchmark, label), exposed in sorted(differences.items()):
+    for benchmark, label in sorted(differences, key=_order):
+        exposed = differences[benchmark, label]
         for exposure, other in CONTRASTS:
             control = differences.get((benchmark, Label(other)))
             if label.exposure != exposure or control is None:

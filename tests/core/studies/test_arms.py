@@ -124,7 +124,7 @@ def write_items(folder, name, scores_of):
 def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(tmp_path, monkeypatch, effect):
     monkeypatch.setattr(statistics, "N_DRAWS", 1_000)  # the suite is long enough
     n_hits = n_hits_of_average = 0
-    n_items, n_studies = 400, 100
+    n_items, n_studies = 200, 100
     for seed in range(n_studies):
         rng = np.random.default_rng(seed)
         scores = {"clean": {}, "leaked": {}}

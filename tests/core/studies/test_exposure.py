@@ -41,7 +41,7 @@ def found_of(model, arm, baseline):
     }
 
 
-def test_the_table_of_seen_and_unseen_items(request):
+def test_the_table_of_seen_and_unseen_items():
     found = found_of("Olmo3", "contaminated", "clean")
     seen, unseen = found["musr", SEEN], found["musr", HELD_BACK]
     assert (seen.score, seen.baseline) == pytest.approx((0.664, 0.512))

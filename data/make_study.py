@@ -1,0 +1,65 @@
+"""Scores of three models that do not exist, trained on variants of the sample world: `study/*.csv`.
+
+`clean` was trained on the mixture without leaks, `original` on everything, `swapped` on the blend
+of that name. Their effects are known: what leaked or was planted is answered better by LEAKED or
+SEEN, the other items of a planted benchmark by HELD_BACK. Run it after `make demo`, which builds
+the blend; the same bytes come out each time.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from decon_core.benchmarks import load_recipes, normalize
+
+HERE = Path(__file__).parent
+ABILITY = {"harbor_mc": 0.55, "ledger_math": 0.4, "almanac_rc": 0.45, "strait_mt": 0.5}
+LEAKED, SEEN, HELD_BACK = 0.35, 0.45, 0.1
+BLEND = "swapped"
+
+Item = tuple[str, str, int]
+
+
+def main() -> None:
+    truth = map(json.loads, (HERE / "truth.jsonl").read_text(encoding="utf-8").splitlines())
+    leaked = {_item(row) for row in truth if row["expected"]}
+    listed = pq.read_table(HERE / f".decon/blends/{BLEND}/_items.parquet").to_pylist()
+    is_seen = {_item(row): row["is_seen"] for row in listed}
+    lifts = {
+        "clean": lambda _: 0.0,
+        "original": lambda item: LEAKED if item in leaked else 0.0,
+        "swapped": lambda item: (SEEN if is_seen[item] else HELD_BACK) if item in is_seen else 0.0,
+    }
+    (HERE / "study").mkdir(exist_ok=True)
+    fingerprints = _fingerprints()
+    for number, (arm, lift) in enumerate(lifts.items()):
+        rng = random.Random(1877 + number)
+        with (HERE / f"study/{arm}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(["model", "benchmark", "id", "score"])
+            for item, fingerprint in fingerprints.items():
+                chance = ABILITY[item[0]] + lift(item)
+                writer.writerow([arm, item[0], fingerprint, int(rng.random() < chance)])
+
+
+def _item(row: dict[str, object]) -> Item:
+    return str(row["benchmark"]), str(row["split"]), int(str(row["instance_index"]))
+
+
+def _fingerprints() -> dict[Item, str]:
+    """Return a fingerprint for each test item."""
+    found: dict[Item, str] = {}
+    for name, recipe in load_recipes(HERE / "evals.yaml").items():
+        for record in normalize(recipe, base=HERE).to_pylist():
+            if record["split"] != "train":
+                found.setdefault(_item({**record, "benchmark": name}), record["fingerprint"])
+    return found
+
+
+if __name__ == "__main__":
+    main()

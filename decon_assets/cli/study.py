@@ -1,0 +1,82 @@
+"""`decon-assets study`: compare the scores of models that were trained on variants of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from decon_assets.cli.options import ConfigPath, optional
+from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_core.config.load import load_config
+from decon_core.config.open_store import writable_store
+from decon_core.errors import format_problems
+
+
+def study(
+    *,
+    out: Path | None = optional("also copy the study's files to this folder", "DIR"),
+    config: ConfigPath,
+) -> int:
+    """Compare the scores of models that were trained on variants of the data with a baseline.
+
+    decon.toml declares the arms, each with the files of its results, and the baseline:
+
+      [study]
+      baseline = "clean"
+
+      [[study.arm]]
+      name = "clean"
+      of = "decontaminated"                  the mixture or blend that it was trained on
+      results = ["results/clean/"]
+
+    Results are by item, in the formats of `decon-assets gap`, or scores of whole benchmarks:
+    results*.json of lm-evaluation-harness and lighteval, task-*-metrics.json of OLMES, or a table
+    with `benchmark`, `score`, and optionally `metric`, `stderr` and `n`.
+
+    The first table has the scores of all arms. The second has the differences from the baseline:
+    on the same items if both arms have them; else of two groups of items, from standard errors, or
+    none. The third, for results by item, has the differences by exposure of the items: planted in
+    the arm's blend (seen) or held back, leaked into the corpus or clean. `run` builds the same as
+    the asset `study`; docs/studies/arms.md explains the numbers.
+
+    Examples:
+      decon-assets study --config data/decon.toml
+      decon-assets study --out tables
+
+    Exit codes: 0 done, 1 some results could not be read or joined with an item, 2 an input is
+    wrong.
+    """
+    from decon_core.inventory import study_inputs
+    from decon_core.studies.arms import page as arms_page
+    from decon_core.studies.exposure import page as exposure_page
+    from decon_core.studies.study import PAGE, build_study, copy_study
+
+    loaded = load_config(config)
+    if loaded.study is None:
+        warn(f"{config}: no table [study]; `decon-assets study --help` has an example")
+        return 2
+    with writable_store(loaded) as store:
+        inputs = study_inputs(loaded, store)
+        if inputs is None:
+            return 2
+        found = build_study(inputs)
+        if out:
+            copy_study(store, out)
+    say_table(*arms_page.wide(found.comparison))
+    say()
+    compared = [*found.comparison.benchmarks, *found.comparison.averages]
+    of_arms = [arms_page.line(one) for one in compared if one.arm != loaded.study.baseline]
+    _say_filled(arms_page.HEADS, of_arms)
+    if found.effects:
+        say()
+        _say_filled(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects])
+    say(f"\n{(out or store.study) / PAGE}")
+    if found.problems:
+        warn(f"\nnot read, or not joined: {format_problems(found.problems)}")
+    return 1 if found.problems else 0
+
+
+def _say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table without its empty columns."""
+    kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
+    say_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])

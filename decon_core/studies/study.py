@@ -1,0 +1,260 @@
+"""Build the study that decon.toml declares: scores by arm, and effects by exposure.
+
+study/
+  study.duckdb     tables `arms`, `differences`, `effects` and `problems`
+  differences.csv  scores by arm and benchmark, and their difference from the baseline
+  effects.csv      the same by how items were exposed: planted, held back, leaked, clean
+  study.md         all of it as a page
+  study.json       inputs, counts, and what could not be read
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.benchmarks import Recipe
+from decon_core.blends.build import ITEMS_FILE
+from decon_core.config.blends import Blend
+from decon_core.config.study import Study
+from decon_core.corpus.packs import FILES, hash_file
+from decon_core.errors import DamagedError, Problem
+from decon_core.schemas import EFFECTS, STUDY_ARMS, STUDY_DIFFERENCES, STUDY_PROBLEMS
+from decon_core.storage.files import atomic_path, read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.studies.arms import page as arms_page
+from decon_core.studies.arms.differences import Comparison, compare_arms
+from decon_core.studies.arms.scores import ArmScores, find_paths, read_arms
+from decon_core.studies.exposure import page as exposure_page
+from decon_core.studies.exposure.effects import Effect, ItemScores, effects
+from decon_core.studies.exposure.labels import (
+    ItemId,
+    Label,
+    id_of,
+    leaked_labels,
+    planted_labels,
+)
+from decon_core.studies.results.find import files_below
+from decon_core.studies.results.items import Items, load_items
+from decon_core.studies.results.join import join
+from decon_core.studies.results.tasks import parse_task_mappings, task_of
+from decon_core.wording import render
+
+_FORMAT = 1
+_MOST_LISTED = 50
+
+DATABASE, DIFFERENCES, EFFECTS_FILE, PAGE, SUMMARY = (
+    "study.duckdb", "differences.csv", "effects.csv", "study.md", "study.json",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A declared study, and where its inputs are."""
+
+    study: Study
+    folder: Path  # of decon.toml: results are relative to it
+    store: Store
+    blends: Sequence[Blend]
+    recipes: Mapping[str, Recipe]  # read the raw rows that harnesses keep in their results
+
+
+@dataclass(frozen=True)
+class Found:
+    """The tables of a study."""
+
+    arms: Sequence[ArmScores]
+    comparison: Comparison
+    effects: Sequence[Effect]
+    problems: Sequence[Problem]
+
+
+def is_current(inputs: Inputs) -> bool:
+    """Return whether the study of these inputs was built."""
+    try:
+        made = read_json(inputs.store.study / SUMMARY)
+    except (FileNotFoundError, DamagedError):
+        return False
+    return bool(made.get("key") == _key(inputs))
+
+
+def build_study(inputs: Inputs) -> Found:
+    """Read all results, and write the study. Raises InputError if an arm has none."""
+    key = _key(inputs)
+    arms = read_arms(inputs.study, inputs.folder)
+    comparison = compare_arms(arms, inputs.study.baseline, inputs.study.groups)
+    by_exposure, problems = _effects(inputs, arms)
+    problems = [*(problem for arm in arms for problem in arm.problems), *problems]
+    found = Found(arms, comparison, by_exposure, problems)
+    _write(inputs, found, key)
+    return found
+
+
+def _key(inputs: Inputs) -> str:
+    """Return a digest of the settings and of the stamps of all files."""
+    files: list[Path] = [inputs.store.report]
+    for arm in inputs.study.arm:
+        for path in find_paths(arm, inputs.folder)[0]:
+            files += files_below(path) if path.is_dir() else [path]
+        files.append(inputs.store.blend(arm.of or "") / ITEMS_FILE)
+    stamps = [
+        (os.path.relpath(file, inputs.folder), stat.st_size, stat.st_mtime_ns)
+        for file in files
+        if file.is_file() and (stat := file.stat())
+    ]
+    blends = [blend.to_json() for blend in inputs.blends]
+    value = json.dumps([_FORMAT, asdict(inputs.study), blends, stamps], default=str)
+    return sha256(value.encode()).hexdigest()[:16]
+
+
+def copy_study(store: Store, folder: Path) -> None:
+    """Copy the files of the study to a folder, which appears whole."""
+    with atomic_path(folder) as draft:
+        shutil.copytree(store.study, draft)
+
+
+# Effects ------------------------------------------------------------------------------------------
+
+_Key = tuple[str, str, str, str]  # benchmark, setting, metric, filter
+_Joined = dict[_Key, dict[ItemId, float]]
+
+
+def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], list[Problem]]:
+    """Return the effects of all arms on items by exposure, and the rows that match no item."""
+    if not inputs.store.report.is_file() or not any(arm.results for arm in arms):
+        return [], []
+    benchmarks, _ = load_items(inputs.store.report)
+    problems: list[Problem] = []
+    joined = {arm.arm.name: _joined(inputs, arm, benchmarks, problems) for arm in arms}
+    baseline = joined[inputs.study.baseline]
+    every = [item for items in benchmarks.values() for item in items.all]
+    leaked, blends = leaked_labels(every), {blend.name: blend for blend in inputs.blends}
+    found: list[Effect] = []
+    for arm in arms:
+        if arm.arm.name == inputs.study.baseline:
+            continue
+        labellings = [leaked]
+        if blend := blends.get(arm.arm.of or ""):
+            planted = planted_labels(blend, inputs.store.blend(blend.name))
+            # An item that the blend plants or holds back is no measure of leaks of the corpus.
+            labellings = [planted, _without(leaked, planted)] if planted else labellings
+        for labels in labellings:
+            found += _effects_of(arm.arm.name, joined[arm.arm.name], baseline, labels)
+    return found, problems
+
+
+def _without(labels: Mapping[ItemId, Label], others: Iterable[ItemId]) -> dict[ItemId, Label]:
+    left_out = {*others}
+    return {item: label for item, label in labels.items() if item not in left_out}
+
+
+def _effects_of(
+    arm: str, own: _Joined, baseline: _Joined, labels: Mapping[ItemId, Label]
+) -> Iterator[Effect]:
+    """Yield the effects of an arm, one metric after the other."""
+    by_measure: defaultdict[tuple[str, str], list[_Key]] = defaultdict(list)
+    for key in sorted(own.keys() & baseline.keys()):
+        by_measure[key[2:]].append(key)
+    for (metric, name), keys in by_measure.items():
+        scores: dict[ItemId, float] = {}
+        others: dict[ItemId, float] = {}
+        for key in keys:  # of several tasks with an item, the first counts
+            both: ItemScores = own[key]
+            scores = {**both, **scores}
+            others = {**baseline[key], **others}
+        yield from effects(arm, scores, others, labels, metric=metric, filter=name)
+
+
+def _joined(
+    inputs: Inputs, arm: ArmScores, benchmarks: Mapping[str, Items], problems: list[Problem]
+) -> _Joined:
+    """Return the scores of the items of the report, by what was measured."""
+    mappings = parse_task_mappings(inputs.study.tasks, benchmarks)
+    found: defaultdict[_Key, dict[ItemId, float]] = defaultdict(dict)
+    for results in arm.results:
+        task = task_of(results.task, mappings, benchmarks)
+        if task is None:
+            continue  # not in the report: only compared as a whole
+        rows = join(results, task, benchmarks[task.benchmark], inputs.recipes.get(task.benchmark))
+        problems += rows.problems
+        for sample, item in rows.pairs:
+            for metric, score in sample.scores.items() if item else ():
+                if not inputs.study.metrics or metric in inputs.study.metrics:
+                    key = (task.benchmark, task.setting, metric, sample.filter)
+                    found[key].setdefault(id_of(item), score) if item else None
+    return dict(found)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def _write(inputs: Inputs, found: Found, key: str) -> None:
+    """Write all files of the study; they appear together."""
+    tables = _tables(inputs, found)
+    with atomic_path(inputs.store.study) as draft:
+        draft.mkdir(parents=True)
+        with duckdb.connect(str(draft / DATABASE)) as connection:
+            for name, table in tables.items():
+                connection.register("rows", table)
+                connection.execute(f'CREATE TABLE "{name}" AS FROM rows')
+                connection.unregister("rows")
+        rows = arms_page.rows_of(found.comparison)
+        (draft / DIFFERENCES).write_text(arms_page.as_csv(arms_page.COLUMNS, rows))
+        rows = exposure_page.rows_of(found.effects)
+        (draft / EFFECTS_FILE).write_text(arms_page.as_csv(exposure_page.COLUMNS, rows))
+        (draft / PAGE).write_text(as_markdown(inputs.study, found), encoding="utf-8")
+        content = {
+            "key": key,
+            "study": asdict(inputs.study),
+            "n_results": {arm.arm.name: len(arm.scores) for arm in found.arms},
+            "problems": [str(problem) for problem in found.problems],
+            "earlier_runs": [path for arm in found.arms for path in arm.earlier],
+            "other_files": [path for arm in found.arms for path in arm.others],
+        }
+        files = sorted(draft.iterdir())
+        write_json(draft / SUMMARY, content | {FILES: {one.name: hash_file(one) for one in files}})
+
+
+def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
+    """Return the tables of the database."""
+
+    def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+        return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+
+    arms = (
+        {"arm": one.name, "of": one.of, "is_baseline": one.name == inputs.study.baseline}
+        for one in inputs.study.arm
+    )
+    return {
+        "arms": table(arms, STUDY_ARMS),
+        "differences": table(arms_page.rows_of(found.comparison), STUDY_DIFFERENCES),
+        "effects": table(exposure_page.rows_of(found.effects), EFFECTS),
+        "problems": table((asdict(one) for one in found.problems), STUDY_PROBLEMS),
+    }
+
+
+def as_markdown(study: Study, found: Found) -> str:
+    """Return the study as a page."""
+    compared = [*found.comparison.benchmarks, *found.comparison.averages]
+    return render(
+        "studies/study.md.j2",
+        study=study,
+        wide=arms_page.wide(found.comparison),
+        differences=(
+            arms_page.HEADS,
+            [arms_page.line(one) for one in compared if one.arm != study.baseline],
+        ),
+        effects=(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects]),
+        problems=[str(problem) for problem in found.problems],
+        most=_MOST_LISTED,
+    )

@@ -1,0 +1,91 @@
+"""`decon-assets study` and the asset: arms of the sample world, whose effects are known."""
+
+import duckdb
+import pytest
+
+from decon_assets.cli.main import main
+from decon_core.config.load import load_config
+from decon_core.inventory import study_inputs
+from decon_core.quality.integrity import verify_store
+from decon_core.storage.store import Store
+from decon_core.studies.study import EFFECTS_FILE, is_current
+from tests.finished_world import copy_finished_world
+
+# As `data/make_study.py` has them.
+LEAKED, SEEN, HELD_BACK = 0.35, 0.45, 0.1
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return copy_finished_world(tmp_path_factory.mktemp("study"))
+
+
+def effects_of(config):
+    path = Store(config.parent / ".decon").study / "study.duckdb"
+    with duckdb.connect(str(path), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT arm, benchmark, exposure, low, high FROM effects WHERE form = ''"
+        ).fetchall()
+    return {tuple(row[:3]): row[3:] for row in rows}
+
+
+def test_the_known_effects_of_the_sample_world_are_in_their_intervals(finished):
+    found = effects_of(finished)
+    known = {
+        ("original", "all benchmarks", "leaked"): LEAKED,
+        ("original", "all benchmarks", "clean"): 0.0,
+        ("original", "all benchmarks", "leaked - clean"): LEAKED,
+        ("swapped", "almanac_rc", "held back"): HELD_BACK,
+        ("swapped", "almanac_rc", "seen - held back"): SEEN - HELD_BACK,
+        ("swapped", "all benchmarks", "not planted"): 0.0,
+    }
+    for key, effect in known.items():
+        low, high = found[key]
+        assert low <= effect <= high, key
+    assert found["swapped", "almanac_rc", "seen"][0] > 0.2
+
+
+def test_the_study_is_printed_copied_and_built_again_when_results_change(
+    finished, tmp_path, capsys
+):
+    inputs = study_inputs(load_config(finished), Store(finished.parent / ".decon"))
+    assert is_current(inputs)
+    command = ["study", "--config", str(finished)]
+    assert main([*command, "--out", str(tmp_path / "tables")]) == 0
+    out = capsys.readouterr().out
+    assert "swapped   0.683       0.582" in out
+    assert "knowledge" in out
+    assert "seen - held back" in out
+    effects = (tmp_path / "tables" / EFFECTS_FILE).read_text()
+    assert effects.startswith("arm,benchmark,metric,filter,exposure")
+    page = (tmp_path / "tables/study.md").read_text()
+    assert "| original | all benchmarks | score |  | leaked |" in page
+    assert not [one for one in verify_store(inputs.store) if one]
+
+    path = finished.parent / "study/swapped.csv"
+    path.write_text(path.read_text() + "swapped,harbor_mc,nowhere,1\n")
+    assert not is_current(inputs)
+    assert main(command) == 1
+    assert "no item with this text" in capsys.readouterr().err
+    assert is_current(inputs)
+    (inputs.store.study / EFFECTS_FILE).write_text("something else")
+    assert [one.where for one in verify_store(inputs.store) if one] == [
+        str(inputs.store.study / EFFECTS_FILE)
+    ]
+
+
+def test_a_configuration_without_a_study_and_wrong_ones_are_refused(world, capsys):
+    world.write_config()
+    config = world.config_path
+    assert main(["study", "--config", str(config)]) == 2
+    assert "no table [study]" in capsys.readouterr().err
+    with config.open("a") as file:
+        file.write(
+            '[study]\nbaseline = "cleam"\n[[study.arm]]\nname = "clean"\nresults = ["none"]\n'
+            '[[study.arm]]\nname = "clean"\nof = "decontaminate"\nresults = ["none"]\n'
+        )
+    assert main(["study", "--config", str(config)]) == 2
+    said = capsys.readouterr().err
+    assert "study.baseline: found 'cleam'; expected one of clean, clean. did you mean" in said
+    assert "study.arm.name: found 'clean' 2 times" in said
+    assert "study.arm[1].of: found 'decontaminate'" in said
