@@ -31,10 +31,12 @@ from decon_core.inventory import (
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
+from decon_core.report.html.build import study_of_page
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, uncounted
 from decon_core.scan.tiles import Tiles
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
+from decon_core.studies.on_page import study_key
 from decon_core.studies.study import is_current as is_study_current
 
 
@@ -191,6 +193,12 @@ def needs_study(plan: Plan) -> bool:
 
 
 def needs_page(plan: Plan) -> bool:
-    """Whether there is a report without its page or its other derived files."""
+    """Whether there is a report without its derived files, or its page shows another study."""
     report, files = plan.store.report, plan.store.report_files
-    return report.is_file() and not all(path.is_file() for path in files)
+    if not report.is_file():
+        return False
+    if not all(path.is_file() for path in files):
+        return True
+    return plan.config.study is not None and study_of_page(plan.store.report_page) != study_key(
+        plan.store
+    )

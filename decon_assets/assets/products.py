@@ -12,7 +12,6 @@ from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
 from decon_assets.assets.neighbours import neighbours
 from decon_assets.assets.plots import leak_rates, scores
-from decon_assets.assets.report_server import link_to
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import (
@@ -328,23 +327,4 @@ def _report_metadata(store: Store, config: Config) -> dict[str, object]:
         "mixtures": preview(mixtures, width=_ABOUT_WIDTH),
         "tables": preview(tables, width=_ABOUT_WIDTH, most=len(TABLES)),
         "tiles": dg.MetadataValue.path(store.tiles(summary["scan_fingerprint"])),
-    }
-
-
-@stage(missing=missing.needs_page, priority=1, deps=[report], group=GROUP, kind="html")
-def report_page(context: dg.AssetExecutionContext, _: Config, store: Store) -> Metadata:
-    """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
-    from decon_core.report.html.build import write_page
-    from decon_core.report.publish.card import CARD, SUMMARY, write_published
-    from decon_core.report.publish.summary import summary_of
-
-    folder = store.report.parent
-    write_page(store.report, store.report_page)
-    write_published(summary_of(store.report), folder)
-    context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}")
-    return {
-        "page": dg.MetadataValue.path(store.report_page),
-        "link": dg.MetadataValue.url(link_to(store.report_page)),
-        "card": dg.MetadataValue.md((folder / CARD).read_text(encoding="utf-8")),
-        "summary": dg.MetadataValue.path(folder / SUMMARY),
     }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,20 +15,38 @@ from typing import Any
 
 from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
 from decon_core.report.html.pairs import chunks, columns
-from decon_core.report.html.sections import overview
+from decon_core.report.html.sections import Section, overview
 from decon_core.storage.checksums import seal_page
 from decon_core.storage.files import atomic_path
 from decon_core.wording import pieces
 
 _HERE = Path(__file__).parent
+_STUDY = re.compile(rb'<meta name="study" content="([0-9a-f]+)">')
+_HEAD_BYTES = 4096
+
 _SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")
 
 
-def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> None:
-    """Write the page of a report. The same report gives the same bytes."""
+@dataclass(frozen=True)
+class Addition:
+    """A section of the page from another product, and the key of its content."""
+
+    key: str
+    section: Section
+
+
+def write_page(
+    report: Path,
+    page: Path,
+    *,
+    most_pairs: int = MOST_PAIRS,
+    study: Addition | None = None,
+) -> None:
+    """Write the page of a report. The same report and study give the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
     run = {name: facts.run.get(name) for name in ("state", "made_by")}
-    first = {"run": run, "overview": overview(facts), "columns": columns(facts)}
+    more = [study.section] if study else []
+    first = {"run": run, "overview": overview(facts, more), "columns": columns(facts)}
     body = "\n".join((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
     charting, packed_charting = _charting()
@@ -36,6 +56,7 @@ def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> Non
                 pieces(
                     "report/html/page.html.j2",
                     policy=_policy(script, charting),
+                    study=study.key if study else "",
                     style=(_HERE / "page.css").read_text(encoding="utf-8"),
                     script=script,
                     overview=[(name, _packed(value)) for name, value in first.items()],
@@ -43,6 +64,13 @@ def write_page(report: Path, page: Path, *, most_pairs: int = MOST_PAIRS) -> Non
                 )
             )
         seal_page(draft)
+
+
+def study_of_page(page: Path) -> str:
+    """Return the key of the study that a page shows; empty without one."""
+    with page.open("rb") as file:
+        found = _STUDY.search(file.read(_HEAD_BYTES))
+    return found[1].decode() if found else ""
 
 
 def _policy(*scripts: str) -> str:

@@ -56,14 +56,16 @@ class Section:
     tables: Sequence[Table]
 
 
-def overview(facts: Facts) -> dict[str, Any]:
+def overview(facts: Facts, more: Sequence[Section] = ()) -> dict[str, Any]:
+    """Return the overview; `more` are sections that come last."""
+    sections = [*(section(key, facts) for key in _LAYOUT["sections"]), *more]
     return {
         "headlines": headlines(facts),
         "words": scope(facts),
         "notes": _sentences("notes", facts),
         "about": [*about(facts)],
         "corpus": corpus(facts),
-        "sections": [asdict(section(key, facts)) for key in _LAYOUT["sections"]],
+        "sections": [asdict(one) for one in sections],
         "notice": facts.notice,  # shown on every view of an incomplete report
     }
 

@@ -7,7 +7,9 @@ from decon_assets.cli.main import main
 from decon_core.config.load import load_config
 from decon_core.inventory import study_inputs
 from decon_core.quality.integrity import verify_store
+from decon_core.report.html.build import study_of_page
 from decon_core.storage.store import Store
+from decon_core.studies.on_page import study_key
 from decon_core.studies.study import EFFECTS_FILE, is_current
 from tests.finished_world import copy_finished_world
 
@@ -60,6 +62,9 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert effects.startswith("arm,benchmark,metric,filter,exposure")
     page = (tmp_path / "tables/study.md").read_text()
     assert "| original | all benchmarks | score |  | leaked |" in page
+    report_page = inputs.store.report_page
+    assert study_of_page(report_page) == study_key(inputs.store)
+    assert main(["status", "--config", str(finished)]) == 0
     assert not [one for one in verify_store(inputs.store) if one]
 
     path = finished.parent / "study/swapped.csv"
@@ -68,6 +73,10 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert main(command) == 1
     assert "no item with this text" in capsys.readouterr().err
     assert is_current(inputs)
+    assert study_of_page(report_page) != study_key(inputs.store)
+    capsys.readouterr()
+    assert main(["status", "--config", str(finished)]) == 1
+    assert "report_page: missing or outdated" in capsys.readouterr().out
     (inputs.store.study / EFFECTS_FILE).write_text("something else")
     assert [one.where for one in verify_store(inputs.store) if one] == [
         str(inputs.store.study / EFFECTS_FILE)

@@ -1,0 +1,109 @@
+"""The section of the report page with the tables of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from decon_core.errors import DamagedError
+from decon_core.report.html.build import Addition
+from decon_core.report.html.sections import Section, Table
+from decon_core.report.open import rows_of
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
+from decon_core.studies.arms.page import number, p, signed, span
+from decon_core.studies.exposure.effects import ALL
+from decon_core.studies.study import DATABASE, SUMMARY
+from decon_core.wording import counted
+
+_ARMS = (
+    "Models that were trained on variants of the data, compared with {baseline}. An average counts "
+    "each benchmark the same. docs/studies/arms.md explains the numbers."
+)
+_EFFECTS = (
+    "Effects are on the same items: planted in the arm's blend (seen) or held back, leaked into "
+    "the corpus or clean."
+)
+_MOST_ROWS = 200
+
+
+def study_key(store: Store) -> str:
+    """Return the key of the study that was built; empty without one."""
+    try:
+        return str(read_json(store.study / SUMMARY)["key"])
+    except (FileNotFoundError, DamagedError):
+        return ""
+
+
+def study_on_page(store: Store) -> Addition | None:
+    """Return the section of the study that was built; None without one."""
+    if not (key := study_key(store)):
+        return None
+    with duckdb.connect(str(store.study / DATABASE), read_only=True) as connection:
+        (baseline,) = rows_of(connection, "SELECT arm FROM arms WHERE is_baseline")
+        differences = rows_of(connection, "FROM differences WHERE difference IS NOT NULL")
+        effects = rows_of(connection, "FROM effects")
+    words, tables = [_ARMS.format(baseline=baseline["arm"])], [_differences(differences)]
+    if effects:
+        words.append(_EFFECTS)
+        tables.append(_effects(effects))
+    return Addition(key, Section("study", "Study", words, (), tables))
+
+
+_Rows = Sequence[dict[str, Any]]
+
+
+def _differences(rows: _Rows) -> Table:
+    """Return the differences, averages first."""
+    heads = {
+        "arm": "name", "benchmark": "name", "metric": "name", "score": "formatted",
+        "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
+        "p": "formatted", "compared on": "text",
+    }  # fmt: skip
+    in_order = sorted(rows, key=lambda row: row["n_benchmarks"] is None)
+    cells = [
+        (
+            *(row["arm"], row["benchmark"], _measure(row)),
+            *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
+            *(span(row["low"], row["high"]), p(row["p"])),
+            row["basis"] or row["remark"],
+        )
+        for row in in_order
+    ]
+    return _table("Differences from the baseline", heads, cells)
+
+
+def _effects(rows: _Rows) -> Table:
+    """Return the effects, those of all benchmarks first."""
+    heads = {
+        "arm": "name", "benchmark": "name", "metric": "name", "exposure": "name",
+        "planted as": "name", "items": "formatted", "score": "formatted",
+        "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
+        "p": "formatted",
+    }  # fmt: skip
+    in_order = sorted(rows, key=lambda row: (row["arm"], row["benchmark"] != ALL))
+    cells = [
+        (
+            *(row["arm"], row["benchmark"], _measure(row), row["exposure"]),
+            ", ".join(filter(None, (row["form"], row["copies"], row["when"]))),
+            f"{row['n']:,}",
+            *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
+            *(span(row["low"], row["high"]), p(row["p"])),
+        )
+        for row in in_order
+    ]
+    return _table("Effects by exposure", heads, cells)
+
+
+def _measure(row: dict[str, Any]) -> str:
+    return ", ".join(filter(None, (row["metric"], row["filter"])))
+
+
+def _table(title: str, heads: dict[str, str], cells: Sequence[Sequence[object]]) -> Table:
+    columns = [{"name": name, "kind": kind} for name, kind in heads.items()]
+    shown = cells[:_MOST_ROWS]
+    if len(shown) < len(cells):
+        title = f"{title}: {len(shown):,} of {counted(len(cells), 'row')}"
+    return Table(title, columns, shown, (), is_folded=False)
