@@ -49,6 +49,8 @@ _ITEM = ["benchmark", "split", "instance_index"]
 _SHARDS_PER_JOB = 200
 _TILES_PER_WORKER = 5_000
 
+_LONGEST_EXTRA = 200  # in characters; longer texts are no categories
+
 
 def small_tables(
     reader: MatchReader, packs: Sequence[Pack], gaps: Sequence[Gap] = ()
@@ -116,7 +118,7 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
 
 
 def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.Table:
-    columns = [*_ITEM, "config", "question", "answer", "fingerprint"]
+    columns = [*_ITEM, "config", "question", "answer", "fingerprint", "extras"]
     records = pa.concat_tables([load_records(store, one, columns=columns) for one in versions])
     items = (
         pl.DataFrame(records)
@@ -126,7 +128,9 @@ def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.T
             (pl.col("answer").fill_null("") != "").any().alias("has_answer"),
             pl.col("fingerprint").alias("fingerprints"),
             pl.len().cast(pl.Int64).alias("n_records"),
+            pl.col("extras").first(),
         )
+        .with_columns(pl.col("extras").map_elements(_short_extras, return_dtype=pl.String))
     )
     # The reason is that of the first detector in the policy's order.
     why_not = (
@@ -141,6 +145,17 @@ def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.T
     joined = items.join(why_not, on=_ITEM, how="left", maintain_order="left")
     schema = TABLES["items"].schema
     return joined.select(schema.names).to_arrow().cast(schema)
+
+
+def _short_extras(extras: str) -> str | None:
+    """Return the fields by which items may be grouped; programs and lists stay in the records."""
+    kept = {
+        name: value
+        for name, value in json.loads(extras).items()
+        if isinstance(value, bool | int | float)
+        or (isinstance(value, str) and len(value) <= _LONGEST_EXTRA)
+    }
+    return json.dumps(kept, ensure_ascii=False, sort_keys=True) if kept else None
 
 
 def _shards(

@@ -20,7 +20,7 @@ _REMEDY = "Run `decon-assets run` to build it"
 _CLOSE = "Close that program: a `duckdb` shell locks the file unless opened with -readonly"
 
 # The newest columns of a report: a database that has these has all others.
-_SIGNS = "SELECT n_candidates FROM by_benchmark LIMIT 0"
+_SIGNS = "SELECT extras FROM items LIMIT 0"
 
 
 def require_report(path: Path) -> None:
