@@ -46,7 +46,7 @@ def load_recipes(path: Path) -> dict[str, Recipe]:
 # Every command and asset asks for the recipes several times, and a hundred take 0.1 s to parse.
 @lru_cache(maxsize=64)
 def _parse(path: Path, content: bytes) -> dict[str, Recipe]:
-    parser = _Parser(_YamlSource(path, content))
+    parser = _Parser(YamlSource(path, content))
     recipes = parser.recipes()
     if parser.problems:
         raise RecipeError(parser.problems)
@@ -61,7 +61,7 @@ def catalog() -> dict[str, Recipe]:
 class _Parser:
     """Builds the recipes of one file and collects the problems with their line numbers."""
 
-    def __init__(self, source: _YamlSource) -> None:
+    def __init__(self, source: YamlSource) -> None:
         self._source = source
         self.problems = source.problems
 
@@ -225,7 +225,7 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
     return place
 
 
-class _YamlSource:
+class YamlSource:
     """The value of a YAML file, the lines of its keys, and the problems of repeated keys."""
 
     def __init__(self, path: Path, content: bytes) -> None:
