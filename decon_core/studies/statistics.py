@@ -1,11 +1,14 @@
 """Bootstrap intervals and permutation p-values: of two groups of scores, and of paired scores.
 
+Also intervals of averages over categories, each of which counts the same.
+
 Scores are mostly 0 or 1; then both follow known distributions and no items are drawn one by one.
 Random numbers are seeded by a name, so the same results give the same numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
 
@@ -13,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config import seeding
+from decon_core.similarity.calibration import wilson
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -28,8 +32,52 @@ _TOLERANCE = 1e-9  # relative rounding error of sums of scores
 
 def interval(leaked: Floats, clean: Floats, name: str) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of mean(leaked) - mean(clean)."""
-    gaps = _means(leaked, f"{name} leaked") - _means(clean, f"{name} clean")
-    low, high = np.quantile(gaps, [(1 - _SURE) / 2, (1 + _SURE) / 2])
+    return _limits(_gaps(leaked, clean, name))
+
+
+def mean_interval(groups: Mapping[str, Floats]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the mean of the groups' means; keys name the draws.
+
+    Each group is resampled by itself, as the groups are fixed and their items are a sample.
+    """
+    return _limits(np.mean([_means(scores, name) for name, scores in groups.items()], axis=0))
+
+
+def mean_gap_interval(pairs: Mapping[str, tuple[Floats, Floats]]) -> tuple[float, float]:
+    """Return the same for the mean of the gaps of pairs of groups: leaked and clean."""
+    return _limits(np.mean([_gaps(*pair, name) for name, pair in pairs.items()], axis=0))
+
+
+def mean_share_interval(counts: Sequence[tuple[int, int]]) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of shares, each given as hits and draws.
+
+    It is Wilson's, for as many draws as would give the mean its variance. For one share that is the
+    share's own interval.
+    """
+    mean = sum(hits / n for hits, n in counts) / len(counts)
+    return wilson(mean, _effective_draws(counts, mean))
+
+
+def _effective_draws(counts: Sequence[tuple[int, int]], mean: float) -> float:
+    """Return the lower of two numbers of draws.
+
+    One is exact if all shares are the same; with it, a small group of another share would count too
+    little. The other takes the variance of each share, which a further draw of the mean keeps above
+    0 for groups without a hit; with it alone, very small groups would vary too little.
+    """
+    squared = len(counts) ** 2
+    of_equal = squared / sum(1 / n for _, n in counts)
+    smoothed = [((hits + mean) / (n + 1), n) for hits, n in counts]
+    variance = sum(share * (1 - share) / n for share, n in smoothed) / squared
+    return min(of_equal, mean * (1 - mean) / variance) if variance else of_equal
+
+
+def _gaps(leaked: Floats, clean: Floats, name: str) -> Floats:
+    return _means(leaked, f"{name} leaked") - _means(clean, f"{name} clean")
+
+
+def _limits(draws: Floats) -> tuple[float, float]:
+    low, high = np.quantile(draws, [(1 - _SURE) / 2, (1 + _SURE) / 2])
     return float(low), float(high)
 
 

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from decon_core.config.policy import PUNCTUATION
-from decon_core.report.open import opened
+from decon_core.studies.categories.groupings import Grouping, value_of_item
+from decon_core.studies.verdicts import (
+    CANDIDATE,
+    CLEAN,
+    LEAKED,
+    NOT_FULLY_SCANNED,
+    NOT_INDEXABLE,
+    QUESTION_ONLY,
+    WITH_ANSWER,
+    ReportItems,
+)
 from decon_core.text.canonical import clean
 
-CLEAN = "clean"
-LEAKED = "leaked"
-WITH_ANSWER = "leaked with its answer"
-QUESTION_ONLY = "question-only"
-CANDIDATE = "candidate"
-NOT_INDEXABLE = "not indexable"
-NOT_FULLY_SCANNED = "not fully scanned"
 NOT_JOINED = "not joined"
 
 # The groups of a gap, and the verdicts of their items.
@@ -40,14 +41,6 @@ GROUPS = {
 # questions are too likely to match by chance.
 _FEWEST_WORDS = 5
 
-_QUERY = """
-    SELECT benchmark, split, instance_index, s.config, s.question, fingerprints,
-           CASE WHEN what_leaked = 'with its answer' THEN 'leaked with its answer'
-                ELSE status END AS verdict
-    FROM item_status s JOIN items USING (benchmark, split, instance_index)
-    ORDER BY benchmark, split, instance_index
-"""
-
 
 @dataclass(frozen=True)
 class Item:
@@ -59,6 +52,8 @@ class Item:
     config: str | None
     verdict: str
     words: tuple[str, ...]  # of its canonical question
+    values: tuple[str | None, ...] = ()  # of the columns by which items are grouped
+    categories: tuple[str | None, ...] = ()  # of these values
 
 
 class Items:
@@ -112,16 +107,20 @@ def in_part(items: Iterable[Item], split: str | None, config: str | None) -> lis
     return [one for one in items if split in (None, one.split) and config in (None, one.config)]
 
 
-def load_items(report: Path) -> tuple[dict[str, Items], Mapping[str, object]]:
-    """Read the items of every benchmark in a report, and the report's state and threshold."""
-    with opened(report) as connection:
-        rows = connection.execute(_QUERY).fetchall()
-        runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
-    state, threshold, policy = runs or ("", None, "{}")
-    punctuation = json.loads(policy).get("punctuation_chars", PUNCTUATION)
+def indexed_items(report: ReportItems, groupings: Sequence[Grouping] = ()) -> dict[str, Items]:
+    """Return the items of every benchmark of a report."""
+    punctuation = str(report.policy.get("punctuation_chars", PUNCTUATION))
     benchmarks: dict[str, Items] = defaultdict(lambda: Items(punctuation))
-    for benchmark, split, index, config, question, fingerprints, verdict in rows:
-        items = benchmarks[benchmark]
-        item = Item(benchmark, split, index, config, verdict, items.words(question))
-        items.add(item, fingerprints)
-    return dict(benchmarks), {"state": state, "threshold": threshold}
+    for row in report.rows:
+        items = benchmarks[row.benchmark]
+        columns = {"config": row.config, "split": row.split}
+        values = [value_of_item(columns, row.extras, one.column) for one in groupings]
+        categories = [
+            one.category_of(row.benchmark, value)
+            for one, value in zip(groupings, values, strict=True)
+        ]
+        place = (row.benchmark, row.split, row.instance_index, row.config)
+        words = items.words(row.question)
+        item = Item(*place, row.verdict, words, (*values,), (*categories,))
+        items.add(item, row.fingerprints)
+    return dict(benchmarks)

@@ -165,8 +165,8 @@ class _Search:
         return in_part(items, self._split, self._config)
 
     def _choose(self, items: list[Item], sample: Sample, way: str) -> tuple[Item | None, str]:
-        """Choose among items with the same question; only if they share verdict and config."""
-        if len({(item.verdict, item.config) for item in items}) > 1:
+        """Choose among items with the same question; only if they have the same groups."""
+        if len({(item.verdict, item.config, item.categories) for item in items}) > 1:
             named = ", ".join(map(_place, items[:5]))
             found = f"the question of {counted(len(items), 'item')} ({named})"
             return self._not_joined(sample, found)

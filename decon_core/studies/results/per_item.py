@@ -36,6 +36,7 @@ class Sample:
     index: int | None = None
     fingerprint: str | None = None  # of a record of the item
     doc: Row = field(default_factory=dict)  # the item in the harness's form
+    columns: Row = field(default_factory=dict)  # of a table: those without a meaning of their own
 
 
 @dataclass(kw_only=True)

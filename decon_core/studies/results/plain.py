@@ -2,7 +2,7 @@
 
 Columns, in upper or lower case: `benchmark` or `task`; `index` (the item's instance_index in its
 split), `id` (the fingerprint of one of its records) or `question`; `score`; optionally `model`,
-`filter`, `metric`, `split`.
+`filter`, `metric`, `split`. Items can be grouped by other columns.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from decon_core.studies.results import per_item
 NAME = "a table of scores"
 
 _LEFT_OUT = "The row is left out."
+_COLUMNS = frozenset(
+    {"benchmark", "task", "index", "id", "question", "score", "model", "filter", "metric", "split"}
+)
 _WORDS = {"false": 0.0, "true": 1.0}
 
 
@@ -37,7 +40,8 @@ def read(path: Path) -> list[per_item.Results]:
             continue
         cells = {_plain(name): value for name, value in row.items()}
         task = _cell(cells, "task") or _cell(cells, "benchmark")
-        sample = _sample(place, cells)
+        others = {str(name): row[name] for name in row if _plain(name) not in _COLUMNS}
+        sample = _sample(place, cells, others)
         if isinstance(sample, Problem) or not task:
             no_task = Problem(place, "no benchmark", "the name of a benchmark or task", _LEFT_OUT)
             problems.append(sample if isinstance(sample, Problem) else no_task)
@@ -61,7 +65,7 @@ def _cell(cells: Row, name: str) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _sample(place: str, cells: Row) -> per_item.Sample | Problem:
+def _sample(place: str, cells: Row, others: Row) -> per_item.Sample | Problem:
     score = _score(cells.get("score"))
     if score is None:
         found = f"the score {describe(cells.get('score'))}"
@@ -77,6 +81,7 @@ def _sample(place: str, cells: Row) -> per_item.Sample | Problem:
         index=index,
         fingerprint=_cell(cells, "id") or None,
         doc={"question": question} if question else {},
+        columns=others,
     )
 
 

@@ -1,73 +1,31 @@
-"""Compute mean scores by verdict of the item, and the gap between leaked and clean items."""
+"""Read results, find their items in a report, and compute the gaps of models and categories."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from decon_core.benchmarks import Recipe
 from decon_core.errors import Problem
+from decon_core.studies.categories.groupings import (
+    ITEM_COLUMNS,
+    NO_CATEGORY,
+    PARTS,
+    Grouping,
+    value_in,
+    value_of_item,
+)
+from decon_core.studies.categories.rates import Rate, leak_rates, require_groupings
 from decon_core.studies.results.find import find_results
-from decon_core.studies.results.items import GROUPS, JOINED, NEITHER, NOT_JOINED, load_items
+from decon_core.studies.results.items import NOT_JOINED, Item, indexed_items
 from decon_core.studies.results.join import Joined, join
-from decon_core.studies.results.per_item import Results
+from decon_core.studies.results.per_item import Results, Sample
 from decon_core.studies.results.tasks import Task, parse_task_mappings, task_of
-from decon_core.studies.statistics import Floats, interval, p_value
-
-# With fewer items on either side an interval means little: resampling ten items gives some
-# thousand different means, resampling five about a hundred.
-LEAST_ITEMS = 10
-
-
-@dataclass(frozen=True)
-class Name:
-    """The key of a gap: scores with the same name are compared."""
-
-    model: str
-    benchmark: str
-    split: str  # empty: several
-    setting: str  # the task's name in the harness
-    filter: str
-    metric: str
-
-
-@dataclass(frozen=True)
-class Group:
-    """The items with one verdict: their number and mean score."""
-
-    n: int
-    score: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Gap:
-    """Scores of one model on one benchmark (or subset), by verdict of the items."""
-
-    name: Name
-    subset: str | None  # a config of the benchmark; None: the whole benchmark
-    all: Group
-    clean: Group
-    leaked: Group
-    with_answer: Group  # leaked with at least half of the answer; included in `leaked`
-    question_only: Group  # neither leaked nor clean
-    candidate: Group  # likewise: found by a detector whose score is no proof
-    not_indexable: Group
-    not_fully_scanned: Group  # no match, in a report that does not cover all shards
-    not_joined: Group
-    gap: float | None  # leaked - clean
-    low: float | None
-    high: float | None
-    p: float | None
-    question_only_gap: float | None  # question-only - clean
-    decontaminated: (
-        float | None
-    )  # on joined items of the other classes: not leaked, question-only or candidates
-    moved: float | None  # `decontaminated` - score on all joined items
-    remark: str
+from decon_core.studies.score_gap.averages import Average, average_of
+from decon_core.studies.score_gap.gaps import Gap, Name, Scores, gap_of
+from decon_core.studies.verdicts import ReportItems, about_detectors, load_report_items
 
 
 @dataclass(frozen=True)
@@ -95,10 +53,13 @@ class ScoreGaps:
     others: list[str]  # files without results
     earlier: list[str]  # files of runs that were repeated later
     gaps: list[Gap] = field(default_factory=list)
+    averages: list[Average] = field(default_factory=list)
+    rates: list[Rate] = field(default_factory=list)
     joins: list[JoinCount] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # on the chosen detectors
 
 
-_Scores = dict[Name, list[tuple[str | None, str, float]]]  # config, verdict, score
+_Row = tuple[tuple[str | None, ...], str, float]  # a category of each grouping, verdict, score
 
 
 def score_gap(
@@ -107,31 +68,41 @@ def score_gap(
     *,
     tasks: Sequence[str] = (),
     recipes: Mapping[str, Recipe] | None = None,
+    groupings: Sequence[Grouping] = (PARTS,),
+    detectors: Sequence[str] = (),
 ) -> ScoreGaps:
-    """Read results, find their items in a report, and compare scores by verdict."""
-    benchmarks, made_with = load_items(report)
+    """Read results, find their items in a report, and compare scores by verdict.
+
+    `groupings`: what categories items have. `detectors`: whose verdicts count, instead of the
+    report's decision.
+    """
+    items = load_report_items(report, detectors)
+    benchmarks = indexed_items(items, groupings)
     mappings = parse_task_mappings(tasks, benchmarks)
     files = find_results(paths)
+    made_with = {"state": items.state, "threshold": items.threshold, "detectors": [*detectors]}
     account = ScoreGaps(made_with, files.problems, files.others, files.earlier)
-    scores: _Scores = defaultdict(list)
-    seen: dict[tuple[Name, int], str] = {}
+    account.notes = about_detectors(items, detectors)
+    gathered = _Gathered(groupings, account.problems)
     for results in files.results:
         account.problems += results.problems
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
             account.joins += [_count(results, None, Joined(None), 0)] if results.samples else []
             continue
-        items = benchmarks[task.benchmark]
-        joined = join(results, task, items, (recipes or {}).get(task.benchmark))
+        of_benchmark = benchmarks[task.benchmark]
+        joined = join(results, task, of_benchmark, (recipes or {}).get(task.benchmark))
         account.problems += joined.problems
-        n_twice = _add(scores, seen, results, task, joined, account.problems)
+        n_twice = gathered.add(results, task, joined)
         account.joins.append(_count(results, task.benchmark, joined, n_twice))
-    for name in sorted(scores, key=lambda one: tuple(vars(one).values())):
-        rows = scores[name]
-        account.gaps.append(_gap(name, None, rows))
-        configs = sorted({config for config, _, _ in rows if config is not None})
-        for config in configs if len(configs) > 1 else ():
-            account.gaps.append(_gap(name, config, [row for row in rows if row[0] == config]))
+    _add_rates(account, items, gathered)
+    for name in sorted(gathered.scores, key=lambda one: tuple(vars(one).values())):
+        rows = gathered.scores[name]
+        account.gaps.append(gap_of(name, Scores(row[1:] for row in rows)))
+        for at, grouping in enumerate(groupings):
+            if grouping.covers(name.benchmark):
+                categorized = [(row[0][at], (row[1], row[2])) for row in rows]
+                _add_categories(account, name, grouping, categorized)
     return account
 
 
@@ -143,87 +114,116 @@ def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int
     return JoinCount(*task, benchmark, joined.split, n_rows, ways, n_not_joined, n_twice)
 
 
-def _add(
-    scores: _Scores,
-    seen: dict[tuple[Name, int], str],
-    results: Results,
-    task: Task,
-    joined: Joined,
-    problems: list[Problem],
-) -> int:
-    """Add the scores of a file; a second score of an item under one name is not counted.
+class _Gathered:
+    """The scores of all results by name, with the categories of their items."""
 
-    Returns the number of rows that were not counted for that reason.
-    """
-    twice: dict[str, Problem] = {}
-    for sample, item in joined.pairs:
-        for metric, score in sample.scores.items():
-            run = (results.model, task.benchmark, joined.split or "", task.setting)
-            name = Name(*run, sample.filter, metric)
-            if item is None:
-                scores[name].append((task.config, NOT_JOINED, score))
-                continue
-            first = seen.setdefault((name, id(item)), sample.place)
-            if first == sample.place:
-                scores[name].append((item.config, item.verdict, score))
+    def __init__(self, groupings: Sequence[Grouping], problems: list[Problem]) -> None:
+        self.scores: dict[Name, list[_Row]] = defaultdict(list)
+        # Values of items that only the results have: by benchmark, split and index, then column.
+        self.values: dict[tuple[str, str, int], dict[str, str]] = defaultdict(dict)
+        self.groupings = groupings
+        self.columns: set[str] = set()  # of the rows
+        self._problems = problems
+        self._seen: dict[tuple[Name, int], str] = {}
+
+    def add(self, results: Results, task: Task, joined: Joined) -> int:
+        """Add the scores of a file; a second score of an item under one name is not counted.
+
+        Returns the number of rows that were not counted for that reason.
+        """
+        twice: dict[str, Problem] = {}
+        for sample, item in joined.pairs:
+            categories = self._categories(sample, item, task, joined.split)
+            for metric, score in sample.scores.items():
+                run = (results.model, task.benchmark, joined.split or "", task.setting)
+                name = Name(*run, sample.filter, metric)
+                if item is None:
+                    self.scores[name].append((categories, NOT_JOINED, score))
+                    continue
+                first = self._seen.setdefault((name, id(item)), sample.place)
+                if first == sample.place:
+                    self.scores[name].append((categories, item.verdict, score))
+                else:
+                    twice.setdefault(sample.place, _repeated(sample, item, first))
+        self._problems += twice.values()
+        return len(twice)
+
+    def _categories(
+        self, sample: Sample, item: Item | None, task: Task, split: str | None
+    ) -> tuple[str | None, ...]:
+        """Return the category of a row in each grouping: by its item, else by the row itself."""
+        categories: list[str | None] = []
+        for at, grouping in enumerate(self.groupings):
+            if item is not None and item.values[at] is not None:
+                value = item.values[at]
+            elif item is None and grouping.column in ITEM_COLUMNS:
+                of_task = {"config": task.config, "split": split}
+                value = value_of_item(of_task, {}, grouping.column)
             else:
-                again = (
-                    f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}"
-                )
-                expected = "each item once per model, task, filter and metric"
-                remedy = "Only the first one counts."
-                twice.setdefault(sample.place, Problem(sample.place, again, expected, remedy))
-    problems += twice.values()
-    return len(twice)
+                value = self._value_in_results(sample, item, grouping.column)
+            categories.append(grouping.category_of(task.benchmark, value))
+        return tuple(categories)
+
+    def _value_in_results(self, sample: Sample, item: Item | None, column: str) -> str | None:
+        """Return the value in a row; where rows differ on an item, the first one counts."""
+        if column in ITEM_COLUMNS:
+            return None
+        value = value_in(sample.columns, column)
+        value = value_in(sample.doc, column) if value is None else value
+        self.columns.update(
+            map(str, [*sample.columns, *sample.doc]), [] if value is None else [column]
+        )
+        if item is None or value is None:
+            return value
+        known = self.values[item.benchmark, item.split, item.instance_index]
+        first = known.setdefault(column, value)
+        if first != value:
+            found = f"the value {value!r} of {column!r}; another row of the item has {first!r}"
+            remedy = "The first one counts."
+            self._problems.append(Problem(sample.place, found, "one value for an item", remedy))
+        return first
 
 
-def _gap(name: Name, subset: str | None, rows: Iterable[tuple[str | None, str, float]]) -> Gap:
-    by_verdict: dict[str, list[float]] = defaultdict(list)
-    for _, verdict, score in rows:
-        by_verdict[verdict].append(score)
-
-    def scores_of(*verdicts: str) -> Floats:
-        # Sorted: sums of floats and draws depend on the order, which must not be that of the rows.
-        return np.sort(np.array([one for verdict in verdicts for one in by_verdict[verdict]]))
-
-    clean, leaked = scores_of(*GROUPS["clean"]), scores_of(*GROUPS["leaked"])
-    questions, unleaked = scores_of(*GROUPS["question_only"]), scores_of(*NEITHER)
-    text = " | ".join([*vars(name).values(), subset or ""])
-    remark = _remark(leaked, clean)
-    low, high = (None, None) if remark else interval(leaked, clean, text)
-    has_p_value = not remark or min(leaked.size, clean.size) >= LEAST_ITEMS
-    groups = {group: scores_of(*verdicts) for group, verdicts in GROUPS.items()}
-    return Gap(
-        name=name,
-        subset=subset,
-        gap=_difference(leaked, clean),
-        low=low,
-        high=high,
-        p=p_value(leaked, clean, text) if has_p_value else None,
-        question_only_gap=_difference(questions, clean),
-        decontaminated=_mean(unleaked),
-        moved=_difference(unleaked, scores_of(*JOINED)),
-        remark=remark,
-        **{group: Group(scores.size, _mean(scores)) for group, scores in groups.items()},
-    )
+def _repeated(sample: Sample, item: Item, first: str) -> Problem:
+    again = f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}"
+    expected = "each item once per model, task, filter and metric"
+    return Problem(sample.place, again, expected, "Only the first one counts.")
 
 
-def _remark(leaked: Floats, clean: Floats) -> str:
-    """Return why there is no interval; empty if there is one."""
-    sides = (("leaked", leaked), ("clean", clean))
-    few = [f"{scores.size} {name}" for name, scores in sides if scores.size < LEAST_ITEMS]
-    if few:
-        return f"too few items: {' and '.join(few)}"
-    same = [f"{name} items" for name, scores in sides if scores[0] == scores[-1]]
-    if same:
-        return f"no interval: all {' and all '.join(same)} have the same score"
-    return ""
+def _add_categories(
+    account: ScoreGaps,
+    name: Name,
+    grouping: Grouping,
+    rows: Sequence[tuple[str | None, tuple[str, float]]],
+) -> None:
+    """Add the gap of each category, of what has none, and the averages."""
+    by_category: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    rest: list[tuple[str, float]] = []
+    for category, row in rows:
+        (rest if category is None else by_category[category]).append(row)
+    if not by_category or (grouping.is_optional and len(by_category) < 2):
+        return
+    scores = {one: Scores(by_category[one]) for one in grouping.ordered(by_category)}
+    by = grouping.name
+    account.gaps += [gap_of(name, found, subset=one, by=by) for one, found in scores.items()]
+    if rest and not grouping.is_optional:
+        account.gaps.append(gap_of(name, Scores(rest), subset=NO_CATEGORY, by=by))
+    together = Scores(row for one in scores for row in by_category[one])
+    account.averages.append(average_of(name, by, scores, together, n_without=len(rest)))
 
 
-def _mean(scores: Floats) -> float | None:
-    return float(scores.mean()) if scores.size else None
-
-
-def _difference(one: Floats, other: Floats) -> float | None:
-    """Return the difference of the means."""
-    return float(one.mean() - other.mean()) if one.size and other.size else None
+def _add_rates(account: ScoreGaps, items: ReportItems, gathered: _Gathered) -> None:
+    """Add leak rates by category, of the splits that the results are about."""
+    groupings = gathered.groupings
+    require_groupings(items, groupings, gathered.columns)
+    all_splits: dict[str, set[str]] = defaultdict(set)
+    for row in items.rows:
+        all_splits[row.benchmark].add(row.split)
+    splits: dict[str, set[str]] = defaultdict(set)
+    for count in account.joins:
+        if count.benchmark is not None:
+            # Results that are not of one split may be about any.
+            splits[count.benchmark] |= {count.split} if count.split else all_splits[count.benchmark]
+    found = leak_rates(items, groupings, splits=splits, values=gathered.values)
+    account.rates = found.rates
+    account.problems += found.problems

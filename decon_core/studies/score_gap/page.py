@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.studies.categories.rates import HEADS as RATE_HEADS
+from decon_core.studies.categories.rates import as_csv, rate_lines, rate_row
 from decon_core.studies.results.items import GROUPS
-from decon_core.studies.score_gap.account import Gap, Group, JoinCount, ScoreGaps
+from decon_core.studies.score_gap.account import JoinCount, ScoreGaps
+from decon_core.studies.score_gap.averages import Average, Estimate
+from decon_core.studies.score_gap.gaps import Gap, Group, Name
 from decon_core.wording import render
 
 WARNING = (
@@ -20,10 +21,11 @@ WARNING = (
 )
 
 _NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
+_AVERAGE_COUNTS = ("n_categories", "n_items", "n_without_category", "n_in_macro_gap")
 _DECIMALS = 6
 _MOST_LISTED = 100
 
-_NAMES = ("model", "benchmark", "split", "subset", "setting", "filter", "metric")
+_NAMES = ("model", "benchmark", "split", "by", "subset", "setting", "filter", "metric")
 HEADS = (
     *_NAMES,
     *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
@@ -34,6 +36,11 @@ GROUP_HEADS = (
     *("clean", "leaked", "of them with their answer", "question-only"),
     *("candidates", "not indexable"),
     *("not fully scanned", "not joined", "remark"),
+)
+AVERAGE_HEADS = (
+    *(name for name in _NAMES if name != "subset"),
+    *("categories", "items", "without category", "micro score", "macro score", "95 % interval"),
+    *("micro gap", "95 % interval", "macro gap", "95 % interval", "remark"),
 )
 JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
 
@@ -47,7 +54,7 @@ def line(gap: Gap) -> tuple[str, ...]:
         _group(gap.clean),
         _group(gap.leaked),
         _signed(gap.gap),
-        f"{_signed(gap.low)} to {_signed(gap.high)}" if gap.low is not None else "–",
+        _interval(Estimate(gap.gap, gap.low, gap.high)),
         _number(gap.p) if gap.p is None or gap.p >= 0.001 else "< 0.001",
         _group(gap.question_only),
         _number(gap.decontaminated),
@@ -59,6 +66,25 @@ def group_line(gap: Gap) -> tuple[str, ...]:
     """Format a gap as a row under GROUP_HEADS."""
     groups = [_group(getattr(gap, name)) for name in GROUPS if name != "all"]
     return (*_names(gap), *groups, gap.remark)
+
+
+def average_line(one: Average) -> tuple[str, ...]:
+    """Format averages as a row under AVERAGE_HEADS."""
+    score = one.macro_score
+    n_in_gap = "" if one.n_in_macro_gap == one.n_categories else f" (of {one.n_in_macro_gap})"
+    return (
+        *(one.name.model, one.name.benchmark, one.name.split, one.by),
+        *_setting_names(one.name),
+        f"{one.n_categories:,}",
+        f"{one.n_items:,}",
+        f"{one.n_without_category:,}" if one.n_without_category else "",
+        _number(one.micro_score.value),
+        _number(score.value),
+        "–" if score.low is None else f"{_number(score.low)} to {_number(score.high)}",
+        *(_signed(one.micro_gap.value), _interval(one.micro_gap)),
+        *(f"{_signed(one.macro_gap.value)}{n_in_gap}", _interval(one.macro_gap)),
+        one.remark,
+    )
 
 
 def join_line(count: JoinCount) -> tuple[str, ...]:
@@ -79,10 +105,12 @@ def join_line(count: JoinCount) -> tuple[str, ...]:
 
 def _names(gap: Gap) -> tuple[str, ...]:
     name = gap.name
-    return (
-        *(name.model, name.benchmark, name.split, gap.subset or ""),
-        *("" if name.setting == name.benchmark else name.setting, name.filter, name.metric),
-    )
+    place = (name.model, name.benchmark, name.split, gap.by, gap.subset or "")
+    return (*place, *_setting_names(name))
+
+
+def _setting_names(name: Name) -> tuple[str, str, str]:
+    return "" if name.setting == name.benchmark else name.setting, name.filter, name.metric
 
 
 def _group(group: Group) -> str:
@@ -98,11 +126,18 @@ def _signed(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 3) + 0:+.3f}"
 
 
+def _interval(one: Estimate) -> str:
+    return "–" if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}"
+
+
 def write(account: ScoreGaps, folder: Path) -> None:
-    """Write gap.json, gap.csv and gap.md."""
+    """Write gap.json, gap.csv, averages.csv, rates.csv and gap.md."""
     content = {
         "report": account.report,
         "gaps": [_row(gap) for gap in account.gaps],
+        "averages": [_average_row(one) for one in account.averages],
+        "rates": [rate_row(one) for one in account.rates],
+        "notes": account.notes,
         "joins": [asdict(count) for count in account.joins],
         "problems": [str(problem) for problem in account.problems],
         "earlier_runs": account.earlier,
@@ -110,14 +145,20 @@ def write(account: ScoreGaps, folder: Path) -> None:
         "warning": WARNING,
     }
     write_plain_json(folder / "gap.json", content)
-    for name, text in (("gap.csv", _as_csv(account.gaps)), ("gap.md", as_markdown(account))):
+    texts = {
+        "gap.csv": as_csv([_row(gap) for gap in account.gaps], HEADS),
+        "averages.csv": as_csv([_average_row(one) for one in account.averages], AVERAGE_HEADS),
+        "rates.csv": as_csv([rate_row(one) for one in account.rates], RATE_HEADS),
+        "gap.md": as_markdown(account),
+    }
+    for name, text in texts.items():
         with atomic_path(folder / name) as draft:
             draft.write_text(text, encoding="utf-8")
 
 
 def _row(gap: Gap) -> dict[str, object]:
     """Return a gap as a flat row for JSON and CSV."""
-    row: dict[str, object] = {**asdict(gap.name), "subset": gap.subset}
+    row: dict[str, object] = {**asdict(gap.name), "by": gap.by, "subset": gap.subset}
     for name in GROUPS:
         group: Group = getattr(gap, name)
         row |= {f"n_{name}": group.n, f"score_{name}": _rounded(group.score)}
@@ -125,18 +166,20 @@ def _row(gap: Gap) -> dict[str, object]:
     return {**row, "remark": gap.remark}
 
 
+def _average_row(one: Average) -> dict[str, object]:
+    """Return averages as a flat row for JSON and CSV."""
+    row: dict[str, object] = {**asdict(one.name), "by": one.by}
+    row |= {name: getattr(one, name) for name in _AVERAGE_COUNTS}
+    for name in ("micro_score", "macro_score", "micro_gap", "macro_gap"):
+        estimate: Estimate = getattr(one, name)
+        ends = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
+        row |= {f"{name}{end}": _rounded(value) for end, value in ends.items()}
+    return {**row, "remark": one.remark}
+
+
 def _rounded(value: float | None) -> float | None:
     """Round: the last digits of a sum depend on the processor."""
     return None if value is None else round(value, _DECIMALS) + 0.0
-
-
-def _as_csv(gaps: Sequence[Gap]) -> str:
-    text = io.StringIO()
-    rows = [_row(gap) for gap in gaps]
-    writer = csv.DictWriter(text, rows[0] if rows else HEADS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def as_markdown(account: ScoreGaps) -> str:
@@ -144,9 +187,12 @@ def as_markdown(account: ScoreGaps) -> str:
     return render(
         "studies/score_gap/page.md.j2",
         warning=WARNING,
+        notes=account.notes,
         tables={
             "gaps": (HEADS, [line(gap) for gap in account.gaps]),
             "groups": (GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
+            "averages": (AVERAGE_HEADS, [average_line(one) for one in account.averages]),
+            "rates": (RATE_HEADS, [*rate_lines(account.rates)]),
             "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
         },
         left_out={

@@ -1,0 +1,150 @@
+"""Read the items of a report with their verdicts: by its decision, or by chosen detectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+
+import duckdb
+
+from decon_core.benchmarks.fields import Row
+from decon_core.config.detector_registry import names_where
+from decon_core.config.validation import did_you_mean
+from decon_core.errors import InputError, Problem
+from decon_core.report.open import opened
+
+CLEAN = "clean"
+LEAKED = "leaked"
+WITH_ANSWER = "leaked with its answer"
+QUESTION_ONLY = "question-only"
+CANDIDATE = "candidate"
+NOT_INDEXABLE = "not indexable"
+NOT_FULLY_SCANNED = "not fully scanned"
+
+_QUERY = """
+    SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
+           CASE WHEN what_leaked = 'with its answer' THEN 'leaked with its answer'
+                ELSE status END AS verdict, status AS decision
+    FROM item_status s JOIN items USING (benchmark, split, instance_index)
+    ORDER BY benchmark, split, instance_index
+"""
+
+# As `item_status` and `decisions` do it for all detectors. What a detector finds whose score is no
+# proof counts as found here: who names the detector asks for it.
+_BY_DETECTORS = """
+    WITH own AS (
+        SELECT benchmark, split, instance_index,
+               list(CASE status WHEN 'candidate' THEN 'leaked' ELSE status END) AS statuses
+        FROM items_by_detector WHERE list_contains(?, detector)
+        GROUP BY ALL
+    ), answers AS (
+        SELECT benchmark, split, instance_index,
+               max(CASE WHEN looked_for IN ('question and answer', 'continuation') THEN 1
+                        WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END) AS overlap
+        FROM matches WHERE (is_contaminated OR is_candidate) AND list_contains(?, detector)
+        GROUP BY ALL
+    )
+    SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
+           CASE WHEN list_contains(statuses, 'leaked') THEN
+                    CASE WHEN has_answer AND overlap >= answer_threshold()
+                         THEN 'leaked with its answer' ELSE 'leaked' END
+                WHEN list_contains(statuses, 'question-only') THEN 'question-only'
+                WHEN list_contains(statuses, 'not fully scanned') THEN 'not fully scanned'
+                WHEN list_contains(statuses, 'clean') THEN 'clean'
+                ELSE 'not indexable' END AS verdict, s.status AS decision
+    FROM item_status s
+    JOIN items USING (benchmark, split, instance_index)
+    LEFT JOIN own USING (benchmark, split, instance_index)
+    LEFT JOIN answers USING (benchmark, split, instance_index)
+    ORDER BY benchmark, split, instance_index
+"""
+
+
+@dataclass(frozen=True)
+class ItemRow:
+    """One item of a report."""
+
+    benchmark: str
+    split: str
+    instance_index: int
+    config: str | None
+    question: str
+    fingerprints: Sequence[str]
+    _: KW_ONLY
+    extras: Row  # short fields that the recipe keeps
+    verdict: str  # by the chosen detectors
+    decision: str  # by the report, where several detectors and reviewers count
+
+
+@dataclass(frozen=True)
+class ReportItems:
+    """The items of a report, and with which settings it was made."""
+
+    rows: list[ItemRow]
+    state: str
+    threshold: float | None
+    policy: Row
+    # Benchmarks of which only the leaks are known: the report is from another program.
+    without_total: frozenset[str]
+
+
+def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItems:
+    """Read all items; `InputError` for a detector that the report does not have."""
+    chosen = [*dict.fromkeys(detectors)]
+    with opened(report) as connection:
+        _require_known(connection, chosen, report)
+        query, values = (_BY_DETECTORS, [chosen, chosen]) if chosen else (_QUERY, [])
+        found = connection.execute(query, values).fetchall()
+        runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
+        unknown = connection.execute(
+            "SELECT benchmark FROM benchmarks WHERE n_items IS NULL"
+        ).fetchall()
+    state, threshold, policy = runs or ("", None, "{}")
+    rows = [
+        ItemRow(*columns, extras=json.loads(extras or "{}"), verdict=by_chosen, decision=by_report)
+        for *columns, extras, by_chosen, by_report in found
+    ]
+    settings = json.loads(policy)
+    return ReportItems(rows, state, threshold, settings, frozenset(name for (name,) in unknown))
+
+
+def _require_known(
+    connection: duckdb.DuckDBPyConnection, chosen: Sequence[str], report: Path
+) -> None:
+    if not chosen:
+        return
+    query = "SELECT DISTINCT detector FROM indexability ORDER BY detector"
+    known = [name for (name,) in connection.execute(query).fetchall()]
+    problems = [
+        Problem(
+            f"--detector {name}",
+            f"no items that were looked for with it in {report}",
+            f"one of {', '.join(known)}" if known else "a report with detectors",
+            did_you_mean(name, known),
+        )
+        for name in chosen
+        if name not in known
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
+    """Say what the verdicts by chosen detectors mean, and how they differ from the report's."""
+    if not detectors:
+        return []
+    names = ", ".join(dict.fromkeys(detectors))
+    meaning = "items that could be found and were not, but other detectors may have found them"
+    notes = [f"Leaked and clean are by {names} alone; clean are {meaning}."]
+    clean = [row for row in items.rows if row.verdict == CLEAN]
+    for status in (LEAKED, QUESTION_ONLY, CANDIDATE):
+        n = sum(row.decision == status for row in clean)
+        if n:
+            notes.append(f"{n:,} of the {len(clean):,} clean items are {status} by the report.")
+    no_proof = [one for one in names_where(lambda one: not one.acts_on_score) if one in detectors]
+    if no_proof:
+        found = f"What {', '.join(no_proof)} found"
+        notes.append(f"{found} counts as leaked here, although its score is no proof.")
+    return notes
