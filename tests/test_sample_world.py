@@ -26,8 +26,11 @@ from decon_core.mixtures.verify import verify
 from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
+from decon_core.studies.categories.groupings import parse_groupings
+from decon_core.studies.categories.rates import rate_lines
 from decon_core.studies.score_gap.account import score_gap
-from decon_core.studies.score_gap.page import line
+from decon_core.studies.score_gap.page import average_line, line
+from decon_core.studies.verdicts import load_report_items
 
 DATA = Path(__file__).parents[1] / "data"
 INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}
@@ -144,6 +147,31 @@ def test_the_page_on_the_score_gap_shows_what_comes_out(finished, four_report):
     page = " ".join((DATA.parent / "docs" / "score-gap.md").read_text().split())
     for gap in account.gaps:
         assert " ".join(" ".join(line(gap)).split()) in page
+
+
+def test_the_page_on_categories_shows_what_comes_out(finished, four_report):
+    account = score_gap(
+        [DATA / "scores.csv"], four_report, groupings=parse_groupings(["split"], [])
+    )
+    page = (DATA.parent / "docs" / "studies" / "categories.md").read_text()
+    shown = [" ".join(row.split()) for row in page.splitlines()]
+    rates = [one for one in account.rates if one.benchmark in ("harbor_mc", "ledger_math")]
+    of_gull = [one for one in account.averages if one.name.model == "gull"]
+    expected = [*rate_lines(rates), *(average_line(one)[:-1] for one in of_gull[:3])]
+    assert len(expected) == 11
+    for row in expected:
+        assert " ".join(" ".join(row).split()) in shown
+
+
+def test_items_keep_the_short_fields_of_their_recipes(finished, four_report):
+    items = load_report_items(four_report).rows
+    kept = {one.benchmark: {*one.extras} for one in items}
+    assert kept == {
+        "almanac_rc": {"id", "title"},
+        "harbor_mc": {"id"},
+        "ledger_math": set(),
+        "strait_mt": {"id"},
+    }
 
 
 def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):

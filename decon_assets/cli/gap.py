@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import ConfigPath, option, optional, repeatable
+from decon_assets.cli.options import ConfigPath, names_in, option, optional, repeatable
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
@@ -14,6 +14,7 @@ from decon_core.errors import format_problems
 from decon_core.report.open import coverage_of
 
 if TYPE_CHECKING:
+    from decon_core.studies.categories.rates import Rate
     from decon_core.studies.score_gap.account import ScoreGaps
 
 _MOST_SUBSETS = 40
@@ -30,7 +31,22 @@ def gap(
         "matches anything",
         "NAME=BENCHMARK[:SPLIT]",
     ),
-    out: Path | None = optional("write gap.json, gap.csv, gap.md", "DIR"),
+    by: list[str] = repeatable(
+        "group items by a column: config, split, a field that the recipe keeps, or a column of the "
+        "results (default: config, where a benchmark has several)",
+        "COLUMN,...",
+    ),
+    categories: list[str] = repeatable(
+        "group items by categories of a column's values: a file (docs/studies/categories.md), or "
+        "mmlu or hellaswag",
+        "FILE",
+    ),
+    detector: list[str] = repeatable(
+        "leaked and clean by this detector alone, not by the report's decision", "NAME"
+    ),
+    out: Path | None = optional(
+        "write gap.json, gap.csv, averages.csv, rates.csv and gap.md", "DIR"
+    ),
     config: ConfigPath,
 ) -> int:
     """Compare the scores of models on leaked items with their scores on the other items.
@@ -46,10 +62,15 @@ def gap(
     Rows are joined to items by their texts, or by index if no text contradicts it and the results
     cover the whole split. Rows that could not be read or joined are counted and listed.
 
+    With categories, micro averages count every item the same and macro averages every category;
+    leak rates are shown by the same categories.
+
     Examples:
       decon-assets gap --results lm_eval_out/ --out gap
       decon-assets gap --results scores.csv --report contamination.duckdb
       decon-assets gap --results out/ --task "arc_c*=arc_challenge:test" --task gsm8k_cot=gsm8k
+      decon-assets gap --results out/ --categories mmlu --out gap
+      decon-assets gap --results out/ --by language,source_id --detector exact
 
     A gap is a correlation: leaked items may be easier, or better known.
 
@@ -57,6 +78,7 @@ def gap(
     input is wrong.
     """
     from decon_core.benchmarks import catalog, load_recipes
+    from decon_core.studies.categories.groupings import PARTS, parse_groupings
     from decon_core.studies.score_gap.account import score_gap
     from decon_core.studies.score_gap.page import WARNING, write
 
@@ -64,8 +86,19 @@ def gap(
     for path in load_config(config).recipes if config.is_file() else ():
         recipes |= load_recipes(path)
     report = report or open_store(load_config(config)).report
-    account = score_gap(results, report, tasks=task, recipes=recipes)
+    columns = [name for text in by for name in names_in(text)]
+    groupings = parse_groupings(columns, categories) or (PARTS,)
+    account = score_gap(
+        results,
+        report,
+        tasks=task,
+        recipes=recipes,
+        groupings=groupings,
+        detectors=[name for text in detector for name in names_in(text)],
+    )
     _say_tables(account)
+    for note in account.notes:
+        say(f"\n{note}")
     if account.problems:
         warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
     if account.earlier:
@@ -94,6 +127,24 @@ def _say_tables(account: ScoreGaps) -> None:
     _say_filled(page.HEADS, [page.line(one) for one in shown])
     if len(shown) < len(account.gaps):
         say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out)")
+    if account.averages:
+        say("\naverages over categories:")
+        _say_filled(page.AVERAGE_HEADS, [page.average_line(one) for one in account.averages])
+    if account.rates:
+        say("\nleak rates by category:")
+        say_rates(account.rates)
+
+
+def say_rates(rates: Sequence[Rate]) -> None:
+    """Print leak rates by category; of very many categories only the averages."""
+    from decon_core.studies.categories.rates import CATEGORY, HEADS, rate_lines
+
+    n_categories = sum(one.kind == CATEGORY for one in rates)
+    is_short = n_categories <= _MOST_SUBSETS
+    shown = [one for one in rates if is_short or one.kind != CATEGORY]
+    _say_filled(HEADS, [*rate_lines(shown)])
+    if len(shown) < len(rates):
+        say(f"\n{n_categories} rows for categories are not shown; they are in the files written")
 
 
 def _say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decon_assets.cli.options import ConfigPath, optional
+from decon_assets.cli.gap import say_rates
+from decon_assets.cli.options import ConfigPath, names_in, optional, repeatable
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.runner.active_run import active_run
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.errors import StaleError
+from decon_core.errors import StaleError, format_problems
 from decon_core.report.open import Coverage, coverage_of
 
 _MOST_LISTED = 20
@@ -37,6 +38,19 @@ def report(
     *,
     query: str | None = optional("an SQL query, for example: FROM items LIMIT 5", "SQL"),
     page: Path | None = optional("write the HTML page to this file", "FILE"),
+    by: list[str] = repeatable(
+        "print leak rates by a column of the items: config, split, or a field that a recipe keeps",
+        "COLUMN,...",
+    ),
+    categories: list[str] = repeatable(
+        "print leak rates by categories of a column's values: a file "
+        "(docs/studies/categories.md), or mmlu or hellaswag",
+        "FILE",
+    ),
+    detector: list[str] = repeatable(
+        "leak rates by category of this detector alone, not of the report's decision", "NAME"
+    ),
+    rates: Path | None = optional("write the leak rates by category as CSV to this file", "FILE"),
     database: Path | None = optional(
         "a report's database (default: the report of the configuration)", "FILE"
     ),
@@ -50,6 +64,7 @@ def report(
     Examples:
       decon-assets report
       decon-assets report --query "FROM top_items LIMIT 5"
+      decon-assets report --categories mmlu --rates rates.csv
       decon-assets report --query "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
       decon-assets report --database other.duckdb --page other.html
 
@@ -58,6 +73,10 @@ def report(
     Exit codes: 0 done; 1 there is no report, or it is incomplete: some shards were not scanned (the
     table `not_scanned` lists them); 2 an input is wrong.
     """
+    grouped = [*by, *categories]
+    if (rates or detector) and not grouped:
+        warn("--rates and --detector need --by or --categories")
+        return 2
     path = database or open_store(load_config(config)).report
     if not path.is_file():
         run = None if database else active_run(config)
@@ -71,7 +90,7 @@ def report(
         coverage = coverage_of(path)
     if coverage and coverage.is_complete:
         coverage = None
-    if coverage and (page or query):
+    if coverage and (page or query or grouped):
         warn(coverage.notice)
     code = 0
     if page:
@@ -81,9 +100,50 @@ def report(
         say(page)
     elif query:
         code = _query(path, [query])
+    elif grouped:
+        columns, detectors = (
+            [name for text in given for name in names_in(text)] for given in (by, detector)
+        )
+        _say_rates(path, columns, categories, detectors, rates)
     else:
         code = _say_main_tables(path, coverage)
     return code or (1 if coverage else 0)
+
+
+def _say_rates(
+    path: Path,
+    columns: Sequence[str],
+    categories: Sequence[str],
+    detectors: Sequence[str],
+    file: Path | None,
+) -> None:
+    """Print leak rates by category, and write them as CSV."""
+    from decon_core.storage.files import atomic_path
+    from decon_core.studies.categories.groupings import parse_groupings
+    from decon_core.studies.categories.rates import (
+        HEADS,
+        as_csv,
+        leak_rates,
+        rate_row,
+        require_groupings,
+    )
+    from decon_core.studies.verdicts import about_detectors, load_report_items
+
+    groupings = parse_groupings(columns, categories)
+    items = load_report_items(path, detectors)
+    require_groupings(items, groupings)
+    found = leak_rates(items, groupings)
+    say_rates(found.rates)
+    for note in about_detectors(items, detectors):
+        say(f"\n{note}")
+    if found.problems:
+        warn(f"\nwithout a category: {format_problems(found.problems)}")
+    if file:
+        with atomic_path(file) as draft:
+            draft.write_text(
+                as_csv([rate_row(one) for one in found.rates], HEADS), encoding="utf-8"
+            )
+        say(f"\n{file}")
 
 
 def _say_main_tables(path: Path, coverage: Coverage | None) -> int:

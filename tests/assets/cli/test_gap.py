@@ -29,7 +29,7 @@ def test_gap_says_what_a_model_scores_without_the_leaks(reported, capsys):
     assert counts == {"all": 5, "leaked": 3, "clean": 2, "not_joined": 0}
     assert (gap["score_leaked"], gap["score_clean"]) == (0.333333, 0.5)  # 0 1 0 and 1 0
     assert sorted(file.name for file in (reported.folder / "gap").iterdir()) == [
-        *("gap.csv", "gap.json", "gap.md"),
+        *("averages.csv", "gap.csv", "gap.json", "gap.md", "rates.csv"),
     ]
 
 
@@ -42,6 +42,38 @@ def test_gap_ends_with_1_when_nothing_is_joined_and_2_when_an_input_is_wrong(rep
     assert "no such file" in capsys.readouterr().err
     assert main(["gap", "--results", str(path), "--report", "nowhere.duckdb"]) == 2
     assert main(["gap", "--results", str(path), "--task", "x=nowhere"]) == 2
+
+
+def test_gaps_and_leak_rates_by_categories_of_a_file(reported, capsys):
+    path = write_scores(reported, "harbor")
+    (reported.folder / "kinds.csv").write_text("value,category\ntest,new\ntrain,old\n")
+    grouped = ["--by", "split", "--categories", "kinds.csv"]
+    capsys.readouterr()
+    command = ["gap", "--results", str(path), *grouped, "--detector", "decon", "--out", "gap"]
+    assert main(command) == 0
+    said = capsys.readouterr()
+    assert "averages over categories:" in said.out
+    assert "clean are items that could be found and were not" in said.out
+    found = json.loads((reported.folder / "gap" / "gap.json").read_text())
+    assert [one["subset"] for one in found["gaps"]] == [None, "new"]
+    assert {one["by"] for one in found["averages"]} == {"kinds"}
+    rates = {one["kind"]: one["leak_rate"] for one in found["rates"]}
+    assert rates == {"category": 0.6, "micro average": 0.6, "macro average": 0.6}
+    assert main(["report", *grouped, "--rates", "rates.csv"]) == 0
+    assert "macro average of 1" in capsys.readouterr().out
+    rows = (reported.folder / "rates.csv").read_text().splitlines()
+    of_harbor = [row for row in rows if row.startswith("harbor,")]
+    assert of_harbor == (reported.folder / "gap" / "rates.csv").read_text().splitlines()[1:]
+
+
+def test_wrong_columns_categories_and_detectors_end_with_2(reported, capsys):
+    path = write_scores(reported, "harbor")
+    for wrong in (["--by", "x"], ["--categories", "mmul"], ["--detector", "exakt"]):
+        assert main(["gap", "--results", str(path), *wrong]) == 2
+    assert "did you mean 'mmlu'?" in capsys.readouterr().err
+    assert main(["report", "--by", "x"]) == 2
+    assert main(["report", "--rates", "rates.csv"]) == 2
+    assert "need --by or --categories" in capsys.readouterr().err
 
 
 def test_help_names_the_columns_of_a_table(capsys):
