@@ -45,9 +45,10 @@ from decon_core.studies.exposure.labels import (
     planted_labels,
 )
 from decon_core.studies.results.find import files_below
-from decon_core.studies.results.items import Items, load_items
+from decon_core.studies.results.items import Items, indexed_items
 from decon_core.studies.results.join import join
 from decon_core.studies.results.tasks import parse_task_mappings, task_of
+from decon_core.studies.verdicts import load_report_items
 from decon_core.wording import render
 
 _FORMAT = 1
@@ -133,7 +134,7 @@ def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], l
     """Return the effects of all arms on items by exposure, and the rows that match no item."""
     if not inputs.store.report.is_file() or not any(arm.results for arm in arms):
         return [], []
-    benchmarks, _ = load_items(inputs.store.report)
+    benchmarks = indexed_items(load_report_items(inputs.store.report))
     problems: list[Problem] = []
     joined = {arm.arm.name: _joined(inputs, arm, benchmarks, problems) for arm in arms}
     baseline = joined[inputs.study.baseline]

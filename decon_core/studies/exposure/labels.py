@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from decon_core.blends.build import ITEMS_FILE
 from decon_core.config.blends import Blend, Contamination
-from decon_core.studies.results.items import CLEAN, LEAKED, WITH_ANSWER, Item
+from decon_core.studies.results.items import Item
+from decon_core.studies.verdicts import CLEAN, LEAKED, WITH_ANSWER
 
 SEEN = "seen"
 HELD_BACK = "held back"
