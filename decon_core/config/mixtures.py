@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
+from decon_core.config import license_expressions
 from decon_core.config.detector_registry import BUILT_IN, get
 from decon_core.config.rounding import reaches
 from decon_core.config.validation import (
@@ -139,7 +140,10 @@ class Calibrated(Protocol):
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Licenses:
-    """The licenses of documents to take: SPDX names in any case; `*` matches any characters."""
+    """The licenses of documents to take: SPDX names in any case; `*` matches any characters.
+
+    A document's license may be an SPDX expression: of `MIT OR GPL-3.0-only` one must be allowed.
+    """
 
     fields: Annotated[
         Names[Name],
@@ -156,15 +160,30 @@ class Licenses:
     """Rows without a license, or with "unknown"."""
 
     def takes(self, license_name: str | None) -> bool:
-        name = _normalized(license_name or "")
-        if not names_license(name):
+        """Return whether a text allows to take a document: a name, or an SPDX expression."""
+        text = _normalized(license_name or "")
+        expression = license_expressions.parse(text)
+        if expression is None:
+            return self._takes(text)
+        # A denied pattern may mean the text as a whole ("*GPL*"), and an allowed name may be it.
+        if _matches((text,), self.deny):
+            return False
+        is_allowed = text in map(_normalized, self.allow)
+        return license_expressions.is_satisfied(
+            expression, lambda one: self._takes(*one.names, is_allowed=is_allowed)
+        )
+
+    def _takes(self, *names: str, is_allowed: bool = False) -> bool:
+        """Return whether a license may be taken, known under these names."""
+        if not names_license(names[0]):
             return self.unknown == "keep"
+        is_allowed = is_allowed or not self.allow or _matches(names, self.allow)
+        return is_allowed and not _matches(names, self.deny)
 
-        def matches(pattern: str) -> bool:
-            return fnmatchcase(name, pattern.casefold())
 
-        is_allowed = not self.allow or any(map(matches, self.allow))
-        return is_allowed and not any(map(matches, self.deny))
+def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    folded = [pattern.casefold() for pattern in patterns]
+    return any(fnmatchcase(name.casefold(), pattern) for name in names for pattern in folded)
 
 
 # Values for a missing license: those of many corpora, and SPDX's own.
@@ -213,6 +232,8 @@ class Mixture:
         if self.leaks.min_probability is None:  # as before these settings existed
             leaks = settings["leaks"]
             settings["leaks"] = {key: leaks[key] for key in leaks if key not in _OF_PROBABILITY}
+        if self.licenses is not None:  # mixtures in which expressions were names are built again
+            settings["licenses"]["texts"] = "names and SPDX expressions"
         return settings
 
     def has_source(self, name: str) -> bool:

@@ -89,8 +89,9 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
     removed = sum((Counter(one["totals"]["removed"]) for one in manifests), Counter())
     licenses, license_name = settings["declared"]["licenses"], "other"
     if licenses and licenses["unknown"] != "keep" and len(licenses["allow"]) == 1:
-        (only,) = licenses["allow"]  # all documents have the same one, unless it is a pattern
-        license_name = "other" if any(sign in only for sign in "*?[") else only.lower()
+        # All documents may be used under the same one, unless it is a pattern or an expression.
+        (only,) = licenses["allow"]
+        license_name = "other" if any(sign in only for sign in "*?[ ") else only.lower()
     return render(
         "mixtures/card.md.j2",
         settings=settings,

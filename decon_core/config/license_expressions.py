@@ -1,0 +1,86 @@
+"""License texts that are SPDX expressions, as `MIT OR Apache-2.0`.
+
+An expression joins names by AND, OR, WITH and parentheses, in any case. Names need not be in SPDX's
+list: many corpora have their own, and wildcards of `decon.toml` match any name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+# Longer texts are licenses themselves, not names of licenses.
+_MAX_CHARACTERS = 1000
+_JOINED = re.compile(r"\b(?:and|or|with)\b|\(|\+$", re.IGNORECASE)
+# Names and parentheses; the parser would also take names with spaces and other signs.
+_NAME = re.compile(r"(?:[A-Za-z0-9.-]+:)?[A-Za-z0-9.-]+\+?")
+_CHARACTERS = re.compile(r"[A-Za-z0-9.:+()\s-]+")
+
+
+@dataclass(frozen=True)
+class License:
+    """One license of an expression, under all names by which a pattern may mean it."""
+
+    names: tuple[str, ...]
+    """`("GPL-2.0", "GPL-2.0+", "GPL-2.0+ WITH x")`: without and with what widens its terms."""
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Licenses that all apply, or one of which can be chosen."""
+
+    is_choice: bool
+    parts: tuple[Expression, ...]
+
+
+Expression = License | Joined
+
+
+@lru_cache(maxsize=1 << 12)
+def parse(text: str) -> Expression | None:
+    """Return the parsed expression; None if the text is a plain name or no expression."""
+    if len(text) > _MAX_CHARACTERS or not _JOINED.search(text) or not _CHARACTERS.fullmatch(text):
+        return None
+    from license_expression import ExpressionError
+
+    try:
+        parsed = _parser().parse(text)
+    # The last two are how the parser fails at "(OR" and at "()".
+    except (ExpressionError, AssertionError, IndexError):
+        return None
+    return _converted(parsed) if all(map(_NAME.fullmatch, _names(parsed))) else None
+
+
+def is_satisfied(expression: Expression, takes: Callable[[License], bool]) -> bool:
+    """Return whether the terms of an expression can be met with licenses that are taken."""
+    if isinstance(expression, License):
+        return takes(expression)
+    meets = any if expression.is_choice else all
+    return meets(is_satisfied(part, takes) for part in expression.parts)
+
+
+@cache
+def _parser() -> Any:
+    from license_expression import Licensing
+
+    return Licensing()
+
+
+def _names(parsed: Any) -> Iterator[str]:
+    return (symbol.key for symbol in _parser().license_symbols(parsed, unique=False))
+
+
+def _converted(parsed: Any) -> Expression:
+    if hasattr(parsed, "license_symbol"):
+        return License((*_widened(parsed.license_symbol.key), str(parsed)))
+    if hasattr(parsed, "key"):
+        return License(_widened(parsed.key))
+    return Joined(isinstance(parsed, _parser().OR), tuple(map(_converted, parsed.args)))
+
+
+def _widened(name: str) -> tuple[str, ...]:
+    """Return the names of "this version, or (`+`) any later one"."""
+    return (name.removesuffix("+"), name) if name.endswith("+") else (name,)
