@@ -41,6 +41,7 @@ from decon_core.text.characters import Form
 
 Sampling = Literal["exhaustive", "reference"]
 Normalize = Literal["none", "whitespace", "decon"]
+Prompt = Literal["question", "whole"]
 Unreadable = Literal["block", "drop"]
 InvalidUtf8 = Literal["replace", "drop", "block"]
 
@@ -193,6 +194,8 @@ class Policy:
     """`ratcliff` and `longest_match` compare only texts that share this many consecutive tokens."""
     ratcliff_min_block: Positive = 5
     """`ratcliff`: shorter runs of equal tokens do not count."""
+    ratcliff_prompt: Prompt = "question"
+    """`ratcliff`: what is searched of an item: the question, or passage, question and choices."""
     ratcliff_floor: Number = 0.3
     """`ratcliff`: matches are kept down to this score."""
     longest_match_floor: Number = 0.4
@@ -297,7 +300,8 @@ class Policy:
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """Return the fingerprint of what a tile depends on besides shard and benchmark."""
         left_out = decision_fields() | {"detectors", *_TEXT_FIELDS}
-        left_out |= {name for one in registry.declarations() for name in one.scan_settings}
+        for one in registry.declarations():
+            left_out |= {*one.scan_settings, *dict(one.later_settings)}
         if not self.keep_question_only:
             left_out |= {"keep_question_only"}  # the fingerprint from before this setting existed
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
@@ -305,8 +309,7 @@ class Policy:
         if self.detectors != ("decon",):  # the fingerprint from before there were others
             settings["detectors"] = sorted(self.detectors)
             for one in self._chosen:
-                settings |= {name: one.setting(self, name) for name in one.scan_settings}
-                settings |= one.versions
+                settings |= one.fingerprint_settings(self)
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
 
     @property
@@ -352,6 +355,11 @@ class Policy:
     def compares_tokens(self) -> bool:
         """Whether a chosen detector compares the tokens of the original texts."""
         return any(one.reads is Reads.TOKENS for one in self._chosen)
+
+    @property
+    def searches_prompts(self) -> bool:
+        """Whether a chosen detector searches for passage, question and choices as one text."""
+        return self.ratcliff_prompt == "whole" and "ratcliff" in self.detectors
 
     def threshold_of(self, detector: str) -> float:
         """Return the score at which a match of a detector counts as a leak."""

@@ -22,7 +22,7 @@ from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Run, Shared
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
-from decon_core.index.record_texts import QUESTION
+from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Ratcliff(Detector):
     reads = Reads.TOKENS
     threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_floor")
     scan_settings = ("normalize", "shared_ngram_size", "ratcliff_min_block", "ratcliff_floor")
+    later_settings = (("ratcliff_prompt", "question"),)
     versions = COMPARISON
     advice = (
         "**To find edited items, `ratcliff`.** Of all detectors it finds the most edited items: "
@@ -63,20 +64,25 @@ class Ratcliff(Detector):
         return _RatcliffSearch(indexes)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
-        question, size = texts.uses[QUESTION], policy.shared_ngram_size
+        prompt, size = texts.uses[_searched(policy)], policy.shared_ngram_size
+        too_short = "question too short" if prompt is texts.uses[QUESTION] else "prompt too short"
         requirements = {
-            "empty question": question.has_text,
-            "question too short": question.n_tokens >= size,
-            "nothing to screen by": question.opens,
+            "empty question": prompt.has_text,
+            too_short: prompt.n_tokens >= size,
+            "nothing to screen by": prompt.opens,
         }
-        return first_unmet(requirements).note_tokens(
-            question.n_tokens, {"question too short": size}
-        )
+        return first_unmet(requirements).note_tokens(prompt.n_tokens, {too_short: size})
+
+
+def _searched(policy: Policy) -> int:
+    """Return the kind of text that is searched for as the prompt."""
+    return PROMPT if policy.searches_prompts else QUESTION
 
 
 class _RatcliffSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim, self._policy = indexes.texts, indexes.policy
+        self._kind = _searched(indexes.policy)
 
     def find(self, texts: BatchTexts) -> list[Finding]:
         """Return a finding for each prompt whose aligned share reaches the floor."""
@@ -88,7 +94,7 @@ class _RatcliffSearch(Search):
     def _findings(self, document: Shared) -> Iterator[Finding]:
         aligner = _Aligner(document, self._verbatim, self._policy)
         for text in document.texts:
-            uses = [*self._verbatim.uses(text, (QUESTION,))]
+            uses = [*self._verbatim.uses(text, (self._kind,))]
             found = aligner.best(text) if uses else None
             if found is None:
                 continue
@@ -104,6 +110,7 @@ class _RatcliffSearch(Search):
                     total_tokens=found.n_tokens,
                     question=(found.start, found.stop),
                     question_bytes=found.bytes,
+                    looked_for=None if self._kind == QUESTION else NAMES[self._kind],
                 )
 
 

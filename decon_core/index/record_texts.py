@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,17 @@ from decon_core.text.compared_text import formed
 
 Integers = npt.NDArray[np.int64]
 
-# The kinds of text of a record. The last two are only searched for as whole texts.
-QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION = range(4)
-NAMES = ("question", "answer", "question and answer", "continuation")
+# The kinds of text of a record. `WHOLE` is what `exact` searches for, `FIELDS` are columns of the
+# record, and `COMPARED` are compared by tokens.
+QUESTION, ANSWER, QUESTION_AND_ANSWER, CONTINUATION, PROMPT = range(5)
+NAMES = ("question", "answer", "question and answer", "continuation", "whole prompt")
 WHOLE = (QUESTION, QUESTION_AND_ANSWER, CONTINUATION)
 FIELDS = (QUESTION, ANSWER)
+COMPARED = (*FIELDS, PROMPT)
+
+# The columns of records that `gather` reads; the last ones only for whole prompts.
+COLUMNS = ("question", "answer", "is_correct")
+PROMPT_COLUMNS = ("passage", "split", "instance_index", "sub_index", "choice_index")
 
 # The end of a sentence that is followed by another: a full stop or similar before white space (3.14
 # is one word), a full-width one, or a line break, with closing quotes and brackets. Possessive
@@ -69,6 +76,41 @@ def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: 
         last = last_sentence(question)
         if last:
             pool.add(formed(followed(last, answer), *form), part, row, CONTINUATION)
+    if policy.searches_prompts:
+        for row, prompt in enumerate(whole_prompts(records)):
+            pool.add(formed(prompt, *form), part, row, PROMPT)
+
+
+def whole_prompts(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield for each record the prompt of its question; empty if it has no question.
+
+    A line each for passage, question and choices, which have letters, as evaluations ask them.
+    Answers of which none is known to be wrong are not choices: an item may accept several.
+    """
+    keys = [tuple(record[name] for name in _OF_QUESTION) for record in records]
+    by_question: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for key, record in zip(keys, records, strict=True):
+        by_question.setdefault(key, []).append(record)
+    prompts = {key: _whole_prompt(of_question) for key, of_question in by_question.items()}
+    yield from (prompts[key] for key in keys)
+
+
+_OF_QUESTION = ("split", "instance_index", "sub_index", "question", "passage")
+
+
+def _whole_prompt(records: Sequence[Mapping[str, Any]]) -> str:
+    passage, question = records[0]["passage"], records[0]["question"]
+    choices = [record for record in records if record["choice_index"] is not None]
+    lines = [passage, question, *_labelled(choices)]
+    return "\n".join(filter(None, lines)) if question.strip() else ""
+
+
+def _labelled(choices: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not any(choice["is_correct"] is False for choice in choices):
+        return []
+    ordered = sorted(choices, key=lambda choice: choice["choice_index"])
+    labels = [*ascii_uppercase, *map(str, range(len(ascii_uppercase) + 1, len(ordered) + 1))]
+    return [f"{label}. {one['answer'] or ''}" for label, one in zip(labels, ordered, strict=False)]
 
 
 def followed(question: str, answer: str) -> str:

@@ -4,8 +4,8 @@ It holds each distinct text of a scan's benchmarks once, in the policy's form: i
 records that use it, and the byte windows that documents are screened for (`kernels/prefilter.py`).
 Built once for a set of benchmark versions, and memory-mapped by every worker.
 
-A field is tokenized twice: as it is, and with a leading space, where its first word is another
-token. The second form is one more row of the arrays, after the rows of all texts.
+A compared text is tokenized twice: as it is, and with a leading space, where its first word is
+another token. The second form is one more row of the arrays, after the rows of all texts.
 
 Not every n-gram opens a comparison: it must contain the start of a word or a non-ASCII character,
 followed by twelve bytes. This leaves out rows of dots and bare fractions, which occur in many
@@ -30,7 +30,19 @@ from decon_core.config.policy import Policy
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import search_name
 from decon_core.index.query_texts import edges_of, texts_of
-from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION, WHOLE, Pool, gather
+from decon_core.index.record_texts import (
+    ANSWER,
+    COLUMNS,
+    COMPARED,
+    FIELDS,
+    NAMES,
+    PROMPT,
+    PROMPT_COLUMNS,
+    QUESTION,
+    WHOLE,
+    Pool,
+    gather,
+)
 from decon_core.index.text_weights import encode_texts, weights_of
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.grams import enter_runs
@@ -156,7 +168,7 @@ def build_verbatim(
     tokenizer = load_tokenizer(policy.tokenizer_str)
     pool = Pool()
     for part, version in enumerate(versions):
-        gather(pool, part, _records(store, version), policy)
+        gather(pool, part, _records(store, version, policy), policy)
     arrays = _arrays(pool, ids, versions, tokenizer, policy)
     arrays["use_weight"] = weights_of(pool, store, versions, tokenizer, policy)
     is_screened = arrays.pop("is_screened")
@@ -167,8 +179,8 @@ def _path(store: Store, versions: Sequence[Version], scan: str) -> Path:
     return store.search(scan, f"{search_name(versions)}-verbatim-{_LAYOUT}")
 
 
-def _records(store: Store, version: Version) -> list[dict[str, Any]]:
-    columns = ["question", "answer", "is_correct"]
+def _records(store: Store, version: Version, policy: Policy) -> list[dict[str, Any]]:
+    columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
     rows: list[dict[str, Any]] = load_records(store, version, columns=columns).to_pylist()
     return rows
 
@@ -191,7 +203,7 @@ def _arrays(
     as_bytes = _bytes(texts)
     tokens = _tokens(pieces, as_bytes["offsets"])
     rows = Ragged(tokens.pop("tokens"), tokens["token_offsets"])
-    is_whole_wanted = np.any([is_of[kind] for kind in WHOLE], axis=0)
+    is_whole_wanted = np.any([is_of[kind] for kind in (*WHOLE, PROMPT)], axis=0)
     if policy.compares_tokens:
         is_whole_wanted |= is_of[ANSWER] & (rows.lengths >= policy.shared_ngram_size)
     windows, opens, is_whole = _windows(
@@ -251,26 +263,26 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
 def _forms(
     pool: Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
 ) -> tuple[list[str], list[Pieces], npt.NDArray[np.int32]]:
-    """Return texts, then fields with a leading space; tokens (of fields only); text of each row.
+    """Return texts, then those compared by tokens with a leading space; tokens; text of each row.
 
     With a leading space the first word of a text is another token. Where the space is a separate
-    token, the two forms are the same search. A field with fewer tokens than an n-gram is not
-    searched in any form.
+    token, the two forms are the same search. A text with fewer tokens than an n-gram is not
+    searched in any form. Texts that are only searched for as a whole have no tokens.
     """
     texts = pool.texts
-    fields = np.unique(uses[np.isin(uses[:, 3], FIELDS), 0]).tolist()
+    compared = np.unique(uses[np.isin(uses[:, 3], COMPARED), 0]).tolist()
     pieces = [_NO_PIECES] * len(texts)
     text_of = [*range(len(texts))]
-    for field in fields:
-        bare = pieces[field] = tokenizer.pieces(texts[field])
+    for text in compared:
+        bare = pieces[text] = tokenizer.pieces(texts[text])
         is_searched = policy.compares_tokens and bare.ids.size >= policy.shared_ngram_size
-        if not is_searched or texts[field][0].isspace():
+        if not is_searched or texts[text][0].isspace():
             continue
-        spaced = tokenizer.pieces(" " + texts[field])
+        spaced = tokenizer.pieces(" " + texts[text])
         if not any(np.array_equal(ids, bare.ids) for ids in (spaced.ids, spaced.ids[1:])):
-            texts.append(" " + texts[field])
+            texts.append(" " + texts[text])
             pieces.append(spaced)
-            text_of.append(field)
+            text_of.append(text)
     return texts, pieces, np.array(text_of, np.int32)
 
 

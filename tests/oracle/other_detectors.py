@@ -80,6 +80,15 @@ def _length_of_run(document: Tokens, start: int, text: Tokens, at: int) -> int:
 # `ratcliff` ---------------------------------------------------------------------------------------
 
 
+def whole_prompt(passage: str | None, question: str, choices: Sequence[str | None]) -> str:
+    """Return passage, question and choices, a line each, the choices with letters."""
+    letters = [*"ABCDEFGHIJKLMNOPQRSTUVWXYZ", *map(str, range(27, 1000))]
+    lines = [passage or "", question]
+    for letter, choice in zip(letters, choices, strict=False):
+        lines.append(f"{letter}. {choice or ''}")
+    return "\n".join(line for line in lines if line)
+
+
 @dataclass(frozen=True)
 class Alignment:
     """The Ratcliff-Obershelp blocks of a prompt."""

@@ -14,6 +14,7 @@ from tests.oracle.other_detectors import (
     occurrences,
     ratcliff,
     shared_grams,
+    whole_prompt,
 )
 from tests.oracle.worlds import noise, run
 
@@ -94,6 +95,11 @@ def test_what_repeats_in_the_document_counts_once() -> None:
 
 def test_a_prompt_shorter_than_an_ngram_is_not_looked_at() -> None:
     assert ratcliff(run(100, 20), run(100, 7)) is None
+
+
+def test_a_whole_prompt_has_a_line_for_passage_question_and_each_choice() -> None:
+    assert whole_prompt("P.", "Q?", ["x", None]) == "P.\nQ?\nA. x\nB. "
+    assert whole_prompt(None, "Q?", []) == "Q?"
 
 
 # Table 9 of the study: the same formula behind an instruction in another language, "ratio 0.62".

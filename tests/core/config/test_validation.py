@@ -131,6 +131,19 @@ def test_only_scan_settings_snapshot_and_tokenizer_move_the_tiles():
     assert len(different) == 6
 
 
+def test_a_setting_added_later_moves_the_tiles_of_its_detector_only_where_it_is_set():
+    def scan(*detectors, **settings):
+        policy = Policy(detectors=detectors, **settings)
+        return policy.scan_fingerprint(tokenizer="t", snapshot="s")
+
+    # As they were before the setting existed.
+    assert scan("decon") == "15d3cd6ff361dfe3"
+    assert scan("decon", "ratcliff") == "6bb1a1ed85e36a9e"
+    assert scan("decon", ratcliff_prompt="whole") == scan("decon")
+    assert scan("ratcliff", ratcliff_prompt="question") == scan("ratcliff")
+    assert scan("ratcliff", ratcliff_prompt="whole") != scan("ratcliff")
+
+
 @pytest.mark.parametrize("name", ["a|b", "a...b", "a..b", "a,b", "a/b", "", ".a", "-a", "a.", "ä"])
 def test_names_that_mean_something_to_dagster_or_a_shell_are_refused(name):
     with pytest.raises(KeyNameError, match="expected letters"):

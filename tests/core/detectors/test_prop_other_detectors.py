@@ -58,6 +58,7 @@ from tests.oracle.other_detectors import (
     occurrences,
     ratcliff,
     shared_grams,
+    whole_prompt,
 )
 from tests.oracle.text import normalized
 from tests.uncompiled import fewer
@@ -131,9 +132,11 @@ def records_of(rng: random.Random, shared: Sequence[str]) -> list[Row]:
             for _ in range(rng.choice([1, 1, 3]))
         ]
         correct = rng.choice([None, *range(len(answers))])
+        passage = rng.choice([None, "", text_of(rng, 15), rng.choice(shared)])
         for choice, answer in enumerate(answers):
             row = {"split": "test", "instance_index": number, "question": question}
-            row |= {"answer": answer, "fingerprint": fingerprint_of(None, question, answer)}
+            row |= {"answer": answer, "fingerprint": fingerprint_of(passage, question, answer)}
+            row |= {"passage": passage, "choice_index": choice if len(answers) > 1 else None}
             made.append(row | {"is_correct": None if correct is None else choice == correct})
     return made
 
@@ -164,6 +167,7 @@ def policy_of(rng: random.Random, tokenizer: str) -> Policy:
         shared_ngram_size=size,
         ratcliff_min_block=rng.randint(1, min(size, 5)),
         ratcliff_floor=rng.choice([0.01, 0.1, 0.3]),
+        ratcliff_prompt=rng.choice(["question", "whole"]),
         longest_match_floor=rng.choice([0.01, 0.1, 0.4]),
         ngram_any_floor=rng.choice([2, 3, 8]),
         eval_min_token_length=rng.choice([1, 20]),
@@ -180,12 +184,23 @@ def world_of(seed: int, tokenizer: str) -> World:
     for row in (row for rows in benchmarks.values() for row in rows):
         question, answer = row["question"], row["answer"] or ""
         texts += [question, answer, f"{question} {answer}", question + answer]
+    texts += [prompt_of(row, rows) for rows in benchmarks.values() for row in rows]
     shards = {
         f"{name}.jsonl": [line_of(rng, document_of(rng, texts)) for _ in range(rng.randrange(1, 8))]
         for name in "ab"
     }
     frozen = rng.choice([["one", "two", "three"], ["two"], []])
     return World(benchmarks, shards, frozen, policy_of(rng, tokenizer))
+
+
+def prompt_of(record: Row, records: Sequence[Row]) -> str:
+    """The whole prompt that a record belongs to."""
+    if not record["question"].strip():
+        return ""
+    of_item = [one for one in records if one["instance_index"] == record["instance_index"]]
+    is_choice = len(of_item) > 1 and any(one["is_correct"] is False for one in of_item)
+    choices = [one["answer"] for one in of_item] if is_choice else []
+    return whole_prompt(record["passage"], record["question"], choices)
 
 
 def worlds(tokenizer: str) -> st.SearchStrategy[World]:
@@ -395,8 +410,11 @@ class Oracle:
             for row, form in enumerate(forms):
                 for record, texts in enumerate(records):
                     says = getattr(self, detector)
-                    for found in says(form, documents[row], texts["question"], texts):
+                    is_whole = detector == "ratcliff" and self.policy.ratcliff_prompt == "whole"
+                    question = prompt_of(texts, records) if is_whole else texts["question"]
+                    for found in says(form, documents[row], question, texts):
                         blank = dict.fromkeys(COMPARED)
+                        blank["looked_for"] = "whole prompt" if is_whole else None
                         yield blank | {"row": row, "record": record, "detector": detector} | found
 
     def is_opened(self, form: Form, text: Form) -> bool:
@@ -589,7 +607,7 @@ def oracle_of(scene: Scene, name: str, tokenizer: Tokenizer) -> Oracle:
                 instance=row["instance_index"],
                 question=row["question"],
                 answer=row["answer"],
-                passage=None,
+                passage=row["passage"],
                 is_correct=row["is_correct"],
                 fingerprint=row["fingerprint"],
             )

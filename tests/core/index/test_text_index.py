@@ -1,18 +1,24 @@
 """What is looked for of a record, how telling it is, and what a tokenizer must keep for it."""
 
 import time
+from operator import itemgetter
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide
+from decon_core.index.idf import freeze
 from decon_core.index.record_texts import NAMES, Pool, followed, gather, last_sentence
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import Tiles
+from decon_core.schemas import RECORDS
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle import other_detectors as reference_detectors
 
@@ -71,6 +77,74 @@ def test_long_rows_of_signs_take_no_time(sign):
     last_sentence("a" + sign * 200_000)
     # Of a processor. Gone through from each sign it would be minutes.
     assert time.process_time() - before < 10
+
+
+WHOLE = Policy(detectors=FOUR, ratcliff_prompt="whole")
+
+
+def prompts(*records):
+    blank = {"split": "test", "instance_index": 0, "sub_index": None, "choice_index": None}
+    blank |= {"passage": None, "question": "Who?", "answer": None, "is_correct": None}
+    pool = Pool()
+    gather(pool, 0, [{**blank, **record} for record in records], WHOLE)
+    texts = pool.texts
+    return [texts[text] for text, _, _, kind in sorted(pool.uses, key=itemgetter(2)) if kind == 4]
+
+
+def choice(number, answer, is_correct, **more):
+    return {"choice_index": number, "answer": answer, "is_correct": is_correct, **more}
+
+
+def test_a_whole_prompt_is_passage_question_and_choices_in_their_order():
+    both = prompts(choice(1, "Bob", False), choice(0, "Ann", True))
+    assert both == ["Who?\nA. Ann\nB. Bob"] * 2
+    assert prompts({"passage": "Ann came."}) == ["Ann came.\nWho?"]
+    assert prompts(choice(0, "Ann", True), choice(1, "Bob", False, instance_index=1)) == [
+        "Who?",  # of the other item
+        "Who?\nA. Bob",
+    ]
+
+
+def test_several_accepted_answers_are_no_choices_and_a_passage_alone_is_no_prompt():
+    assert prompts(choice(0, "Ann", True), choice(1, "Anne", True)) == ["Who?"] * 2
+    assert prompts(choice(0, "Ann", None), choice(1, "Anne", None)) == ["Who?"] * 2
+    assert prompts({"passage": "Ann came.", "question": " "}) == []
+
+
+def test_by_the_whole_prompt_a_short_question_is_found_by_its_choices(bench):
+    rows = [
+        ("Which planet?", "the one that has the largest visible ring system", True),
+        ("Which planet?", "the one that is nearest to our own moon tonight", False),
+        ("Which planet?", "the one that was found by means of arithmetic", False),
+    ]
+    names = ("question", "answer", "is_correct")
+    records = [
+        {
+            "benchmark": "b",
+            "split": "test",
+            "instance_index": 0,
+            "choice_index": number,
+            "fingerprint": fingerprint_of(None, *row[:2]),
+            **dict(zip(names, row, strict=True)),
+        }
+        for number, row in enumerate(rows)
+    ]
+    table = pa.Table.from_pylist(records, schema=RECORDS)
+    document = "Which planet? " + "; ".join(answer for _, answer, _ in rows)
+    found = {}
+    for prompt in ("question", "whole"):
+        bench.policy = Policy(detectors=("ratcliff",), ratcliff_prompt=prompt)
+        version = save_records(bench.store, "b", table)
+        bench.index([version], freeze(bench.store, [version], bench.policy))
+        pack = bench.pack({"a.jsonl": [document, "An unrelated text about a planet and its ring."]})
+        scan_packs(bench.store, [pack], [version], bench.policy)
+        shards = [pack.shards[0].fingerprint]
+        matches = Tiles(bench.store, bench.scan).matches(shards, version.fingerprint)
+        found[prompt] = [
+            (entry["row"], entry["record"], entry["looked_for"], entry["is_contaminated"])
+            for entry in decide(matches, bench.policy).to_pylist()
+        ]
+    assert found == {"question": [], "whole": [(0, 0, "whole prompt", True)]}
 
 
 def test_a_choice_that_is_wrong_is_not_looked_for():

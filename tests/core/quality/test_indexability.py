@@ -76,11 +76,18 @@ def programs():
     return [(words(("task", n), 30), text, None) for n, text in enumerate((long, "def f(x): pass"))]
 
 
-@pytest.mark.parametrize("normalize", ["none", "whitespace", "decon"])
-def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize):
+@pytest.mark.parametrize(
+    ("normalize", "prompt"),
+    [("none", "question"), ("whitespace", "question"), ("decon", "question"), ("none", "whole")],
+)
+def test_a_rule_finds_the_items_that_it_can_see_and_no_others(bench, normalize, prompt):
     items = [*mixed_items(), *programs()]
     bench.policy = Policy(
-        tokenizer_str="words", detectors=BUILT_IN, hot_ngram_records=10, normalize=normalize
+        tokenizer_str="words",
+        detectors=BUILT_IN,
+        hot_ngram_records=10,
+        normalize=normalize,
+        ratcliff_prompt=prompt,
     )
     versions = bench.prepare({"b": items})
     pack = bench.pack({"a.jsonl": [as_document(item, n) for n, item in enumerate(items)]})
