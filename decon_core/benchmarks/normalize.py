@@ -24,6 +24,7 @@ from decon_core.benchmarks.normalized import (
 from decon_core.benchmarks.readers import read_hub_rows, read_rows
 from decon_core.benchmarks.recipe import (
     ArrayAnswer,
+    FieldText,
     LocalSource,
     PromptArray,
     Prompts,
@@ -190,7 +191,8 @@ class _Batch:
             passage = text_in(row, recipe.passage) if recipe.passage is not None else None
         if (name := recipe.dataset_name_field) is not None:
             with self._reporting(number):
-                config = text_of(value_at(row, name), name) or self.config
+                source = FieldText(field=name) if isinstance(name, str) else name
+                config = text_in(row, source) or self.config
         with self._reporting(number):
             extras = self._extras(row)
         for question, sub_index, candidates in questions if self._n_problems == before else ():

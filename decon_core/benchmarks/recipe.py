@@ -309,6 +309,11 @@ Prompt = Annotated[
         lambda value: "PromptArray" if isinstance(value, Mapping) and "array" in value else "texts"
     ),
 ]
+# A plain name stays one, as it is part of the fingerprints of recipes.
+ConfigField = Annotated[
+    Annotated[FieldText, Tag("field")] | Annotated[String, Tag("name")],
+    Discriminator(lambda value: "field" if isinstance(value, Mapping | FieldText) else "name"),
+]
 LocalPath = Annotated[
     Annotated[dict[str, Strings], Tag("by split")] | Annotated[Strings, Tag("patterns")],
     Discriminator(lambda value: "by split" if isinstance(value, Mapping) else "patterns"),
@@ -336,7 +341,7 @@ class RecipeTable:
     solution: Answers = ()
     extra_fields: Strings = ()
     tests: Strings = ()
-    dataset_name_field: String | None = None
+    dataset_name_field: ConfigField | None = None
     eval_key: String | None = None
 
 
@@ -352,7 +357,7 @@ class Recipe:
     answers: tuple[Answer, ...] = ()
     no_answer_splits: tuple[str, ...] = ()
     extra_fields: tuple[str, ...] = ()
-    dataset_name_field: str | None = None
+    dataset_name_field: str | FieldText | None = None
     eval_key: str | None = None  # of records: read only those of this benchmark
 
     @property

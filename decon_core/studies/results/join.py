@@ -83,7 +83,8 @@ class _Search:
         self._items = items
         self._split = split
         self._config = config
-        self._recipe = replace(recipe, extra_fields=()) if recipe else None
+        # Fields that a harness drops, and that no text of a record comes from.
+        self._recipe = replace(recipe, extra_fields=(), dataset_name_field=None) if recipe else None
         self._by_texts: dict[tuple[str, ...], tuple[list[Item], str]] = {}
         self._n_taken: Counter[tuple[str, tuple[str, ...]]] = Counter()
         self._by_index = self._items_by_index(results)

@@ -155,6 +155,12 @@ def test_the_data_set_name_becomes_the_config(records_of: Records) -> None:
     assert {r["benchmark"] for r in records} == {"bench"}
 
 
+def test_a_part_of_a_field_can_be_the_config(records_of: Records) -> None:
+    lines = 'prompt: q\ndataset_name_field: {field: id, transform: {before_marker: "~"}}'
+    records = records_of(lines, {"q": "Q", "id": "wikihow~15"}, {"q": "Q", "id": "alone"})
+    assert [r["config"] for r in records] == ["wikihow", "alone"]
+
+
 @pytest.mark.parametrize(
     ("transform", "value", "text"),
     [
@@ -214,6 +220,7 @@ def test_a_hidden_binary_label_is_no_answer(records_of: Records) -> None:
         ),
         ("source: s\ntarget: t", {"s": "x"}, "field 't': found no 't'"),
         ("prompt: q\ndataset_name_field: n", {"q": "x"}, "field 'n': found no 'n'"),
+        ("prompt: q\ndataset_name_field: {field: n}", {"q": "x"}, "field 'n': found no 'n'"),
         ("prompt: q\nextra_fields: [e]", {"q": "x", "e": b"x"}, "a value that JSON supports"),
         ("prompt: {field: q, transform: join}", {"q": "x"}, "found 'x'; expected a list to join"),
         ("prompt: {field: q, transform: first}", {"q": "x"}, "found 'x'; expected a list"),

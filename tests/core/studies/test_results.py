@@ -332,6 +332,7 @@ def test_a_recipe_tells_equal_questions_apart_by_their_answers(report, tmp_path)
         splits=("test",),
         questions=Prompts(texts=(FieldText(field="question"),)),
         answers=(PlainAnswer(text=FieldText(field="solution")),),
+        dataset_name_field="topic",  # which a harness drops
     )
     account = score_gap([path], report, tasks=said, recipes={"quiz": recipe})
     check_by_hand(only(account, subset=None))
