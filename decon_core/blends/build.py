@@ -81,7 +81,7 @@ class Blender:
         fingerprint = self.fingerprint(blend)
         current = current_manifest(folder / MANIFEST, fingerprint)
         if current is not None and not blend_faults(folder):
-            _update_card(folder, current)
+            self._update_card(folder, current)
             return Built(folder, current, was_there=True)
         plan = plan_blend(self.builder, blend)
         with atomic_path(folder, drafts=store.drafts) as draft:
@@ -90,14 +90,23 @@ class Blender:
             account = _account(plan, written, draft)
             manifest = {**self._inputs(blend), "fingerprint": fingerprint, **account}
             write_json(draft / MANIFEST, manifest)
-            _update_card(draft, read_json(draft / MANIFEST))
+            self._update_card(draft, read_json(draft / MANIFEST))
         return Built(folder, manifest, was_there=False)
 
     def is_current(self, blend: Blend) -> bool:
         """Return whether a blend exists with all files and was made from the current inputs."""
         folder = self.builder.store.blend(blend.name)
         manifest = current_manifest(folder / MANIFEST, self.fingerprint(blend))
-        return manifest is not None and has_card(folder, manifest)
+        return manifest is not None and self.has_card(folder, manifest)
+
+    def has_card(self, folder: Path, manifest: Mapping[str, Any]) -> bool:
+        """Return whether the card exists and matches the manifest and the labels of sources."""
+        return has_page(folder / CARD, card_of_blend(manifest, self.builder.labels))
+
+    def _update_card(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        if not self.has_card(folder, manifest):
+            with atomic_path(folder / CARD) as draft:
+                draft.write_bytes(sealed_page(card_of_blend(manifest, self.builder.labels)))
 
     def fingerprint(self, blend: Blend) -> str:
         """Return a hash of all inputs: settings, packs, inserted benchmarks, rewordings."""
@@ -206,17 +215,6 @@ def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str
         "n_bytes": one.n_bytes,
         "output": one.output,
     }
-
-
-def has_card(folder: Path, manifest: Mapping[str, Any]) -> bool:
-    """Return whether the card exists and matches the manifest."""
-    return has_page(folder / CARD, card_of_blend(manifest))
-
-
-def _update_card(folder: Path, manifest: Mapping[str, Any]) -> None:
-    if not has_card(folder, manifest):
-        with atomic_path(folder / CARD) as draft:
-            draft.write_bytes(sealed_page(card_of_blend(manifest)))
 
 
 def blend_faults(folder: Path) -> list[Problem]:

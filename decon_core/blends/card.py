@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from decon_core.mixtures.card import size_of
+from decon_core.mixtures.composition import NO_LABELS, Amount, Labels, phase_heads, phase_rows
 from decon_core.wording import render
 
 Value = Mapping[str, Any]
 
 
-def card_of_blend(manifest: Value) -> str:
-    """Render the card of a blend."""
+def card_of_blend(manifest: Value, labels: Labels = NO_LABELS) -> str:
+    """Render the card of a blend. `labels`: of the sources, for its composition."""
     with_test_items = [one for one in manifest["contamination"] if one["holds_test_items"]]
     return render(
         "blends/card.md.j2",
@@ -34,6 +35,9 @@ def card_of_blend(manifest: Value) -> str:
         drawn_rows=drawn_rows(manifest),
         source_rows=source_rows(manifest),
         item_rows=item_rows(manifest),
+        has_labels=bool(labels),
+        composition_heads=phase_heads(len(manifest["phases"])),
+        composition=phase_rows(drawn_by_phase(manifest), labels),
     )
 
 
@@ -50,6 +54,18 @@ _ITEM_COUNTS = (
     *("n_items_seen", "n_items_unseen", "n_items_without_answer", "n_items_not_rewritten"),
     *("n_texts", "n_tokens", "n_replaced", "n_replaced_tokens"),
 )
+
+
+def drawn_by_phase(account: Value) -> list[dict[str, Amount]]:
+    """Return what every phase draws of each source."""
+    return [
+        {
+            source["source"]: Amount(source["n_drawn"], source["n_drawn_tokens"])
+            for source in phase["sources"]
+            if source["n_drawn"]
+        }
+        for phase in account["phases"]
+    ]
 
 
 def drawn_rows(account: Value) -> list[list[str]]:

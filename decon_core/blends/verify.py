@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults, has_card
+from decon_core.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults
 from decon_core.blends.counts import account_of
 from decon_core.blends.plan import plan_blend
 from decon_core.config.blends import Blend
@@ -104,7 +104,7 @@ def _check_plan(blender: Blender, blend: Blend, folder: Path) -> Iterator[Proble
         if manifest[name] != planned:
             where = f"{folder / MANIFEST}: {name}"
             yield Problem(where, "other numbers", "those of the plan", REBUILD)
-    if not has_card(folder, manifest):
+    if not blender.has_card(folder, manifest):
         remedy = "`decon-assets run` writes it again"
         expected = "the card rendered from the manifest"
         yield Problem(str(folder / CARD), "another text", expected, remedy)

@@ -10,11 +10,11 @@ import glob
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.blends import Blend, read_blends
@@ -39,6 +39,7 @@ from decon_core.config.validation import (
     Share,
     did_you_mean,
     expects,
+    invalid,
     with_new_names,
 )
 from decon_core.config.verdicts import DEFAULT_FILE
@@ -90,6 +91,17 @@ class PackLimits:
     """Maximum size of a pack's files: a number, or "20 GB"."""
 
 
+_LABEL = re.compile(r"(?!source$)[a-z][a-z0-9_]*")
+
+
+def _known_as_columns(labels: dict[str, str]) -> dict[str, str]:
+    for name in labels:
+        if not _LABEL.fullmatch(name):
+            expected = "labels of lower-case letters, digits and _, and not 'source'"
+            raise invalid(expected, found=repr(name))
+    return labels
+
+
 @model(frozen=True, kw_only=True, config=TABLE)
 class SourceTable(PackLimits):
     """[[corpus.source]]: shards that are read in the same way."""
@@ -108,6 +120,12 @@ class SourceTable(PackLimits):
     """With messages: only turns with these roles."""
     id: Annotated[Name | None, expects("the name of a field")] = None
     """Field with the row's id."""
+    labels: Annotated[
+        dict[str, Annotated[Name, expects("a text in quotes")]],
+        AfterValidator(_known_as_columns),
+        expects('a table of texts, as {language = "en"}'),
+    ] = field(default_factory=dict)
+    """What tables of a composition group sources by; no result depends on them."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -182,12 +200,14 @@ class Source:
     messages: str | None = None
     roles: tuple[str, ...] = ()  # of the messages to read; empty: all
     id: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()  # column and value, by column
 
     def __post_init__(self) -> None:
         # JSON and TOML have only lists; a source read from them must equal the original.
         if self.text is not None and not isinstance(self.text, str):
             object.__setattr__(self, "text", tuple(self.text))
         object.__setattr__(self, "roles", tuple(self.roles))
+        object.__setattr__(self, "labels", tuple((name, value) for name, value in self.labels))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,6 +449,7 @@ class _Reader(SettingsReader):
                 n_shards = _DEFAULT_PACK_SHARDS
             packing[table.name] = Packing(shards=n_shards, n_bytes=n_bytes)
             fields = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
+            fields["labels"] = tuple(sorted(table.labels.items()))
             sources.append(Source(**fields))
         self.named_tables("corpus.source", [source.name for source in sources], what="source")
         return tuple(sources), packing

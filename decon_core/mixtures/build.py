@@ -34,7 +34,14 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
 from decon_core.index.idf import current_snapshot_fingerprint
-from decon_core.mixtures.card import CARD, card_of, listed_packs
+from decon_core.mixtures.card import (
+    CARD,
+    card_of,
+    digest_of_labels,
+    listed_labels,
+    listed_packs,
+)
+from decon_core.mixtures.composition import Labels, labels_of
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.manifest import (
     MANIFEST,
@@ -71,6 +78,7 @@ class Builder:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
+    known_labels: Labels | None = None  # of all sources then
     verdicts: Verdicts = NO_VERDICTS
     evidence: Evidence = NO_EVIDENCE
     calibrated: Calibrated | None = None  # made before, from all packs
@@ -84,6 +92,13 @@ class Builder:
     _scanned: set[tuple[Mixture, str]] = field(
         default_factory=set, init=False, compare=False, repr=False
     )
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels of the sources, by which compositions are grouped."""
+        if self.known_labels is not None:
+            return self.known_labels
+        return labels_of(pack.source for pack in self.packs)
 
     @cached_property
     def reader(self) -> MatchReader:
@@ -279,7 +294,7 @@ class Builder:
             and all(share.manifest.get(name) == value for name, value in settings.items())
         ]
         thresholds = {"thresholds": self.policy.thresholds}
-        return card_of(settings | thresholds, shares, n_packs=self.n_packs)
+        return card_of(settings | thresholds, shares, n_packs=self.n_packs, labels=self.labels)
 
     def _update_card(self, mixture: Mixture) -> None:
         """Write the card of a Parquet mixture until it matches the packs that exist.
@@ -300,14 +315,16 @@ class Builder:
             card = self.card(mixture)
 
     def _is_on_card(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:
-        """Return whether the card lists the files of a pack and no pack that does not exist."""
+        """Return whether the card lists the files of a pack, no pack that does not exist, and
+        the labels of today."""
         if mixture.write != "parquet":
             return True
         folder = self.store.mixtures(mixture.name)
         listed = listed_packs(folder / CARD)
         is_listed = manifest["pack"] in listed or not manifest["shards"]
         existing = {path.name for path in folder.iterdir()}
-        return is_listed and listed | {CARD} <= existing
+        has_labels = listed_labels(folder / CARD) == digest_of_labels(self.labels)
+        return is_listed and has_labels and listed | {CARD} <= existing
 
 
 _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker process
@@ -331,7 +348,9 @@ def build_shares(
             builder.draw_for(mixture, pack)
     jobs: list[_Job] = []
     for mixture, pack in wanted:
-        of_pack = replace(builder, packs=(pack,), n_known=builder.n_packs)
+        of_pack = replace(
+            builder, packs=(pack,), n_known=builder.n_packs, known_labels=builder.labels
+        )
         # Only a control needs packs other than its own.
         jobs.append((builder if mixture.take == "control" else of_pack, mixture, pack))
     sizes = [shard.n_bytes for _, pack in wanted for shard in pack.shards]

@@ -6,15 +6,18 @@ packs, not on the date or the machine, so the same mixture always has the same c
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
+from decon_core.mixtures.composition import HEADS, NO_LABELS, Amount, Labels, composition_rows
 from decon_core.storage.tables import read_parquet
 from decon_core.wording import render
 
@@ -24,6 +27,7 @@ DATA = "data"  # folder in a pack that holds only documents
 Value = Mapping[str, Any]
 
 _PATTERN = DATA + "/**/*.parquet"
+_LABELS = re.compile(r"^<!-- labels of the sources: ([0-9a-f]+) -->$", re.MULTILINE)
 _LISTED = re.compile(r'^ *- "([^"/]+)/' + re.escape(_PATTERN) + '"$', re.MULTILINE)
 # The hub's size categories, by number of documents.
 _SIZES = (
@@ -78,7 +82,21 @@ def listed_packs(card: Path) -> set[str]:
     return {*_LISTED.findall(text)}
 
 
-def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
+def listed_labels(card: Path) -> str:
+    """Return the digest of the labels that a card was rendered with; empty if it has none."""
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    found = _LABELS.search(text)
+    return found[1] if found else ""
+
+
+def digest_of_labels(labels: Labels) -> str:
+    page = json.dumps({name: dict(labels[name]) for name in labels}, sort_keys=True)
+    return sha256(page.encode()).hexdigest()[:16]
+
+
+def card_of(
+    settings: Value, shares: Sequence[Share], *, n_packs: int, labels: Labels = NO_LABELS
+) -> str:
     """Render the card of a mixture from its settings and its packs."""
     manifests = [share.manifest for share in shares]
     totals = _totals(manifests)
@@ -106,6 +124,10 @@ def card_of(settings: Value, shares: Sequence[Share], *, n_packs: int) -> str:
         totals=totals,
         removed=sorted(removed.items()),
         leaks=_leaks(shares),
+        HEADS=HEADS,
+        composition=composition_rows(_amounts(sources), labels),
+        has_labels=bool(labels),
+        labels=digest_of_labels(labels),
     )
 
 
@@ -114,6 +136,15 @@ def _totals(manifests: Iterable[Value]) -> Mapping[str, int]:
     for manifest in manifests:
         totals.update({name: n for name, n in manifest["totals"].items() if isinstance(n, int)})
     return totals
+
+
+def _amounts(sources: Iterable[tuple[str, Mapping[str, int]]]) -> dict[str, Amount]:
+    """Return what the mixture holds of each source; a source without documents has no row."""
+    return {
+        name: Amount(counts["n_documents_out"], counts["n_tokens_out"])
+        for name, counts in sources
+        if counts["n_documents_out"]
+    }
 
 
 def _leaks(shares: Iterable[Share]) -> list[tuple[str, int, int]]:

@@ -21,6 +21,7 @@ from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.build import Builder
+from decon_core.mixtures.card import digest_of_labels
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
@@ -170,6 +171,7 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap], neighbours: 
         *sorted(versions),
         *sorted(shards),
         *sorted(products),
+        digest_of_labels(builder.labels),
         neighbours if neighbours and has_neighbours(builder.store, neighbours) else "",
         *sorted(f"{one.shard.fingerprint} {one.lacking} {one.reason}" for one in gaps),
     ]

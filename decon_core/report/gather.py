@@ -260,7 +260,18 @@ def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Tab
         is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
         detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
         tables["removed"] = removed.set_column(at, removed.schema.field(at), detail)
-    return {**tables, **_blends(blender)}, n_without_mixture
+    labels = _labels(blender.builder)
+    return {**tables, **_blends(blender), "source_labels": labels}, n_without_mixture
+
+
+def _labels(builder: Builder) -> pa.Table:
+    """Return the labels of all sources."""
+    rows = [
+        {"source": source, "label": label, "value": value}
+        for source, labels in sorted(builder.labels.items())
+        for label, value in sorted(labels.items())
+    ]
+    return _table("source_labels", rows)
 
 
 def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:

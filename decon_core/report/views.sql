@@ -293,6 +293,49 @@ ORDER BY mixture;
 COMMENT ON VIEW by_mixture IS
     'Per mixture: number of documents and tokens before and after filtering, over all shards';
 
+-- Every source under each column of a composition: its own name, and the labels that any source has.
+CREATE VIEW source_groups AS
+WITH sources AS (
+    SELECT source FROM mixtures UNION SELECT source FROM blend_sources UNION SELECT source FROM shards
+), labels AS (SELECT DISTINCT label FROM source_labels)
+SELECT source, 'source' AS label, source AS value FROM sources
+UNION ALL
+SELECT source, label, coalesce(value, 'not declared')
+FROM sources CROSS JOIN labels LEFT JOIN source_labels USING (source, label)
+ORDER BY source, label <> 'source', label;
+COMMENT ON VIEW source_groups IS
+    'Per source and column of a composition: the value that the source counts under, its own name or that of a label';
+
+CREATE VIEW composition_by_mixture AS
+SELECT mixture, is_current, label, value, n_documents,
+       n_documents / nullif(sum(n_documents) OVER whole, 0) AS share_of_documents,
+       n_tokens, n_tokens / nullif(sum(n_tokens) OVER whole, 0) AS share_of_tokens
+FROM (
+    SELECT mixture, bool_and(is_current) AS is_current, label, value,
+           sum(n_documents_out)::BIGINT AS n_documents, sum(n_tokens_out)::BIGINT AS n_tokens
+    FROM mixtures JOIN source_groups USING (source)
+    GROUP BY mixture, label, value
+)
+WINDOW whole AS (PARTITION BY mixture, label)
+ORDER BY mixture, label <> 'source', label, n_tokens DESC, value;
+COMMENT ON VIEW composition_by_mixture IS
+    'Per mixture, by source and by each label of the sources: documents and tokens that it holds, and their shares';
+
+CREATE VIEW composition_by_blend AS
+SELECT blend, is_current, phase, label, value, n_documents,
+       n_documents / nullif(sum(n_documents) OVER whole, 0) AS share_of_documents,
+       n_tokens, n_tokens / nullif(sum(n_tokens) OVER whole, 0) AS share_of_tokens
+FROM (
+    SELECT blend, bool_and(is_current) AS is_current, phase, label, value,
+           sum(n_drawn)::BIGINT AS n_documents, sum(n_drawn_tokens)::BIGINT AS n_tokens
+    FROM (SELECT * FROM blend_sources JOIN source_groups USING (source))
+    GROUP BY GROUPING SETS ((blend, phase, label, value), (blend, label, value))
+)
+WINDOW whole AS (PARTITION BY blend, phase, label)
+ORDER BY blend, phase NULLS LAST, label <> 'source', label, n_tokens DESC, value;
+COMMENT ON VIEW composition_by_blend IS
+    'Per blend and phase (null: all phases), by source and by each label of the sources: documents and tokens drawn, and their shares';
+
 CREATE VIEW removed_by_mixture AS
 SELECT mixture, source, what, why, benchmark,
        count(*) AS n_reasons,

@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
 from decon_core.index.idf import freeze
+from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import MANIFEST, manifest_faults
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
@@ -156,6 +158,34 @@ def test_without_phases_every_document_of_the_mixture_comes_once_as_it_was(place
     kinds = [row["id"][0] == "c" for row in rows]
     assert 0 < kinds.index(True) < len(kinds) - kinds[::-1].index(True) < len(kinds)  # in between
     assert blend_faults(folder) == []
+
+
+def test_a_card_has_the_composition_of_every_phase_and_of_all_by_the_labels_of_today(place):
+    phases = (Phase(documents=60, weights={"web": 1.0}), Phase(documents=40))
+    blend = Blend(name="b", of="clean", phases=phases)
+    folder = built(place, blend)
+    before = bytes_of(folder)
+    assert "## Composition" in (folder / CARD).read_text()
+    place.packs = [
+        replace(pack, source=replace(pack.source, labels=(("kind", pack.source.name.upper()),)))
+        for pack in place.packs
+    ]
+    blender = blender_of(place, blend)
+    assert not blender.is_current(blend)
+    assert blender.build(blend).was_there
+    assert blender.is_current(blend)
+    after = bytes_of(folder)
+    assert {name for name in after if after[name] != before[name]} == {CARD}
+    first, second = manifest_of(folder)["phases"]
+    drawn = {one["source"]: one["n_drawn_tokens"] for one in second["sources"]}
+    n_first, n_second = first["sources"], sum(drawn.values())
+    (n_first,) = (one["n_drawn_tokens"] for one in n_first if one["source"] == "web")
+    card = (folder / CARD).read_text()
+    for by, name in (("source", "chat"), ("kind", "CHAT")):
+        n = drawn["chat"]
+        share, of_all = f"{n / n_second:.1%}", f"{n / (n_first + n_second):.1%}"
+        assert f"| {by} | {name} | 0 | 0.0% | {n:,} | {share} | {n:,} | {of_all} |" in card
+    assert verify_blend(blender, blend).problems == []
 
 
 def test_the_account_says_where_each_text_comes_from(place):

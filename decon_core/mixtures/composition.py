@@ -1,0 +1,115 @@
+"""What a mixture or a blend consists of: by source, and by the labels of the sources.
+
+Rows of each column are in the order of their tokens, as in published tables of such compositions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from decon_core.config.load import Source
+from decon_core.wording import plain
+
+SOURCE = "source"
+NOT_DECLARED = "not declared"  # of a source without a label that others have
+
+Labels = Mapping[str, Mapping[str, str]]  # by source: its labels
+
+
+NO_LABELS: Labels = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Amount:
+    n_documents: int
+    n_tokens: int
+
+
+Part = Mapping[str, Amount]  # by source
+
+
+def labels_of(sources: Iterable[Source]) -> Labels:
+    """Return the labels of the sources that have any."""
+    return {one.name: dict(one.labels) for one in sources if one.labels}
+
+
+def values_of(sources: Iterable[str], labels: Labels) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield each column, first that of the sources, with the value of every source in it."""
+    names = sorted(sources)
+    yield SOURCE, {name: name for name in names}
+    for column in sorted({column for name in names for column in labels.get(name, ())}):
+        yield column, {name: labels.get(name, {}).get(column, NOT_DECLARED) for name in names}
+
+
+def composition(part: Part, labels: Labels) -> Iterator[tuple[str, str, Amount]]:
+    """Yield column, value and amount, the largest values of each column first."""
+    for column, values in values_of(part, labels):
+        n_documents, n_tokens = Counter[str](), Counter[str]()
+        for source, amount in part.items():
+            n_documents[values[source]] += amount.n_documents
+            n_tokens[values[source]] += amount.n_tokens
+        for value in sorted(n_tokens, key=lambda value: (-n_tokens[value], value)):
+            yield column, value, Amount(n_documents[value], n_tokens[value])
+
+
+HEADS = ("by", "", "documents", "of all", "tokens", "of all")
+
+
+def composition_rows(part: Part, labels: Labels) -> list[list[str]]:
+    """Return the rows of a Markdown table of a whole, with `HEADS`."""
+    n_documents = sum(amount.n_documents for amount in part.values())
+    n_tokens = sum(amount.n_tokens for amount in part.values())
+    return [
+        [
+            *(column, plain(value)),
+            *(f"{amount.n_documents:,}", _share(amount.n_documents, n_documents)),
+            *(f"{amount.n_tokens:,}", _share(amount.n_tokens, n_tokens)),
+        ]
+        for column, value, amount in composition(part, labels)
+    ]
+
+
+def phase_heads(n_phases: int) -> list[str]:
+    """Return the heads of `phase_rows`."""
+    of_phases = [f"phase {number + 1}" for number in range(n_phases)]
+    return [
+        "by",
+        "",
+        *(head for name in of_phases for head in (f"{name}, tokens", "of it")),
+        *HEADS[4:],
+    ]
+
+
+def phase_rows(phases: Sequence[Part], labels: Labels) -> list[list[str]]:
+    """Return the rows of a table with the tokens and shares of every phase, and of all."""
+    whole: dict[str, Amount] = {}
+    for phase in phases:
+        for source, amount in phase.items():
+            before = whole.get(source, Amount(0, 0))
+            whole[source] = Amount(
+                before.n_documents + amount.n_documents, before.n_tokens + amount.n_tokens
+            )
+    parts = [*({**dict.fromkeys(whole, Amount(0, 0)), **phase} for phase in phases), whole]
+    tokens = [
+        {(column, value): amount.n_tokens for column, value, amount in composition(part, labels)}
+        for part in parts
+    ]
+    totals = [sum(amount.n_tokens for amount in part.values()) for part in parts]
+    return [
+        [
+            *(key[0], plain(key[1])),
+            *(
+                cell
+                for of_part, total in zip(tokens, totals, strict=True)
+                for cell in (f"{of_part[key]:,}", _share(of_part[key], total))
+            ),
+        ]
+        for key in tokens[-1]
+    ]
+
+
+def _share(n: int, of: int) -> str:
+    return f"{n / of:.1%}" if of else "–"
