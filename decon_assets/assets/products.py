@@ -284,7 +284,8 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     )
     if summary.gaps:
         n_shards = sum(len(pack.shards) for pack in packs)
-        context.log.warning(incomplete_notice(len(summary.gaps), n_shards))
+        reasons = [gap.reason for gap in summary.gaps]
+        context.log.warning(incomplete_notice(reasons, n_shards))
     not_scanned = [
         {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
         for one in summary.gaps

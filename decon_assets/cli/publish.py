@@ -22,7 +22,6 @@ from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
-from decon_core.report.open import incomplete_notice
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.wording import percent
 
@@ -53,12 +52,12 @@ def card(
     Exit codes: 0 done, 1 the report is incomplete (shards were not scanned) or a run is still
     building it, 2 an input is wrong.
     """
-    from decon_core.report.publish.card import CARD, SUMMARY, card_from, write_published
+    from decon_core.report.publish.card import CARD, SUMMARY, card_from, notice_of, write_published
 
     summary = _summary(report, config)
     if not report and not is_report_current(load_config(config)):
         warn(f"note: {REPORT_IS_STALE}")
-    notice = incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"])
+    notice = notice_of(summary)
     if notice:
         warn(notice)
     if out:

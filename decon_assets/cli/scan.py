@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -28,10 +29,12 @@ from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.config.sketch import Sketch
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.storage.store import Store
-from decon_core.wording import counted, have, hold, size
+from decon_core.wording import counted, have, hold, percent, size
 
 if TYPE_CHECKING:
+    from decon_core.corpus.sample import Sample
     from decon_core.decisions.verdicts import Verdicts
+    from decon_core.folder_scan.estimates import Rate
     from decon_core.folder_scan.results import Outcome
 
 _MOST_FIELDS_LISTED = 5
@@ -80,6 +83,14 @@ def scan(
     id_field: str = option(
         "field with the document id (default: id)", "FIELD", "--id", default="id"
     ),
+    sample: str | None = optional(
+        "scan only this share of the documents, as 1% or 0.01, and estimate the leak rates of all "
+        "(docs/studies/sampling.md)",
+        "SHARE",
+    ),
+    sample_seed: int | None = optional(
+        "with --sample: a number that chooses the documents (default 0)", "N", min=0
+    ),
     compat: bool = flag(
         "--compat",
         "also write OUT/compat/: reports in the format of AI2's decon, one file per shard",
@@ -118,6 +129,7 @@ def scan(
       decon-assets scan --evals bundled/ --corpus pairs/ --text chosen --text rejected --out found
       decon-assets scan ... --policy policy.toml      for example: sampling = "reference"
       decon-assets scan ... --compat --fail-on-leak   in a test: exit code 3 if anything leaked
+      decon-assets scan ... --sample 1%               estimates from one document in a hundred
       duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
 
     Without --text and --messages, the field `text` is read. For a file without it, the fields are
@@ -125,13 +137,18 @@ def scan(
     Files and folders below PATH, or matched by its wildcards, are skipped if their names begin with
     _ or a dot.
 
+    With --sample every row is read, but only the documents of the sample are searched, so that a
+    scan takes a fraction of the time. OUT/sample.csv has the estimates for the whole corpus, with
+    95 % intervals. Commands that read OUT take it for an incomplete scan: an item that was not
+    found is not called clean. A later scan without --sample searches every document.
+
     Exit codes (the first that applies):
       2  an input is wrong; nothing was scanned
       1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
          the message names the fields that it has)
       3  something leaked, with --fail-on-leak
       4  every file was read, but not every row; with --allow-unreadable these rows do not count
-      0  every row was scanned, whether or not something leaked
+      0  every row (with --sample: of the sample) was scanned, whether or not something leaked
 
     Fields that were not read, and whose first rows look like questions or answers, are listed, but
     change no exit code. The last line says how much was not scanned, in files, bytes and rows;
@@ -146,6 +163,7 @@ def scan(
     if role and not messages:
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
     settings = _policy(policy, preset, detectors)
+    drawn = _sample(sample, sample_seed)
     export_engine(engine)
     machines = _execution(execution)
     require_engine(machines)
@@ -166,15 +184,19 @@ def scan(
                 has_compat=compat,
                 has_clean_evals=clean_evals,
                 verdicts=_verdicts(verdicts),
+                sample=drawn,
             ),
             on_step=progress.step,
             on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
             on_progress=progress.update,
             engine=chosen,
         )
+    if outcome.sample:
+        say(f"found in a {outcome.sample.words}, not in the whole corpus:\n")
     _say_table(outcome)
     for line in _result_lines(outcome, out, has_question_only=settings.keep_question_only):
         say(line)
+    _say_estimates(outcome, out)
     if compat:
         say(f"reports in AI2 decon's format: {out / COMPAT_FOLDER}")
     if clean_evals and outcome.is_incomplete:
@@ -188,6 +210,9 @@ def scan(
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
+    if fail_on_leak and outcome.sample:
+        most = max(rate.high for rate in outcome.rates if rate.of == "documents")
+        say(f"no leak in the sample is no proof: {counted(most, 'document')} may hold one")
     return 4 if outcome.n_unreadable and not allow_unreadable else 0
 
 
@@ -239,10 +264,33 @@ def _say_table(outcome: Outcome) -> None:
     )
 
 
+def _say_estimates(outcome: Outcome, out: Path) -> None:
+    """Print what a sample says about the whole corpus."""
+    from decon_core.folder_scan.estimates import SAMPLE_FILE
+
+    if outcome.sample is None:
+        return
+    n = outcome.n_documents + outcome.n_not_sampled
+    say(f"\nestimates for all {n:,} documents, from a {outcome.sample.words}:\n")
+    heads = ("", "source", "benchmark", "in the sample", "estimate", "95 % interval", "share")
+    say_table(heads, [_estimate_row(rate) for rate in outcome.rates])
+    say(f"\nestimates: {out / SAMPLE_FILE}; what they assume: docs/studies/sampling.md")
+
+
+def _estimate_row(rate: Rate) -> tuple[object, ...]:
+    found = "leaked" if rate.of == "items" else "with a leak"
+    interval = f"{rate.low:,} to {rate.high:,}"
+    shares = f"{percent(rate.rate_low)} to {percent(rate.rate_high)}"
+    estimate = "unknown" if rate.rate is None else f"{rate.estimate:,.0f}"
+    named = f"{rate.of} {found}", rate.source, rate.benchmark
+    return *named, rate.n_found, estimate, interval, shares
+
+
 def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:
     from decon_core.folder_scan import results
 
-    n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, "document")
+    noun = "sampled document" if outcome.sample else "document"
+    n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, noun)
     too_short = f"{outcome.n_too_short:,} were too short to match anything"
     yield f"\n{n:,} of {n_documents} {hold(n)} a leak; {too_short}"
     n = outcome.n_question_only_documents
@@ -291,6 +339,9 @@ def _format_coverage(outcome: Outcome) -> str:
     left_out += _unread_fields(outcome)
     n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
+    if outcome.sample:
+        left_out.insert(0, f"{counted(outcome.n_not_sampled, 'document')} not in the sample")
+        done = f"{outcome.sample.words}: {done}"
     return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
 
 
@@ -314,6 +365,23 @@ def _policy(path: Path | None, preset: str | None, detectors: str | None) -> Pol
     base = Policy.from_mapping({"preset": preset} if preset else {}, where="--preset")
     policy = load_policy(path, like=base) if path else base
     return replace(policy, detectors=detectors_in(detectors)) if detectors else policy
+
+
+def _sample(share: str | None, seed: int | None) -> Sample | None:
+    from decon_core.corpus.sample import Sample
+
+    if share is None:
+        if seed is not None:
+            raise InputError(Problem("--sample-seed", "no --sample", "--sample with --sample-seed"))
+        return None
+    number, per_cent, rest = share.strip().partition("%")
+    try:
+        if rest or "/" in number:
+            raise ValueError
+        given = Fraction(number.strip()) / (100 if per_cent else 1)
+    except ValueError:
+        raise InputError(Problem("--sample", repr(share), "a share, as 1% or 0.01")) from None
+    return Sample.of(given, seed=seed or 0)
 
 
 def _execution(path: Path | None) -> Execution:

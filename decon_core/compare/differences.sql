@@ -61,6 +61,16 @@ SELECT DISTINCT s.number, u.row, false
 FROM two.unreadable u
 JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (u.source, u.shard_name);
 
+-- Benchmarks for which one side scanned nothing of a shard, or only a sample of its documents.
+CREATE TABLE in_part AS
+SELECT s.number, unnest(n.benchmarks) AS benchmark, true AS is_of_first
+FROM one.not_scanned n
+JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (n.source, n.shard_name)
+UNION ALL
+SELECT s.number, unnest(n.benchmarks), false
+FROM two.not_scanned n
+JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (n.source, n.shard_name);
+
 -- Items --------------------------------------------------------------------------------------------
 
 -- Where n_items is null, the report lists only the items with matches.
@@ -121,6 +131,10 @@ WITH joined AS (
            CASE WHEN s.standing = 'changed' THEN 'the shard has other content, or is read otherwise'
                 WHEN s.standing <> 'in both' THEN 'the other did not scan the shard'
                 WHEN u.number IS NOT NULL THEN 'the other could not read the row'
+                WHEN EXISTS (FROM in_part p WHERE (p.number, p.benchmark) = (j.number, j.benchmark)
+                             AND CASE WHEN p.is_of_first THEN class_of_first IS NULL
+                                      ELSE class_of_second IS NULL END)
+                THEN 'the other scanned only part of the shard, or not for the benchmark'
                 ELSE i.why_not END AS why_not
     FROM joined j
     JOIN shard_pairs s USING (number)

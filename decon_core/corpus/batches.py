@@ -26,6 +26,7 @@ class Batch:
     unreadable: list[Unreadable]
     reread: Reread  # read a row again, by its number
     invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
+    n_left_out: int = 0  # documents that are not in the sample
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Batch:

@@ -16,6 +16,7 @@ import xxhash
 
 from decon_core.config.load import Packing, Source
 from decon_core.corpus.formats import is_shard, unknown_format
+from decon_core.corpus.sample import Sample
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
 from decon_core.storage.paths import (
@@ -42,6 +43,7 @@ class Shard:
     content: str  # hash of the file's bytes
     fingerprint: str  # of the content and of how it is read; names its tiles
     tag: str = ""  # content id of a remote file
+    sample: Sample | None = None  # of its documents that are read; None: all
 
     @property
     def stamp(self) -> Stamp:
@@ -58,15 +60,24 @@ class Pack:
     shards: tuple[Shard, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        value = asdict(self)
+        for shard in value["shards"]:
+            if shard["sample"] is None:
+                del shard["sample"]
+        return value
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> Pack:
         return Pack(
             name=value["name"],
             source=Source(**value["source"]),
-            shards=tuple(Shard(**shard) for shard in value["shards"]),
+            shards=tuple(map(_shard_from, value["shards"])),
         )
+
+
+def _shard_from(value: Mapping[str, Any]) -> Shard:
+    sample = value.get("sample")
+    return Shard(**{**value, "sample": Sample(**sample) if sample else None})
 
 
 def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> list[Shard]:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from decon_core.config.load import Source
-from decon_core.corpus.batches import Block, Place
+from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.formats import Decide, Ids, format_of
 from decon_core.corpus.formats.recognize import require_format
-from decon_core.corpus.formats.shard_format import PART_BYTES
+from decon_core.corpus.formats.shard_format import PART_BYTES, Part
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import REGISTER, ShardFile, changed
 from decon_core.errors import CorpusError, Problem
@@ -43,7 +43,20 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
     """
     with open_shard(shard) as file:
         for part in format_of(file.path).parts(file, source):
-            yield from part.documents(source)
+            rows = np.arange(part.rows.start, part.rows.stop)
+            is_read = shard.sample.takes(shard.content, rows) if shard.sample else None
+            for row in part.documents(source):
+                if is_read is None or isinstance(row, Unreadable) or is_read[row.row - part.row]:
+                    yield row
+
+
+def _batch(part: Part, source: Source, shard: Shard) -> Batch:
+    """Read the rows of a part; of a shard that is sampled, only the documents of the sample.
+
+    All rows are parsed, so that unreadable ones are known and the documents are counted.
+    """
+    batch = part.batch(source)
+    return shard.sample.of_batch(shard.content, batch) if shard.sample else batch
 
 
 def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) -> Iterator[Block]:
@@ -53,7 +66,7 @@ def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) 
     """
     with open_shard(shard) as file:
         for part in format_of(file.path).parts(file, source, part_bytes=block_bytes):
-            yield Block(partial(part.batch, source), file.tell(), part.place)
+            yield Block(partial(_batch, part, source, shard), file.tell(), part.place)
 
 
 def read_places(
@@ -72,7 +85,7 @@ def read_places(
     if stamp_of(path) != shard.stamp:
         raise CorpusError(changed(path))
     for part, n_bytes_read in format_of(path).parts_at(path, source, places, points=points):
-        yield Block(partial(part.batch, source), n_bytes_read, part.place)
+        yield Block(partial(_batch, part, source, shard), n_bytes_read, part.place)
     if stamp_of(path) != shard.stamp:
         raise CorpusError(changed(path))
 

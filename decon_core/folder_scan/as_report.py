@@ -17,6 +17,7 @@ from decon_core.config.policy import Policy, as_stored
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.folder_scan import results
 from decon_core.report.database import write_database
+from decon_core.report.open import ONLY_SAMPLE
 from decon_core.report.tables import ONLY_SOURCE, filled, table_of
 from decon_core.storage.files import read_plain_json
 
@@ -46,12 +47,15 @@ def read_folder(folder: Path, database: Path) -> None:
     policy = Policy.from_mapping(as_stored(summary["policy"]), where=results.SUMMARY_FILE)
     shards, unreadable, invalid = _ledger(folder / results.LEDGER_FILE)
     not_scanned = _not_scanned(unreadable, [*summary["benchmarks"]])
+    sample = summary.get("sample")
+    if sample:
+        not_scanned += _sampled(shards, [*summary["benchmarks"]], sample["about"])
     run = {
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
         "snippets": False,
         "n_shards_not_scanned": len(not_scanned),
-        "made_by": "decon-assets scan",
+        "made_by": f"decon-assets scan, {sample['about']}" if sample else "decon-assets scan",
         "policy": json.dumps(summary["policy"], sort_keys=True, ensure_ascii=False),
     }
     tables = {
@@ -93,6 +97,25 @@ def _not_scanned(
         }
         for row in unreadable
         if row["reason"] == _WHOLE_SHARD
+    ]
+
+
+def _sampled(
+    shards: Sequence[Mapping[str, Any]], benchmarks: Sequence[str], about: str
+) -> list[dict[str, Any]]:
+    """Return the shards of which only a sample was scanned, as rows of `not_scanned`.
+
+    Any document that was not sampled may hold any item: no item without a finding is clean.
+    """
+    return [
+        {
+            "source": row["source"],
+            "shard_name": row["shard_name"],
+            "benchmarks": sorted(benchmarks),
+            "reason": f"{ONLY_SAMPLE}{about}",
+            "remedy": "scan without --sample",
+        }
+        for row in shards
     ]
 
 

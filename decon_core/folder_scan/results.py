@@ -5,6 +5,7 @@
 <out>/indexability.parquet   which items each detector can find, and why not the others
 <out>/common.parquet    n-grams of the benchmarks that are in many documents
 <out>/summary.json      the counts; written last, when everything else is complete
+<out>/sample.csv        estimates for the whole corpus, if only a sample was scanned
 <out>/compat/           leaks as reports of the reference implementation (optional)
 <out>/clean/            the benchmarks without leaked items (optional)
 <out>/.store/           records, index and tiles, reused by the next scan
@@ -27,9 +28,11 @@ from decon_core.config.load import Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.sample import Sample
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.folder_scan.corpus import UnreadNames
+from decon_core.folder_scan.estimates import Rate, Stratum, source_of
 from decon_core.mixtures.clean_evals import LeakedItems
 from decon_core.report.open import queries_in
 from decon_core.report.tables import ONLY_SOURCE
@@ -112,6 +115,10 @@ class Outcome:
     n_bytes_skipped: int = 0
     n_set_aside: int = 0  # files that end like shards, but whose names begin with `_` or `.`
     unread_fields: list[UnreadField] = field(default_factory=list)
+    sample: Sample | None = None  # None: all documents were scanned
+    n_not_sampled: int = 0  # documents
+    strata: dict[str, Stratum] = field(default_factory=dict)  # of the sample, by source
+    rates: list[Rate] = field(default_factory=list)  # estimated from the sample
 
     @property
     def is_incomplete(self) -> bool:
@@ -164,7 +171,8 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
                 line = _ledger_line(scanned, shard, entries)
                 leaked.add(shard.name, entries)
                 _add_up(outcome, line, shard, source)
-                if line["n_documents"]:
+                _add_to_stratum(outcome, scanned, shard)
+                if line["n_documents"] + line.get(NOT_SAMPLED, 0):
                     outcome.unread_fields += [
                         UnreadField(shard.name, name, line["n_rows"])
                         for name in scanned.unread_fields.get(shard.name, ())
@@ -176,6 +184,7 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
 
 # Counts of the ledger that the outcome sums up under the same names.
 COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
+NOT_SAMPLED = "n_documents_not_sampled"  # in the ledger of a sample
 _COUNTS_FOUND = (
     *("n_matches", "n_contaminated_documents", "n_question_only_documents"),
     "n_candidate_documents",
@@ -195,6 +204,7 @@ def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dic
         "file": shard.name,
         "is_read": True,
         **{name: read[name] for name in COUNTS_READ},
+        **({NOT_SAMPLED: read["n_left_out"]} if shard.sample else {}),
         "n_matches": entries.num_rows,
         "n_leaks": leaks.num_rows,
         "n_contaminated_documents": pc.count_distinct(leaks["row"]).as_py(),
@@ -210,7 +220,9 @@ def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dic
 
 
 def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source) -> None:
-    if line["unreadable"] and not line["n_documents"]:
+    n_not_sampled = line.get(NOT_SAMPLED, 0)
+    outcome.n_not_sampled += n_not_sampled
+    if line["unreadable"] and not line["n_documents"] + n_not_sampled:
         first = line["unreadable"][0]
         why = f"the first: {first['reason']} ({first['detail']})"
         outcome.unread.append(no_row_read(parse_path(shard.path), source, line["n_rows"], why))
@@ -220,6 +232,18 @@ def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source
         setattr(outcome, name, getattr(outcome, name) + line[name])
     outcome.n_unreadable += len(line["unreadable"])
     outcome.n_invalid_utf8 += len(line["invalid_utf8"])
+
+
+def _add_to_stratum(outcome: Outcome, scanned: ScannedFolder, shard: Shard) -> None:
+    if shard.sample is None:
+        return
+    read = scanned.reader.ledger(shard)
+    of_shard = Stratum(
+        n_documents=read["n_documents"] + read["n_left_out"],
+        n_sampled=read["n_documents"],
+        n_draws=shard.sample.n_draws(read["n_rows_with_blank"]),
+    )
+    outcome.strata.setdefault(source_of(shard.name), Stratum()).add(of_shard)
 
 
 def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome) -> None:
@@ -275,4 +299,15 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         "n_bytes_not_looked_at": outcome.n_bytes_unread + outcome.n_bytes_skipped,
         "n_files_set_aside": outcome.n_set_aside,
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
+        **({"sample": _of_sample(outcome.sample, outcome)} if outcome.sample else {}),
+    }
+
+
+def _of_sample(sample: Sample, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "about": sample.words,
+        "share": sample.share,
+        "seed": sample.seed,
+        "n_documents_not_sampled": outcome.n_not_sampled,
+        "estimates": [asdict(rate) for rate in outcome.rates],
     }

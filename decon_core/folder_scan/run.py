@@ -21,6 +21,7 @@ from decon_core.config.load import Source
 from decon_core.config.policy import Policy, unknown_benchmarks, with_preset
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.sample import Sample, sampled_packs
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
 from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.match_reader import MatchReader
@@ -38,6 +39,7 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.folder_scan import results
 from decon_core.folder_scan.corpus import corpus_files, packs_of, some
+from decon_core.folder_scan.estimates import SAMPLE_FILE, write_rates
 from decon_core.index.idf import current_snapshot, freeze
 from decon_core.index.parts import build_part, has_part, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
@@ -76,6 +78,27 @@ class Request:
     has_compat: bool = False
     has_clean_evals: bool = False
     verdicts: Verdicts = NO_VERDICTS
+    sample: Sample | None = None  # of the documents that are scanned; None: all
+
+    def require_sampleable(self) -> None:
+        """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
+        if self.sample is None:
+            return
+        given = {
+            "clean benchmarks": (self.has_clean_evals, "an item may have leaked into the rest"),
+            "reports for AI2 decon": (self.has_compat, "their format cannot say what they are of"),
+            "a sketch": (self.sketch is not None, "it would have no n-grams of the rest"),
+            "policy.leave_out_common": (
+                self.policy.leave_out_common,
+                "how common an n-gram is would depend on the sample",
+            ),
+        }
+        if problems := [
+            Problem("sample", f"{name}, too", f"a scan of all documents for it: {why}")
+            for name, (is_given, why) in given.items()
+            if is_given
+        ]:
+            raise InputError(problems)
 
     @property
     def source(self) -> Source:
@@ -136,6 +159,7 @@ def scan_folder(
     Damaged files of the store are removed and the scan is repeated, which rebuilds only them.
     """
     store = Store(request.out / results.STORE_FOLDER)
+    request.require_sampleable()
     if request.out.exists() and not request.out.is_dir():
         found, expected = "a file", "an output folder, which may be missing"
         raise InputError(Problem(str(request.out), found, expected))
@@ -163,10 +187,16 @@ def _scan_folder(
     on_progress: Progress | None,
 ) -> results.Outcome:
     out, policy = request.out, request.policy
-    for name in (results.SUMMARY_FILE, results.CLEAN_FOLDER):  # absent until this scan is complete
+    # These are absent until this scan is complete. The format of the reports has no place that says
+    # that they are of a sample, so none stand beside one, not even those of an earlier full scan.
+    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE]
+    outdated += [results.COMPAT_FOLDER] if request.sample else []
+    for name in outdated:
         remove(out / name)
     corpus = corpus_files(request.corpus, out)
     packs, unread_fields = packs_of(corpus, request.source, store, on_step)
+    if request.sample:
+        packs = sampled_packs(packs, request.sample)
     if corpus.others:
         on_step(f"not shards, so not looked at: {some(corpus.others)}")
     versions = _save_benchmarks(request, store, on_step)
@@ -208,8 +238,13 @@ def _scan_folder(
         n_set_aside=corpus.n_set_aside,
         n_common=_write_common(out, scanned),
         n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
+        sample=request.sample,
     )
     leaked = results.write_matches(out, scanned, outcome)
+    if request.sample:
+        files = out, out / results.MATCHES_FILE
+        share = request.sample.share
+        outcome.rates = write_rates(*files, outcome.strata, versions, share=share)
     _write_optional(request, scanned, outcome, leaked)
     settings = {
         "evals": str(request.evals),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ Row = Mapping[str, Any]
 
 _REMEDY = "Run `decon-assets run` to build it"
 _CLOSE = "Close that program: a `duckdb` shell locks the file unless opened with -readonly"
+
+ONLY_SAMPLE = "only a "  # begins the reason of shards of which only a sample was scanned
 
 # The newest columns of a report: a database that has these has all others.
 _SIGNS = "SELECT extras FROM items LIMIT 0"
@@ -94,7 +97,7 @@ class Coverage:
 
     @property
     def notice(self) -> str:
-        return incomplete_notice(len(self.not_scanned), self.n_shards)
+        return incomplete_notice([row["reason"] for row in self.not_scanned], self.n_shards)
 
 
 def coverage_in(connection: duckdb.DuckDBPyConnection) -> Coverage:
@@ -106,13 +109,25 @@ def coverage_of(report: Path) -> Coverage:
         return coverage_in(connection)
 
 
-def incomplete_notice(n_not_scanned: int, n_shards: int) -> str:
-    """Return the sentence that marks an incomplete report; empty for a complete one."""
-    if not n_not_scanned:
+def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
+    """Return the sentence that marks an incomplete report; empty for a complete one.
+
+    `reasons`: why each shard was not scanned, or only in part.
+    """
+    if not reasons:
         return ""
+    samples = [why for why in reasons if why and why.startswith(ONLY_SAMPLE)]
+    parts = [
+        f"{n:,} of {counted(n_shards, 'shard')} {'was' if n == 1 else 'were'} not scanned"
+        for n in [len(reasons) - len(samples)]
+        if n
+    ]
+    parts += [
+        f"of {n:,} of {counted(n_shards, 'shard')} {why} was scanned"
+        for why, n in sorted(Counter(samples).items())
+    ]
     return (
-        f"Incomplete: {n_not_scanned:,} of {counted(n_shards, 'shard')} "
-        f"{'was' if n_not_scanned == 1 else 'were'} not scanned. All numbers cover only the "
-        "scanned shards: more items may have leaked, and items without a finding are not known to "
-        "be clean."
+        f"Incomplete: {'; '.join(parts)}. All numbers cover only the scanned "
+        f"{'documents' if samples else 'shards'}: more items may have leaked, and items without a "
+        "finding are not known to be clean."
     )

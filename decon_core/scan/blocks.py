@@ -110,6 +110,8 @@ class ScannedBlock:
     invalid: list[InvalidUtf8]
     matches: list[Columns]
     sketch: PartSketch | None
+    n_rows: int  # with unreadable rows, and those that are left out
+    n_left_out: int  # documents that are not in the sample
 
 
 _SAMPLE = Batch.of_texts(["two words"])
@@ -176,6 +178,8 @@ class Scanner:
             invalid=batch.invalid,
             matches=matches,
             sketch=sketch,
+            n_rows=block.place.n_rows,
+            n_left_out=batch.n_left_out,
         )
 
     def _encode(self, batch: Batch) -> tuple[Ragged, Ragged | None]:

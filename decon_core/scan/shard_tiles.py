@@ -30,6 +30,8 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import growing_parquet, no_rows
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
+# Documents that are not in the sample; rows with blank lines, which are in no other count.
+COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 
@@ -81,7 +83,9 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
         with _listing(store.documents(*names)) as write:
             for scanned in scan_blocks(job):
                 n, n_unreadable = scanned.documents.num_rows, len(scanned.unreadable)
-                read.update(n_rows=n + n_unreadable, n_documents=n)
+                n_left_out = scanned.n_left_out
+                read.update(n_rows=n + n_unreadable + n_left_out, n_documents=n)
+                read.update(n_left_out=n_left_out, n_rows_with_blank=scanned.n_rows)
                 read.update(n_characters=scanned.n_characters, n_too_short=scanned.n_too_short)
                 unreadable += scanned.unreadable
                 invalid += scanned.invalid
@@ -97,6 +101,7 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
         ledger = {
             "shard": job.shard.fingerprint,
             **{name: read[name] for name in _COUNTS_READ},
+            **({name: read[name] for name in COUNTS_OF_SAMPLE} if job.shard.sample else {}),
             "unreadable": [
                 {name: getattr(row, name) for name in _OF_UNREADABLE} for row in unreadable
             ],

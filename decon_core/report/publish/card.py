@@ -29,6 +29,12 @@ def write_published(summary: Summary, folder: Path) -> None:
         draft.write_bytes(sealed_page(card_from(summary)))
 
 
+def notice_of(summary: Summary) -> str:
+    """Return the sentence that marks the summary of an incomplete report, or nothing."""
+    reasons = [one["reason"] for one in summary["not_scanned"]]
+    return incomplete_notice(reasons, summary["n_shards_in_corpus"])
+
+
 def card_of(report: Path) -> str:
     """Return the section for a report."""
     return card_from(summary_of(report))
@@ -41,7 +47,7 @@ def card_from(summary: Summary) -> str:
     return render(
         "report/publish/card.md.j2",
         **summary,
-        notice=incomplete_notice(len(summary["not_scanned"]), summary["n_shards_in_corpus"]),
+        notice=notice_of(summary),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
         meanings={name: one.summary if one else "" for name, one in known.items()},
         without_proof=[name for name, one in known.items() if one and not one.acts_on_score],

@@ -1,0 +1,135 @@
+"""A sample of the documents of a corpus: the same share of every shard, chosen by a seed.
+
+The rows of a shard are divided into runs of `n_of` rows, and `n_taken` rows of each are drawn. So
+every row has the same probability, every shard and source has its share, and whether a row is taken
+depends only on the seed, the content of its shard and the number of the row: not on the order of
+shards, the size of blocks or the number of workers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config import seeding
+from decon_core.corpus.batches import Batch
+from decon_core.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from decon_core.corpus.packs import Pack, Shard
+
+Booleans = npt.NDArray[np.bool_]
+
+_MOST_ROWS = 1_000_000  # of a run: shares have at most six decimals
+_ROWS_AT_ONCE = 4096  # at least: drawing a run at a time would take longer for short runs
+_CONTINUES = 0xC0, 0x80  # mask and value of the bytes of UTF-8 that begin no character
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """How the documents of a shard are drawn."""
+
+    n_taken: int  # rows of each run
+    n_of: int  # length of a run
+    seed: int = 0
+    copy: int = 0  # number of the shard among those with the same content, which differ by it
+
+    @classmethod
+    def of(cls, share: Fraction, *, seed: int = 0) -> Sample:
+        """Return the sample of a share of all documents; raise `InputError` if there is none."""
+        if not 0 < share < 1 or share.denominator > _MOST_ROWS:
+            found, expected = f"{float(share):g}", "more than 0 and less than 1"
+            remedy = "for example 1% or 0.01, with at most six decimals; without it, all is scanned"
+            raise InputError(Problem("sample", found, expected, remedy))
+        return cls(n_taken=share.numerator, n_of=share.denominator, seed=seed)
+
+    @property
+    def share(self) -> float:
+        """The probability of every document."""
+        return self.n_taken / self.n_of
+
+    @property
+    def words(self) -> str:
+        """The sample as results name it."""
+        return f"sample of {100 * self.share:g} %, seed {self.seed}"
+
+    def n_draws(self, n_rows: int) -> int:
+        """Return how many draws a shard of `n_rows` rows takes, also those beyond its last row."""
+        return -(-n_rows // self.n_of) * self.n_taken
+
+    def takes(self, content: str, rows: npt.NDArray[np.int64]) -> Booleans:
+        """Return which of some ascending rows of a shard are in the sample."""
+        n_runs = max(1, _ROWS_AT_ONCE // self.n_of)
+        parts, first = rows // (n_runs * self.n_of), 0
+        is_taken = np.empty(rows.size, np.bool_)
+        for part in np.unique(parts).tolist():
+            stop = int(np.searchsorted(parts, part, "right"))
+            drawn = _drawn(self, content, part, n_runs)
+            is_taken[first:stop] = drawn[rows[first:stop] - part * n_runs * self.n_of]
+            first = stop
+        return is_taken
+
+    def of_batch(self, content: str, batch: Batch) -> Batch:
+        """Return the documents of a batch that are in the sample; all its unreadable rows stay."""
+        is_taken = self.takes(content, batch.rows)
+        starts, stops, rows = (of[is_taken] for of in (batch.starts, batch.stops, batch.rows))
+        mask, value = _CONTINUES
+        spans = zip(starts.tolist(), stops.tolist(), strict=True)
+        taken = {*rows.tolist()} if batch.invalid else set()
+        return replace(
+            batch,
+            starts=starts,
+            stops=stops,
+            rows=rows,
+            n_characters=sum(
+                int(np.count_nonzero((batch.text[start:stop] & mask) != value))
+                for start, stop in spans
+            ),
+            invalid=[one for one in batch.invalid if one.row in taken],
+            n_left_out=batch.rows.size - rows.size,
+        )
+
+
+@lru_cache(maxsize=64)
+def _drawn(sample: Sample, content: str, part: int, n_runs: int) -> Booleans:
+    """Return which rows of some consecutive runs of a shard are drawn."""
+    name = f"sample {sample.seed} of shard {content}, copy {sample.copy}"
+    n_rows = n_runs * sample.n_of
+    keys = seeding.numbers(name, n_rows, first=part * n_rows).reshape(n_runs, sample.n_of)
+    rows = np.argpartition(keys, sample.n_taken - 1, axis=1)[:, : sample.n_taken]
+    is_drawn = np.zeros((n_runs, sample.n_of), np.bool_)
+    np.put_along_axis(is_drawn, rows, True, axis=1)
+    return is_drawn.ravel()
+
+
+def sampled_packs(packs: Iterable[Pack], sample: Sample) -> list[Pack]:
+    """Return packs of which only a sample is read. Their shards have fingerprints of their own.
+
+    So neither does a full scan take tiles of a sample for its own, nor the other way round.
+    """
+    copies = Counter[str]()
+    return [
+        replace(pack, shards=tuple(_sampled(shard, sample, copies) for shard in pack.shards))
+        for pack in packs
+    ]
+
+
+def _sampled(shard: Shard, sample: Sample, copies: Counter[str]) -> Shard:
+    """Return a shard of which only a sample is read, numbered among those of the same content.
+
+    Shards of the same content would otherwise have the same sample, and count as one draw.
+    """
+    of_shard = replace(sample, copy=copies[shard.content])
+    copies[shard.content] += 1
+    identity = json.dumps([shard.fingerprint, asdict(of_shard)])
+    fingerprint = sha256(identity.encode()).hexdigest()[:32]
+    return replace(shard, sample=of_shard, fingerprint=fingerprint)

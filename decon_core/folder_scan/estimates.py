@@ -1,0 +1,167 @@
+"""Estimates for the whole corpus from a scan of a sample of it: sample.csv."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from decon_core.benchmarks.records import Version
+from decon_core.report.open import queries_in, rows_of
+from decon_core.storage.files import atomic_path
+from decon_core.studies import sampling
+
+SAMPLE_FILE = "sample.csv"
+ALL = "*"  # all sources, or any benchmark
+
+_QUERIES = queries_in(Path(__file__).with_name("sample.sql"))
+
+
+@dataclass
+class Stratum:
+    """What was drawn of the documents of a source: the shards in one folder of the corpus."""
+
+    n_documents: int = 0  # of the corpus
+    n_sampled: int = 0
+    n_draws: int = 0  # also those that met no document
+
+    def add(self, other: Stratum) -> None:
+        self.n_documents += other.n_documents
+        self.n_sampled += other.n_sampled
+        self.n_draws += other.n_draws
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """An estimate: documents of a source with a leak, or items that leaked anywhere."""
+
+    of: str  # documents or items
+    source: str
+    benchmark: str
+    n: int  # documents of the source, or items of the benchmark
+    n_sampled: int | None  # documents; None for items, of which all are searched for
+    n_found: int  # with a leak, or leaked, in the sample
+    estimate: float
+    low: int  # 95 % interval
+    high: int
+    rate: float | None  # None: nothing was drawn
+    rate_low: float | None
+    rate_high: float | None
+
+
+def source_of(file: str) -> str:
+    """Return the source of a shard: the first folder in its name, or `.` if there is none."""
+    folder, slash, _ = file.partition("/")
+    return folder if slash else "."
+
+
+def write_rates(
+    out: Path,
+    matches: Path,
+    strata: Mapping[str, Stratum],
+    versions: Sequence[Version],
+    *,
+    share: float,
+) -> list[Rate]:
+    """Write the estimates for documents, by source and benchmark, and for items."""
+    n_items = {version.benchmark: version.n_items for version in sorted(versions, key=_name)}
+    with duckdb.connect() as connection:
+        documents, items = (
+            rows_of(connection, _QUERIES[name], {"path": str(matches)})
+            for name in ("documents", "items")
+        )
+    n_found = {(row["source"], row["benchmark"]): int(row["n_found"]) for row in documents}
+    by_documents: dict[str, dict[int, int]] = defaultdict(dict)
+    together: dict[str, int] = {}
+    for row in items:
+        by_documents[row["benchmark"]][row["n_documents"]] = row["n_items"]
+        together[row["benchmark"]] = row["n_most_together"]
+    rates = [
+        *_of_documents(n_found, strata, [ALL, *n_items], share),
+        *(
+            _of_items(name, n, by_documents.get(name, {}), together.get(name, 1), share)
+            for name, n in n_items.items()
+        ),
+    ]
+    with atomic_path(out / SAMPLE_FILE) as draft:
+        rows = [asdict(rate) for rate in rates]
+        pl.DataFrame(rows, schema=[one.name for one in fields(Rate)], orient="row").write_csv(draft)
+    return rates
+
+
+def _name(version: Version) -> str:
+    return version.benchmark
+
+
+def _of_documents(
+    n_found: Mapping[tuple[str, str], int],
+    strata: Mapping[str, Stratum],
+    benchmarks: Sequence[str],
+    share: float,
+) -> Iterator[Rate]:
+    """Yield the rates of all documents, and of each source if there are several."""
+    whole = Stratum()
+    for stratum in strata.values():
+        whole.add(stratum)
+    of_sources = sorted(strata.items()) if len(strata) > 1 else []
+    for source, stratum in [(ALL, whole), *of_sources]:
+        for benchmark in benchmarks:
+            n = n_found.get((source, benchmark), 0)
+            estimate = sampling.documents(n, **asdict(stratum), share=share)
+            yield _rate(
+                estimate,
+                of="documents",
+                source=source,
+                benchmark=benchmark,
+                n=stratum.n_documents,
+                n_sampled=stratum.n_sampled,
+                n_found=n,
+            )
+
+
+def _of_items(
+    benchmark: str, n_items: int, n_by_documents: Mapping[int, int], together: int, share: float
+) -> Rate:
+    estimate = sampling.items(
+        n_by_documents, share=share, n_items=n_items, n_most_together=together
+    )
+    return _rate(
+        estimate,
+        of="items",
+        source=ALL,
+        benchmark=benchmark,
+        n=n_items,
+        n_sampled=None,
+        n_found=sum(n_by_documents.values()),
+    )
+
+
+def _rate(
+    estimate: sampling.Estimate,
+    *,
+    of: str,
+    source: str,
+    benchmark: str,
+    n: int,
+    n_sampled: int | None,
+    n_found: int,
+) -> Rate:
+    is_unknown = n_sampled == 0 or not n
+    return Rate(
+        of=of,
+        source=source,
+        benchmark=benchmark,
+        n=n,
+        n_sampled=n_sampled,
+        n_found=n_found,
+        estimate=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        rate=None if is_unknown else estimate.value / n,
+        rate_low=estimate.low / n if n else None,
+        rate_high=estimate.high / n if n else None,
+    )

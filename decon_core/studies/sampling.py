@@ -1,0 +1,142 @@
+"""Estimates for a corpus from a sample of its documents, with 95 % intervals.
+
+The sample takes every document with the same probability, the share: it draws the same number of
+rows from each of many runs of rows (`corpus/sample.py`).
+
+**Documents** with a property, such as a leak: the number in the sample is a sum of independent
+draws, whose probabilities differ by run. Of all such sums with the same mean the binomial one has
+the widest tails (Hoeffding 1956), so Clopper and Pearson's exact interval holds wherever in the
+corpus the documents are.
+
+**Items** found in at least one document: each was found, so their number is a lower bound with
+certainty. An item in a single document is found with the probability of the share, any other with a
+higher one; this bounds how many were missed, from the number of items found exactly once. The upper
+bound needs one assumption, that no document holds more items than the fullest of the sample.
+Between the two lies an estimate that is rather too low (Chao's lower bound for sampling without
+replacement; Chao and Lin 2012).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+LEVEL = 0.95
+_ALPHA = 1 - LEVEL
+_MOST_TERMS = 1_000_000  # of the continued fraction; it needs some sqrt(n) of them
+_TINY = 1e-300
+_PRECISION = 1e-14
+_N_HALVINGS = 100
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated number of documents or items of the whole corpus, and its interval."""
+
+    value: float
+    low: int
+    high: int
+
+
+def documents(
+    n_found: int, *, n_sampled: int, n_draws: int, n_documents: int, share: float
+) -> Estimate:
+    """Estimate how many of the documents have a property, of which `n_found` of the sample have it.
+
+    `n_draws`: how many draws there were, also those that met no document.
+    """
+    least, most = float(n_found), float(n_documents - (n_sampled - n_found))
+    low, high = _mean_of_draws(n_found, max(n_draws, n_sampled))
+    value, low, high = (min(max(mean / share, least), most) for mean in (n_found, low, high))
+    # Numbers of documents are whole.
+    return Estimate(value, math.ceil(low - _ROUNDING), math.floor(high + _ROUNDING))
+
+
+def _mean_of_draws(n_found: int, n_draws: int) -> tuple[float, float]:
+    """Return the interval of the expected number found by independent, unequal draws."""
+    if not n_draws:
+        return 0.0, math.inf
+    return _least_mean(n_found, n_draws), n_draws - _least_mean(n_draws - n_found, n_draws)
+
+
+def _least_mean(n_found: int, n_draws: int) -> float:
+    """Return the lower end: with this mean, so many are found with half of the error."""
+    if not n_found:
+        return 0.0
+    share = _root(lambda share: beta_share(share, n_found, n_draws - n_found + 1) - _ALPHA / 2)
+    # Hoeffding's theorem says nothing of one found where less than one is expected. There the
+    # chance is at most the mean.
+    return min(n_draws * share, _ALPHA / 2) if n_found == 1 else n_draws * share
+
+
+def _root(rising: Callable[[float], float]) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(_N_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
+    return low
+
+
+def items(
+    n_by_documents: Mapping[int, int], *, share: float, n_items: int, n_most_together: int = 1
+) -> Estimate:
+    """Estimate how many of a benchmark's items have a property in any document of the corpus.
+
+    `n_by_documents` says how many items were found in 1, 2, … documents of the sample, and
+    `n_most_together` how many at most in one document.
+    """
+    n_found = sum(n_by_documents.values())
+    once, twice = n_by_documents.get(1, 0), n_by_documents.get(2, 0)
+    together = max(n_most_together, 1)
+    # Of items found once or never, the found ones are at least as many as single copies would be.
+    n_groups = most_drawn_from(once // together, share, n_items)
+    high = min(n_found - once + together * n_groups, n_items)
+    odds = share / (1 - share)
+    missed = once * (once - 1) / (2 * (twice + 1) + odds * max(once - 1, 0))
+    return Estimate(min(n_found + missed, high), n_found, high)
+
+
+def most_drawn_from(n_drawn: int, share: float, most: int) -> int:
+    """Return the largest number of units, up to `most`, of which so few may have been drawn.
+
+    Each unit is drawn with the probability `share`; with one more unit, the chance of `n_drawn` or
+    fewer would be below 5 %.
+    """
+    low, high = n_drawn, max(most, n_drawn)
+    while low < high:
+        middle = (low + high + 1) // 2
+        chance = beta_share(1 - share, middle - n_drawn, n_drawn + 1)
+        low, high = (middle, high) if chance >= _ALPHA else (low, middle - 1)
+    return low
+
+
+def beta_share(x: float, a: float, b: float) -> float:
+    """Return the regularized incomplete beta function, the distribution of Beta(a, b) at x."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):  # where the continued fraction converges slowly
+        return 1 - beta_share(1 - x, b, a)
+    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(logs + a * math.log(x) + b * math.log1p(-x)) / a
+    return front * _continued_fraction(x, a, b)
+
+
+def _continued_fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
+    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
+    value = d
+    for m in range(1, _MOST_TERMS):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for term in (even, odd):
+            c, d = _nonzero(1 + term / c), 1 / _nonzero(1 + term * d)
+            value *= c * d
+        if abs(c * d - 1) < _PRECISION:
+            break
+    return value
+
+
+def _nonzero(value: float) -> float:
+    return value if abs(value) > _TINY else _TINY
