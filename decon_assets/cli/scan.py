@@ -274,16 +274,25 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
     say(f"\nestimates for all {n:,} documents, from a {outcome.sample.words}:\n")
     heads = ("", "source", "benchmark", "in the sample", "estimate", "95 % interval", "share")
     say_table(heads, [_estimate_row(rate) for rate in outcome.rates])
-    say(f"\nestimates: {out / SAMPLE_FILE}; what they assume: docs/studies/sampling.md")
+    together = max((rate.together or 1 for rate in outcome.rates), default=1)
+    say(
+        "\nleaked items: at least those of the sample; at most so many, if no document holds more "
+        f"items of a benchmark than one of the sample ({together:,})"
+    )
+    say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
 
 
 def _estimate_row(rate: Rate) -> tuple[object, ...]:
-    found = "leaked" if rate.of == "items" else "with a leak"
-    interval = f"{rate.low:,} to {rate.high:,}"
-    shares = f"{percent(rate.rate_low)} to {percent(rate.rate_high)}"
-    estimate = "unknown" if rate.rate is None else f"{rate.estimate:,.0f}"
-    named = f"{rate.of} {found}", rate.source, rate.benchmark
-    return *named, rate.n_found, estimate, interval, shares
+    what = "leaked items" if rate.of == "items" else "documents with a leak"
+    return (
+        what,
+        rate.source,
+        rate.benchmark,
+        rate.n_found,
+        "unknown" if rate.rate is None else f"{rate.estimate:,.0f}",
+        f"{rate.low:,} to {rate.high:,}",
+        f"{percent(rate.rate_low)} to {percent(rate.rate_high)}",
+    )
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:

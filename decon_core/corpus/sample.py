@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Booleans = npt.NDArray[np.bool_]
 
 _MOST_ROWS = 1_000_000  # of a run: shares have at most six decimals
-_ROWS_AT_ONCE = 4096  # at least: drawing a run at a time would take longer for short runs
+_ROWS_AT_ONCE = 1024  # at least: drawing a run at a time would take longer for short runs
 _CONTINUES = 0xC0, 0x80  # mask and value of the bytes of UTF-8 that begin no character
 
 

@@ -45,6 +45,7 @@ class Rate:
     n: int  # documents of the source, or items of the benchmark
     n_sampled: int | None  # documents; None for items, of which all are searched for
     n_found: int  # with a leak, or leaked, in the sample
+    together: int | None  # items: `high` assumes that no document has more of them
     estimate: float
     low: int  # 95 % interval
     high: int
@@ -120,6 +121,7 @@ def _of_documents(
                 n=stratum.n_documents,
                 n_sampled=stratum.n_sampled,
                 n_found=n,
+                together=None,
             )
 
 
@@ -137,6 +139,7 @@ def _of_items(
         n=n_items,
         n_sampled=None,
         n_found=sum(n_by_documents.values()),
+        together=together,
     )
 
 
@@ -149,6 +152,7 @@ def _rate(
     n: int,
     n_sampled: int | None,
     n_found: int,
+    together: int | None,
 ) -> Rate:
     is_unknown = n_sampled == 0 or not n
     return Rate(
@@ -158,6 +162,7 @@ def _rate(
         n=n,
         n_sampled=n_sampled,
         n_found=n_found,
+        together=together,
         estimate=estimate.value,
         low=estimate.low,
         high=estimate.high,

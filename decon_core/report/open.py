@@ -123,7 +123,7 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
         if n
     ]
     parts += [
-        f"of {n:,} of {counted(n_shards, 'shard')} {why} was scanned"
+        f"{why}, of {n:,} of {counted(n_shards, 'shard')} was scanned"
         for why, n in sorted(Counter(samples).items())
     ]
     return (

@@ -103,7 +103,8 @@ def _with_coverage(case: Case, n_not_scanned: int, n_shards: int) -> Case:
     if not n_not_scanned:
         return case
     verb = "was" if n_not_scanned == 1 else "were"
-    reason = f"unknown: {n_not_scanned:,} of {counted(n_shards, 'shard')} {verb} not scanned"
+    n = f"{n_not_scanned:,} of {counted(n_shards, 'shard')}"
+    reason = f"unknown: {n} {verb} not scanned in full"
     return replace(case, wrong=(*case.wrong, reason), is_unknown=not case.wrong)
 
 

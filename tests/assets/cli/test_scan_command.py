@@ -689,3 +689,47 @@ def test_documents_that_are_not_utf8_are_counted_and_named(place, capsys):
     assert content[row["offset"]] == 0xE9
     assert row["line"] == content.count(b"\n")
     assert place.summary()["n_invalid_utf8"] == 1
+
+
+def test_a_sample_says_that_it_is_one_and_what_it_says_of_the_whole_corpus(place, capsys):
+    assert place.scan("--sample", "25%", "--sample-seed", 3, "--fail-on-leak") in (0, 3)
+    out = capsys.readouterr().out
+    assert out.startswith("found in a sample of 25 %, seed 3, not in the whole corpus")
+    assert "estimates for all 24 documents, from a sample of 25 %, seed 3" in out
+    last = "sample of 25 %, seed 3: scanned 6 documents in 3 of 3 shards; NOT scanned: 18 documents"
+    assert out.splitlines()[-1] == f"{last} not in the sample"
+    assert place.leaks() <= EXPECTED
+    assert place.summary()["sample"]["share"] == 0.25
+    assert (place.out / "sample.csv").is_file()
+    main(["check", "--report", str(place.out), "--max-rate", "1"])
+    assert "unknown: 3 of 3 shards were not scanned in full" in capsys.readouterr().out
+    assert place.scan("--fail-on-leak") == 3
+    assert capsys.readouterr().out.splitlines()[-1].endswith("complete")
+    assert place.leaks() == EXPECTED
+
+
+def test_a_sample_without_a_leak_is_no_proof_that_there_is_none(place, capsys):
+    for path in (place.folder / "corpus").rglob("s.*"):
+        path.unlink()
+    assert place.scan("--sample", "0.5", "--fail-on-leak") == 0
+    told = "no leak in the sample is no proof: 4 documents may hold one"
+    assert told in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--sample", "100%"], "without it, all is scanned"),
+        (["--sample", "1/3"], "a share, as 1% or 0.01"),
+        (["--sample", "a few"], "a share, as 1% or 0.01"),
+        (["--sample-seed", "1"], "no --sample"),
+        (["--sample", "1%", "--clean-evals"], "an item may have leaked into the rest"),
+        (["--sample", "1%", "--compat"], "their format cannot say"),
+    ],
+)
+def test_a_sample_that_cannot_be_drawn_or_that_is_not_enough_is_refused(
+    place, capsys, options, told
+):
+    assert place.scan(*options) == 2
+    assert told in capsys.readouterr().err
+    assert not (place.out / "summary.json").exists()

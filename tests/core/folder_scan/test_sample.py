@@ -1,0 +1,229 @@
+"""Scans of a sample: what they find is what a full scan finds, and they never pass for one."""
+
+import csv
+import gzip
+import json
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core.compare.differences import compare
+from decon_core.compare.sides import database_of
+from decon_core.config.policy import Policy
+from decon_core.config.sketch import Sketch
+from decon_core.corpus.sample import Sample
+from decon_core.corpus.shards import read_blocks
+from decon_core.errors import InputError
+from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.report.open import coverage_of
+from decon_core.report.publish.limits import Limits, cases_of
+from decon_core.report.publish.summary import summary_of
+from decon_core.scan import blocks
+from tests.core.conftest import words
+
+N_ITEMS = 12
+ITEM = {"eval_key": "quiz", "split": "test"}
+
+
+@pytest.fixture(scope="module")
+def request_of(tmp_path_factory):
+    """A request for 300 documents in two folders, with a quiz in every tenth of them."""
+    folder = tmp_path_factory.mktemp("world")
+    items = [
+        {
+            "eval_key": "quiz",
+            "split": "test",
+            "question": words(("q", n), 30),
+            "answer": f"w{n}",
+        }
+        for n in range(N_ITEMS)
+    ]
+    (folder / "evals").mkdir()
+    (folder / "evals" / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in items))
+    for name, n_rows in (("web/a.jsonl", 140), ("web/b.jsonl.gz", 100), ("books/c.parquet", 60)):
+        rows = [{"text": words((name, row), 40)} for row in range(n_rows)]
+        for row in range(3, n_rows, 10):
+            item = items[row % N_ITEMS]
+            rows[row]["text"] += f" {item['question']} {item['answer']}"
+        path = folder / "corpus" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = "".join(json.dumps(row) + "\n" for row in rows) + "{no\n"
+        if path.suffix == ".gz":
+            path.write_bytes(gzip.compress(content.encode()))
+        elif path.suffix == ".jsonl":
+            path.write_text(content)
+        else:
+            pq.write_table(pa.Table.from_pylist(rows), path)
+    plain = Request(
+        evals=folder / "evals",
+        corpus=str(folder / "corpus"),
+        out=folder / "out",
+        policy=Policy(tokenizer_str="words"),
+    )
+    return lambda out, **changes: replace(plain, out=folder / out, **changes)
+
+
+def sampled(share, seed=0):
+    return Sample.of(Fraction(share), seed=seed)
+
+
+def scan(request):
+    return scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+
+
+def matches_of(request):
+    table = pq.read_table(request.out / "matches.parquet").drop_columns(["shard"])
+    return table.sort_by([(name, "ascending") for name in ("file", "row", "pair")])
+
+
+def ledger_of(request):
+    lines = map(json.loads, (request.out / "ledger.jsonl").read_text().splitlines())
+    return {line["file"]: line for line in lines}
+
+
+@pytest.fixture(scope="module")
+def full(request_of):
+    request = request_of("full")
+    scan(request)
+    return request
+
+
+@pytest.mark.parametrize(("seed", "workers", "block_bytes"), [(0, 1, 1 << 22), (3, 2, 900)])
+def test_matches_are_those_of_the_full_scan_in_the_documents_of_the_sample(
+    request_of, full, monkeypatch, seed, workers, block_bytes
+):
+    def small_blocks(shard, source):
+        return read_blocks(shard, source, block_bytes=block_bytes)
+
+    monkeypatch.setattr(blocks, "read_blocks", small_blocks)
+    sample = sampled("0.3", seed)
+    request = request_of(f"some-{seed}-{workers}", sample=sample, workers=workers)
+    outcome = scan(request)
+    contents = {
+        shard["name"]: shard["content"]
+        for path in (request.out / ".store").rglob("corpus-*.json")
+        for shard in json.loads(path.read_text())["shards"]
+    }
+    every = matches_of(full)
+    pairs = zip(every["file"].to_pylist(), every["row"].to_pylist(), strict=True)
+    is_taken = [bool(sample.takes(contents[file], np.array([row]))[0]) for file, row in pairs]
+    assert 0 < sum(is_taken) < len(is_taken)
+    assert matches_of(request).equals(every.filter(pa.array(is_taken)))
+    assert outcome.n_documents == 90
+    assert outcome.n_documents + outcome.n_not_sampled == 300
+
+
+def test_results_do_not_depend_on_workers(request_of):
+    requests = [request_of(f"w{n}", sample=sampled("0.3"), workers=n) for n in (1, 2)]
+    for request in requests:
+        scan(request)
+    for name in ("matches.parquet", "ledger.jsonl", "sample.csv", "summary.json"):
+        one, two = ((request.out / name).read_bytes() for request in requests)
+        assert one == two, name
+
+
+def test_estimates_hold_what_the_full_scan_finds(request_of):
+    n_held = 0
+    for seed in range(3):
+        rates = scan(request_of("seeds", sample=sampled("0.2", seed))).rates
+        truth = {("documents", "*"): 30, ("documents", "web"): 24, ("documents", "books"): 6}
+        truth["items", "*"] = 12
+        for rate in rates:
+            n = truth[rate.of, rate.source]
+            n_held += rate.low <= n <= rate.high
+            assert rate.n_found <= n
+    assert n_held >= 0.93 * 3 * len(rates)
+    kinds = {(rate.of, rate.source, rate.benchmark) for rate in rates}
+    assert kinds == {
+        *product(["documents"], ["*", "web", "books"], ["*", "quiz"]),
+        ("items", "*", "quiz"),
+    }
+
+
+def test_a_sample_is_never_taken_for_a_full_scan_nor_the_other_way_round(request_of, full):
+    request = request_of("same", sample=sampled("0.1"))
+    outcome = scan(request)
+    summary = json.loads((request.out / "summary.json").read_text())
+    assert summary["sample"]["about"] == "sample of 10 %, seed 0"
+    assert summary["sample"]["n_documents_not_sampled"] == 270
+    with (request.out / "sample.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [row["of"] for row in rows] == [one["of"] for one in summary["sample"]["estimates"]]
+    assert (rows[0]["n"], rows[0]["n_sampled"]) == ("300", str(outcome.n_documents))
+
+    later = scan(replace(request, sample=None))
+    assert (later.n_shards_read, later.n_documents) == (3, 300)
+    assert matches_of(request).equals(matches_of(full))
+    assert not (request.out / "sample.csv").exists()
+    assert (request.out / "summary.json").read_text() == ((full.out / "summary.json").read_text())
+
+    other = scan(replace(request, sample=sampled("0.1", 1)))
+    assert (other.n_shards_read, other.n_documents) == (3, 30)
+    again = scan(request)
+    assert (again.n_shards_read, again.n_documents) == (0, 30)
+    assert json.loads((request.out / "summary.json").read_text()) == summary
+
+
+def test_rows_that_cannot_be_read_are_reported_also_outside_the_sample(request_of, full):
+    request = request_of("unreadable", sample=sampled("0.01"))
+    outcome = scan(request)
+    lines, lines_of_full = ledger_of(request), ledger_of(full)
+    assert outcome.n_unreadable == 2
+    for name, line in lines.items():
+        assert line["unreadable"] == lines_of_full[name]["unreadable"]
+        assert line["n_rows"] == lines_of_full[name]["n_rows"]
+    assert not outcome.is_incomplete  # a shard without a sampled document was still read
+
+
+def test_what_needs_all_documents_is_refused(request_of):
+    common = Policy(tokenizer_str="words", leave_out_common=True)
+    request = request_of(
+        "refused",
+        sample=sampled("0.5"),
+        has_compat=True,
+        has_clean_evals=True,
+        sketch=Sketch(),
+        policy=common,
+    )
+    with pytest.raises(InputError) as error:
+        scan(request)
+    assert len(error.value.problems) == 4
+    assert not request.out.exists()
+
+
+def test_reports_of_a_full_scan_do_not_stay_beside_a_sample(request_of):
+    request = request_of("beside", has_compat=True, has_clean_evals=True)
+    scan(request)
+    scan(replace(request, has_compat=False, has_clean_evals=False, sample=sampled("0.5")))
+    assert not [name for name in ("compat", "clean") if (request.out / name).exists()]
+
+
+def test_as_a_report_a_sample_is_incomplete_and_no_item_is_clean(request_of, full, tmp_path):
+    request = request_of("report", sample=sampled("0.1"))
+    scan(request)
+    database, whole = (
+        database_of(one.out, tmp_path / f"{name}.duckdb")
+        for one, name in ((request, "some"), (full, "whole"))
+    )
+    coverage = coverage_of(database)
+    assert not coverage.is_complete
+    assert "only a sample of 10 %, seed 0, of 3 of 3 shards was scanned" in coverage.notice
+    with duckdb.connect(str(database), read_only=True) as connection:
+        statuses = connection.execute("SELECT DISTINCT status FROM item_status").fetchall()
+        ((made_by,),) = connection.execute("SELECT made_by FROM runs").fetchall()
+    assert {*statuses} <= {("leaked",), ("not fully scanned",)}
+    assert made_by == "decon-assets scan, sample of 10 %, seed 0"
+    limits = Limits(max_rate=1.0, max_document_rate=1.0, may_be_unreadable=True)
+    assert not any(case.is_passed for case in cases_of(summary_of(database), limits))
+
+    found = compare(whole, database, most=5)
+    n_found = pq.read_table(request.out / "matches.parquet").num_rows
+    assert found["n_calls"] == {"same": n_found, "not comparable": 30 - n_found}
+    ((why,),) = {tuple(one.values())[:1] for one in found["not_comparable"]}
+    assert why == "the other scanned only part of the shard, or not for the benchmark"
