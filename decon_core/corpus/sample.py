@@ -82,18 +82,19 @@ class Sample:
         """Return the documents of a batch that are in the sample; all its unreadable rows stay."""
         is_taken = self.takes(content, batch.rows)
         starts, stops, rows = (of[is_taken] for of in (batch.starts, batch.stops, batch.rows))
-        mask, value = _CONTINUES
         spans = zip(starts.tolist(), stops.tolist(), strict=True)
+        # Copied: some steps of a scan look at all bytes, also at those between the documents.
+        text = np.concatenate([batch.text[:0], *(batch.text[start:stop] for start, stop in spans)])
+        edges = np.concatenate([[0], np.cumsum(stops - starts)])
+        mask, value = _CONTINUES
         taken = {*rows.tolist()} if batch.invalid else set()
         return replace(
             batch,
-            starts=starts,
-            stops=stops,
+            text=text,
+            starts=edges[:-1],
+            stops=edges[1:],
             rows=rows,
-            n_characters=sum(
-                int(np.count_nonzero((batch.text[start:stop] & mask) != value))
-                for start, stop in spans
-            ),
+            n_characters=int(np.count_nonzero((text & mask) != value)),
             invalid=[one for one in batch.invalid if one.row in taken],
             n_left_out=batch.rows.size - rows.size,
         )
