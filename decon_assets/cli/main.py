@@ -31,6 +31,7 @@ Examples:
   decon-assets blend plan garlic            how many passes over each source a blend needs
   decon-assets gap --results samples/       model scores on leaked and on clean items
   decon-assets study                        scores of models trained on variants of the data
+  decon-assets haystack --out study         where quality filters rank planted test items
   decon-assets review                       judge matches one by one
   decon-assets judge --dry-run              what a language model would be asked about them
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
@@ -74,6 +75,10 @@ _COMMANDS = {
     "Studies": {
         "study": ("study:study", "compare models that were trained on variants of the data"),
         "game": ("game:game", "solve the contamination game: which level pays, and what deters"),
+        "haystack": (
+            "haystack:haystack",
+            "rank test items among documents by quality scorers",
+        ),
     },
     "Corpora": {
         "mixture": (
@@ -108,6 +113,7 @@ _READING = frozenset(
         "card",
         "check",
         "gap",
+        "haystack",
         "judge",
         "mixture",
         "report",

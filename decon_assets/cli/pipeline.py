@@ -370,6 +370,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     from decon_core.missing import (
         missing_blends,
         missing_shares,
+        needs_haystack,
         needs_neighbours,
         needs_report,
     )
@@ -389,6 +390,8 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
     if plan.config.neighbours:
         say(f"  neighbours: {'missing or outdated' if needs_neighbours(plan) else 'up to date'}")
+    if plan.config.haystack:
+        say(f"  haystack: {'missing or outdated' if needs_haystack(plan) else 'up to date'}")
     is_reported = not needs_report(plan)
     is_scanned = not gaps_of(
         *(plan.store, plan.packs, plan.builder.versions, plan.scan), tiles=plan.tiles

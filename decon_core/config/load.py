@@ -20,6 +20,7 @@ from pydantic.dataclasses import dataclass as model
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
+from decon_core.config.haystack import Haystack, read_haystack
 from decon_core.config.judge import NEIGHBOURS, Judge
 from decon_core.config.mixtures import Mixture, read_mixtures
 from decon_core.config.neighbours import Neighbours, read_neighbours
@@ -178,6 +179,7 @@ SECTIONS: Mapping[str, Any] = {
     "mixture": tuple[Mixture, ...],
     "blend": tuple[Blend, ...],
     "neighbours": Neighbours,
+    "haystack": Haystack,
     "sketch": Sketch,
     "review": Review,
     "judge": Judge,
@@ -249,6 +251,7 @@ class Config:
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
     neighbours: Neighbours | None  # None: not wanted
+    haystack: Haystack | None  # None: not wanted
     sketch: Sketch | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
@@ -338,6 +341,12 @@ class _Reader(SettingsReader):
         )
         products = [*(one.name for one in mixtures), *(one.name for one in blends)]
         study = read_study(values.get("study"), reader=self, products=products)
+        haystack = read_haystack(
+            values.get("haystack"),
+            reader=self,
+            sources=[source.name for source in sources],
+            folder=self._folder,
+        )
         execution = self.table(Execution, "execution", values.get("execution", {})) or Execution()
         if problem := execution.problem(has_url=kept is not None):
             self.wrong(problem.where, problem.found, problem.expected, problem.remedy)
@@ -358,6 +367,7 @@ class _Reader(SettingsReader):
             mixtures=mixtures,
             blends=blends,
             neighbours=neighbours,
+            haystack=haystack,
             sketch=sketch,
             verdicts=verdicts,
             clears=review.clears,

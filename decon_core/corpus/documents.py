@@ -78,6 +78,12 @@ def id_of(value: Mapping[str, Any], source: Source) -> str | None:
     return identity and without_lone_surrogates(identity)
 
 
+def field_value(value: Mapping[str, Any], path: str) -> object:
+    """Return the value of a nested field of a row; None if it has none."""
+    field = _field(value, path)
+    return None if field is _ABSENT else field
+
+
 def not_a_document(path: Path, row: int, found: str) -> Problem:
     """Describe a row that was scanned as a document and cannot be parsed now."""
     remedy = "register the corpus again (`decon-assets register`), or remove the row"

@@ -129,6 +129,10 @@ class Store:
         return self.root / "neighbours"
 
     @property
+    def haystack(self) -> Path:
+        return self.root / "haystack"
+
+    @property
     def drafts(self) -> Path:
         return self.root / "drafts"
 

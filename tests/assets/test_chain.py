@@ -223,6 +223,7 @@ def test_a_second_run_materializes_nothing_that_is_there(world):
     world.run()
     states = {stage.name: "up to date" for stage in GRAPH.stages}
     states["blend"] = "not configured: decon.toml has no [[blend]]"
+    states["haystack"] = "not configured: decon.toml has no [haystack]"
     states["neighbours"] = "not configured: decon.toml has no [neighbours]"
     states["sketch"] = "not configured: decon.toml has no [sketch]"
     states["study"] = "not configured: decon.toml has no [study]"

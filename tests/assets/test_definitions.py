@@ -56,6 +56,7 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         "index",
         "scan",
         "common_ngrams",
+        "haystack",
         "neighbours",
         "sketch",
         "mixture",

@@ -324,6 +324,7 @@ TABLES = {
     "Contamination": ("blends", ""),
     "Neighbours": ("neighbours", ""),
     "Sample": ("neighbours", ""),
+    "Haystack": ("studies/haystack", ""),
     "Sketch": ("sketch", ""),
     "Execution": ("configuration", "execution."),
     "Slurm": ("configuration", "execution.slurm."),

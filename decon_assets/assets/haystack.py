@@ -1,0 +1,59 @@
+"""The asset `haystack`: test items planted among documents, ranked by quality scorers."""
+
+import base64
+
+import dagster as dg
+
+from decon_assets.assets.benchmarks import records
+from decon_assets.assets.inputs import corpus
+from decon_assets.assets.metadata import Metadata, preview
+from decon_assets.assets.products import GROUP
+from decon_assets.assets.stage import stage
+from decon_assets.partitions import all_of
+from decon_core import inventory, missing
+from decon_core.config.load import Config
+from decon_core.execution.jobs import wanted_workers
+from decon_core.storage.store import Store
+
+_MOST_ROWS = 40
+
+
+@stage(
+    missing=missing.needs_haystack,
+    deps=[all_of(records), all_of(corpus)],
+    group=GROUP,
+    kind="csv",
+    not_configured=lambda config: None if config.haystack else "[haystack]",
+)
+def haystack(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
+    """Percentiles of test items among documents of the corpus, by quality scorers.
+
+    Made if decon.toml has a table [haystack]. Items of the benchmarks are planted among documents
+    that are drawn by a seed, and every scorer ranks them: how much more frequent leaked items are
+    in what a quality filter keeps.
+    """
+    from decon_core.studies.haystack.page import CUT_HEADS, HEADS, cut_lines, lines, write
+    from decon_core.studies.haystack.picture import svg
+    from decon_core.studies.haystack.run import haystack_key, run_haystack
+
+    if config.haystack is None:  # "Materialize all" includes it
+        return {"haystack": "off: decon.toml has no table [haystack]"}
+    packs, versions = inventory.list_packs(store), inventory.current_versions(config, store)
+    inputs = packs, versions, config.haystack
+    key = haystack_key(*inputs)
+    study = run_haystack(*(store, *inputs), workers=wanted_workers(), on_step=context.log.info)
+    write(study, store.haystack, key=key)
+    picture = base64.b64encode(svg(study).encode()).decode()
+    rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
+    tables = {
+        name: preview([dict(zip(heads, row, strict=True)) for row in some], most=_MOST_ROWS)
+        for name, (heads, some) in rows.items()
+    }
+    return {
+        **tables,
+        "planted": len(study.planted),
+        "documents": study.n_documents,
+        "unreadable_rows": sum(one.n_unreadable for one in study.sources),
+        "plot": dg.MetadataValue.md(f"![haystack](data:image/svg+xml;base64,{picture})"),
+        "folder": dg.MetadataValue.path(store.haystack),
+    }

@@ -1,0 +1,1 @@
+"""Test items planted among documents: how high quality scorers rank them."""

@@ -1,0 +1,262 @@
+"""Draw documents of the corpus by a seed, whatever the order of shards or the number of workers.
+
+Every document has a random number, determined by seed, shard and row. The documents with the lowest
+numbers of all sources are set aside to train scorers on; the haystack are the next of the chosen
+sources. So no scorer is trained on what it ranks, and a larger haystack contains a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config.haystack import Haystack
+from decon_core.config.load import Source
+from decon_core.config.seeding import numbers_at
+from decon_core.corpus.documents import Document, document_of, field_value, not_a_document
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.shards import read_blocks, values_of
+from decon_core.errors import CorpusError, MissingError, Problem
+from decon_core.execution.jobs import run_jobs, useful_workers
+from decon_core.execution.progress import advance
+
+MOST_TRAINING = 2000  # documents set aside
+_TRAINING_SHARE = 0.2  # and not more than this share of all
+_MOST_PLACES = 20  # of unreadable rows that are listed
+
+OnProgress = Callable[[str, int, int], None]  # what, how many are done, of how many
+
+
+@dataclass(frozen=True)
+class HaystackDocument:
+    """A document of the corpus, and the numbers in its row that scorers ask for."""
+
+    source: str
+    shard: str
+    row: int
+    text: str
+    is_conversation: bool
+    values: Mapping[str, float | None] = field(default_factory=dict)  # None: no number
+
+
+@dataclass(frozen=True)
+class SourceCount:
+    """A source with its number of documents, and how many were drawn."""
+
+    source: str
+    n_documents: int
+    n_unreadable: int  # rows that are no documents
+    n_training: int
+    n_haystack: int
+
+
+@dataclass(frozen=True)
+class DrawnDocuments:
+    """The haystack, and the documents to train on."""
+
+    haystack: tuple[HaystackDocument, ...]
+    training: tuple[HaystackDocument, ...]
+    counts: tuple[SourceCount, ...]
+    unreadable: tuple[str, ...]  # the first of the unreadable rows, with place and reason
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A shard to number, or some of its rows to read."""
+
+    shard: Shard
+    source: Source
+    seed: int
+    most: int = 0  # of the lowest numbers
+    rows: tuple[int, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """The documents of a shard with the lowest numbers."""
+
+    numbers: npt.NDArray[np.uint64]
+    rows: npt.NDArray[np.int64]
+    n_documents: int
+    n_unreadable: int
+    unreadable: tuple[str, ...]
+
+
+def draw_documents(
+    packs: Sequence[Pack],
+    settings: Haystack,
+    *,
+    workers: int = 1,
+    on_progress: OnProgress = lambda *_: None,
+) -> DrawnDocuments:
+    """Draw the haystack, and the documents to train on.
+
+    Raises CorpusError for all shards that could not be read, MissingError without any document.
+    """
+    jobs = _jobs(packs, settings)
+    numbered = _run(_number, jobs, "numbered", workers, on_progress)
+    n_all = sum(one.n_documents for one in numbered)
+    chosen = set(settings.sources) or {job.source.name for job in jobs}
+    order = [*_in_order(jobs, numbered)]
+    training = order[: min(MOST_TRAINING, int(n_all * _TRAINING_SHARE))]
+    rest = order[len(training) :]
+    haystack = [one for one in rest if jobs[one[0]].source.name in chosen][: settings.documents]
+    if not haystack:
+        raise MissingError(Problem("the corpus", "no document", "documents to plant items among"))
+    columns = tuple(dict.fromkeys(column_names(settings)))
+    found = _read(jobs, [*training, *haystack], columns, workers, on_progress)
+    counts = _counts(jobs, numbered, training, haystack)
+    unreadable = tuple(place for one in numbered for place in one.unreadable)[:_MOST_PLACES]
+    documents = [found[one] for one in (*training, *haystack)]
+    n = len(training)
+    return DrawnDocuments(tuple(documents[n:]), tuple(documents[:n]), counts, unreadable)
+
+
+def column_names(settings: Haystack) -> Iterator[str]:
+    """Yield the columns of the corpus that scorers read."""
+    for one in settings.scorer_names:
+        if one.kind == "column":
+            yield one.target.partition("=")[0]
+
+
+def _jobs(packs: Sequence[Pack], settings: Haystack) -> list[_Job]:
+    most = settings.documents + MOST_TRAINING
+    shards = sorted(
+        ((pack.source, shard) for pack in packs for shard in pack.shards),
+        key=lambda one: (one[0].name, one[1].name),
+    )
+    return [_Job(shard, source, settings.seed, most) for source, shard in shards]
+
+
+def _run(
+    act: Callable[[_Job], Any],
+    jobs: Sequence[_Job],
+    what: str,
+    workers: int,
+    on_progress: OnProgress,
+) -> list[Any]:
+    """Do all jobs; return their results in the order of the jobs."""
+    sizes = [job.shard.n_bytes for job in jobs]
+    results: dict[_Job, Any] = {}
+    problems: list[Problem] = []
+    done = run_jobs(
+        *(act, jobs),
+        workers=useful_workers(workers, sizes),
+        on_advance=lambda n: on_progress(f"bytes of shards {what}", n, sum(sizes)),
+        name_of=lambda job: job.shard.path,
+    )
+    for job, future in done:
+        error = future.exception()
+        if isinstance(error, CorpusError):
+            problems += error.problems
+        elif error:
+            raise error
+        else:
+            results[job] = future.result()
+    if problems:
+        raise CorpusError(dict.fromkeys(problems))
+    return [results[job] for job in jobs]
+
+
+def _number(job: _Job) -> _Numbered:
+    """Return the lowest numbers of a shard's documents."""
+    name = f"haystack {job.seed} {job.shard.fingerprint}"
+    numbers, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    n_documents, unreadable = 0, list[str]()
+    n_unreadable = 0
+    for block in read_blocks(job.shard, job.source):
+        batch = block.read()
+        n_documents += batch.rows.size
+        n_unreadable += len(batch.unreadable)
+        if len(unreadable) < _MOST_PLACES:
+            unreadable += [
+                f"{job.shard.path}: row {one.row}: {one.reason} ({one.detail})"
+                for one in batch.unreadable
+            ]
+        numbers.append(numbers_at(name, batch.rows))
+        rows.append(batch.rows)
+    every, every_row = np.concatenate(numbers), np.concatenate(rows)
+    lowest = np.argsort(every, kind="stable")[: job.most]
+    places = tuple(unreadable[:_MOST_PLACES])
+    advance(job.shard.n_bytes)
+    return _Numbered(every[lowest], every_row[lowest], n_documents, n_unreadable, places)
+
+
+def _in_order(jobs: Sequence[_Job], numbered: Sequence[_Numbered]) -> Iterator[tuple[int, int]]:
+    """Yield job and row of each numbered document, the lowest number first.
+
+    Equal numbers, as those of a shard that is there twice, are in the order of the shards.
+    """
+    of_job = np.repeat(np.arange(len(jobs)), [one.rows.size for one in numbered])
+    rows = np.concatenate([np.zeros(0, np.int64), *(one.rows for one in numbered)])
+    numbers = np.concatenate([np.zeros(0, np.uint64), *(one.numbers for one in numbered)])
+    order = np.argsort(numbers, kind="stable")
+    yield from zip(of_job[order].tolist(), rows[order].tolist(), strict=True)
+
+
+def _read(
+    jobs: Sequence[_Job],
+    wanted: Sequence[tuple[int, int]],
+    columns: tuple[str, ...],
+    workers: int,
+    on_progress: OnProgress,
+) -> dict[tuple[int, int], HaystackDocument]:
+    """Read the documents at these places."""
+    rows: dict[int, list[int]] = {}
+    for at, row in wanted:
+        rows.setdefault(at, []).append(row)
+    with_rows = [
+        replace(jobs[at], rows=tuple(sorted(some)), columns=columns) for at, some in rows.items()
+    ]
+    found = _run(_documents, with_rows, "read", workers, on_progress)
+    return {
+        (at, document.row): document
+        for at, documents in zip(rows, found, strict=True)
+        for document in documents
+    }
+
+
+def _documents(job: _Job) -> list[HaystackDocument]:
+    """Read rows of a shard with their text and columns."""
+    source = job.source
+    texts = (source.text,) if isinstance(source.text, str) else source.text or ()
+    reading = replace(source, text=(*texts, *job.columns)) if job.columns else source
+    found = []
+    for row, value in values_of(job.shard, reading, job.rows):
+        document = document_of(value, row, source)
+        if not isinstance(document, Document):
+            raise CorpusError(not_a_document(Path(job.shard.path), row, document.reason))
+        values = {name: _number_in(field_value(value, name)) for name in job.columns}
+        names = source.name, job.shard.name, row
+        found.append(HaystackDocument(*names, document.text, bool(source.messages), values))
+    advance(job.shard.n_bytes)
+    return found
+
+
+def _number_in(value: object) -> float | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and isfinite(value) else None  # type: ignore[arg-type]
+
+
+def _counts(
+    jobs: Sequence[_Job],
+    numbered: Sequence[_Numbered],
+    training: Sequence[tuple[int, int]],
+    haystack: Sequence[tuple[int, int]],
+) -> tuple[SourceCount, ...]:
+    totals: dict[str, list[int]] = {}
+    for job, one in zip(jobs, numbered, strict=True):
+        total = totals.setdefault(job.source.name, [0, 0, 0, 0])
+        total[0] += one.n_documents
+        total[1] += one.n_unreadable
+    for at, places in ((2, training), (3, haystack)):
+        for number, _ in places:
+            totals[jobs[number].source.name][at] += 1
+    return tuple(SourceCount(name, *total) for name, total in totals.items())

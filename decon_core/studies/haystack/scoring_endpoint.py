@@ -1,0 +1,58 @@
+"""Score texts with an endpoint that takes and returns JSON.
+
+It is sent `{"model": …, "input": [text, …]}`. Its answer is `{"scores": [number, …]}`, or what
+vLLM's `/classify` returns: `{"data": [{"index": 0, "probs": [number, …]}, …]}`, of which the last
+probability is the score.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.similarity.json_endpoint import MOST_SHOWN, JsonEndpoint
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringEndpoint(JsonEndpoint):
+    """An endpoint that scores texts."""
+
+    what: ClassVar[str] = "scores"
+
+    def score(self, texts: Sequence[str]) -> Floats:
+        """Return the score of each text."""
+        self.key()  # once, before any thread is started
+        starts = range(0, len(texts), self.batch)
+        batches = [texts[start : start + self.batch] for start in starts]
+        with ThreadPoolExecutor(self.concurrency) as pool:
+            scores = [*chain.from_iterable(pool.map(self._scored, batches))]
+        return np.array(scores, np.float64)
+
+    def _scored(self, texts: Sequence[str]) -> list[float]:
+        sent: dict[str, Any] = {"input": [*texts]}
+        answer = self.post({"model": self.model, **sent} if self.model else sent)
+        try:
+            scores = _scores_in(json.loads(answer), len(texts))
+            is_good = len(scores) == len(texts) and bool(np.isfinite(scores).all())
+        except (ValueError, TypeError, LookupError, AttributeError):
+            is_good = False
+        if not is_good:
+            expected = f"JSON with `scores`: a number for each of {len(texts)} texts"
+            raise self.wrong(repr(answer[:MOST_SHOWN].decode(errors="replace")), expected)
+        return scores
+
+
+def _scores_in(answer: Any, n: int) -> list[float]:
+    if "scores" in answer:
+        return [float(one) for one in answer["scores"]]
+    by_index = {int(one["index"]): float(one["probs"][-1]) for one in answer["data"]}
+    return [by_index[at] for at in range(n)]
