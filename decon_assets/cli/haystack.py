@@ -32,7 +32,9 @@ def haystack(
     out: Path | None = optional(
         "write haystack.json, .csv, .svg and .md, amplification.csv and planted.jsonl", "DIR"
     ),
-    scorer: list[str] = repeatable("a scorer; see below (default: the two built-in ones)", "NAME"),
+    scorer: list[str] = repeatable(
+        "a scorer; see below (default: the three built-in ones)", "NAME"
+    ),
     benchmark: list[str] = repeatable("plant items of this benchmark (default: all)", "NAME"),
     source: list[str] = repeatable("draw documents of this source (default: all)", "NAME"),
     documents: int | None = optional("documents of the corpus (default 10,000)", "N", min=1),
@@ -66,6 +68,7 @@ def haystack(
       instruction_like         trained on the spot: instructions, conversations and training items
                                against documents of the corpus
       educational              trained on the spot: teaching texts against documents of the corpus
+      short                    the fewer characters, the higher: how much length alone explains
       fasttext:FILE:LABEL      a fastText classifier (pip install fasttext-wheel)
       sklearn:FILE[:LABEL]     a pickled pipeline (pip install scikit-learn); pickles run code
       onnx:FILE[:LABEL]        a model that takes strings; or tokens, with tokenizer.json beside it

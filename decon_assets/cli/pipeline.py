@@ -390,8 +390,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
     if plan.config.neighbours:
         say(f"  neighbours: {'missing or outdated' if needs_neighbours(plan) else 'up to date'}")
+    has_haystack = not needs_haystack(plan)
     if plan.config.haystack:
-        say(f"  haystack: {'missing or outdated' if needs_haystack(plan) else 'up to date'}")
+        say(f"  haystack: {'up to date' if has_haystack else 'missing or outdated'}")
     is_reported = not needs_report(plan)
     is_scanned = not gaps_of(
         *(plan.store, plan.packs, plan.builder.versions, plan.scan), tiles=plan.tiles
@@ -401,7 +402,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     has_page = plan.store.report_page.is_file()
     if not has_page:
         say("  page of the report: missing")
-    return not unmixed and not unblended and is_reported and has_page
+    return not unmixed and not unblended and has_haystack and is_reported and has_page
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:

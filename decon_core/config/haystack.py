@@ -25,6 +25,8 @@ from decon_core.config.validation import (
 )
 
 TRAINED = ("instruction_like", "educational")  # trained on the spot, from built-in texts
+SHORT = "short"  # a control: the length of a text alone
+BUILT_IN = (*TRAINED, SHORT)
 _WITH_TARGET = {
     "fasttext": "fasttext:FILE:LABEL",
     "sklearn": "sklearn:FILE[:LABEL]",
@@ -32,7 +34,7 @@ _WITH_TARGET = {
     "endpoint": "endpoint:URL",
     "column": "column:NAME=FILE",
 }
-SCORERS = (*TRAINED, *_WITH_TARGET.values())
+SCORERS = (*BUILT_IN, *_WITH_TARGET.values())
 
 
 class ScorerName(NamedTuple):
@@ -49,9 +51,9 @@ def parse_scorer(text: str) -> ScorerName:
     """Split the name of a scorer; raise pydantic's error if there is no such kind."""
     kind, _, target = text.partition(":")
     expected = f"one of {', '.join(SCORERS)}"
-    if kind not in (*TRAINED, *_WITH_TARGET):
-        raise invalid(expected, did_you_mean(kind, (*TRAINED, *_WITH_TARGET)))
-    if (kind in TRAINED) == bool(target):
+    if kind not in (*BUILT_IN, *_WITH_TARGET):
+        raise invalid(expected, did_you_mean(kind, (*BUILT_IN, *_WITH_TARGET)))
+    if (kind in BUILT_IN) == bool(target):
         raise invalid(_WITH_TARGET.get(kind, kind))
     if kind == "endpoint" and not target.startswith(("http://", "https://")):
         raise invalid(_WITH_TARGET[kind])
@@ -87,7 +89,7 @@ class Haystack:
     """Documents of the corpus, drawn by the seed; fewer if the corpus has fewer."""
     items: Positive = 15
     """Items of each benchmark, drawn by the seed from the splits that are not for training."""
-    scorers: Names[Scorer] = field(default=TRAINED)
+    scorers: Names[Scorer] = field(default=BUILT_IN)
     """Quality scorers: built-in ones, files of models, an endpoint, a column of the corpus."""
     cuts: Annotated[
         tuple[PositiveShare, ...], AfterValidator(_ascending), expects("a list of shares")
@@ -110,7 +112,7 @@ class Haystack:
 
 
 def _beside(scorer: ScorerName, folder: Path) -> ScorerName:
-    if scorer.kind in TRAINED or scorer.kind == "endpoint":
+    if scorer.kind in BUILT_IN or scorer.kind == "endpoint":
         return scorer
     if scorer.kind == "column":
         name, _, path = scorer.target.partition("=")

@@ -61,14 +61,15 @@ def amplification(
 ) -> Amplification:
     """Return the amplification of all planted items, or of the chosen, at a cut.
 
-    An item is kept if fewer documents than the filter keeps are above it. Among equal documents it
-    is at any place with the same probability.
+    An item is kept if fewer documents than the filter keeps are above it; of items that are equal
+    to documents, the same share is kept as of these documents. A cut of 1 keeps everything.
     """
     above, equal = ranking.n_above, ranking.n_equal
     if chosen is not None:
         above, equal = above[chosen], equal[chosen]
     n_kept = max(int(cut * ranking.n + 0.5), 1)
-    kept = float(np.clip((n_kept - above) / (equal + 1), 0, 1).sum())
+    is_kept = np.clip((n_kept - above) / np.maximum(equal, 1), 0, 1)
+    kept = float(is_kept.sum()) if n_kept < ranking.n else float(above.size)
     share, of_all = kept / above.size, n_kept / ranking.n
     low, high = wilson(share, above.size)
     ratios = (share / of_all, low / of_all, high / of_all)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.haystack import TRAINED, Haystack, ScorerName
+from decon_core.config.haystack import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, InputError, Problem
 from decon_core.studies.haystack.documents import HaystackDocument
@@ -94,7 +94,7 @@ def _fingerprint(name: ScorerName, settings: Haystack) -> str:
         parts.append(settings.model or "")
     elif name.kind == "column":
         parts = [name.kind, name.target.partition("=")[0], hash_file(_scores_file(name))]
-    elif name.kind not in TRAINED:
+    elif name.kind not in BUILT_IN:
         file = ModelFile.of(name)
         parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
     return sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -161,6 +161,11 @@ def _without_planted(
 
 def _plain(text: str) -> str:
     return f" {' '.join(canonical_words(text))} "
+
+
+def _short(name: ScorerName, *_: object) -> Scorer:
+    about = "a control: the fewer characters, the higher"
+    return _of_texts(name, about, lambda texts: np.array([-float(len(one)) for one in texts]))
 
 
 def _file(name: ScorerName, *_: object) -> Scorer:
@@ -240,6 +245,7 @@ def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]
 _Loader = Callable[[ScorerName, Haystack, Planting, Sequence[HaystackDocument]], Scorer]
 _LOADERS: Mapping[str, _Loader] = {
     **dict.fromkeys(TRAINED, _trained),
+    SHORT: _short,
     **dict.fromkeys(("fasttext", "sklearn", "onnx"), _file),
     "endpoint": _endpoint,
     "column": _column,

@@ -22,6 +22,7 @@ _N_FEATURES = 1 << 18
 _MOST_CHARACTERS = 5_000  # of a text that are read, about a page and a half
 _WORD = re.compile(r"\w+|[^\w\s]")
 _PAIR = np.uint64(0x9E3779B97F4A7C15)  # as in SplitMix64
+_AT_ONCE = 500  # texts that are scored: a page has some 1,500 features of 24 bytes
 _STEPS = 200
 # Features have length 1, so with the bias the curvature of the loss is at most 2 x 0.25.
 _RATE = 2.0
@@ -88,7 +89,10 @@ class TrainedScorer:
 
     def score(self, texts: Sequence[str]) -> Floats:
         """Return the logit of each text: above 0, it is more like the positive texts."""
-        return np.round(features_of(texts).times(self.weights) + self.bias, _DECIMALS) + 0.0
+        starts = range(0, len(texts), _AT_ONCE)
+        blocks = (features_of(texts[start : start + _AT_ONCE]) for start in starts)
+        products = np.concatenate([np.zeros(0), *(one.times(self.weights) for one in blocks)])
+        return np.round(products + self.bias, _DECIMALS) + 0.0
 
 
 def train(positive: Sequence[str], negative: Sequence[str]) -> TrainedScorer:

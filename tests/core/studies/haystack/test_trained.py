@@ -1,0 +1,43 @@
+"""The small classifiers: deterministic, and they tell apart what they were trained on."""
+
+import numpy as np
+
+from decon_core.studies.haystack.examples import instructions, teaching_texts
+from decon_core.studies.haystack.trained import features_of, train
+from tests.core.conftest import words
+
+WEB = [f"welcome to the page of {words(n, 30)}" for n in range(60)]
+
+
+def test_every_example_is_filled_and_no_two_are_the_same():
+    for texts in (instructions(), teaching_texts()):
+        assert len(texts) == len(set(texts)) > 500
+        assert not any(sign in text for text in texts for sign in "{}")
+
+
+def test_texts_that_were_not_trained_on_are_told_apart():
+    scorer = train(instructions(200), WEB[:40])
+    held_out = scorer.score(instructions(300)[250:])
+    assert np.median(held_out) > 0 > np.median(scorer.score(WEB[40:]))
+
+
+def test_the_same_texts_give_the_same_scores_in_any_company():
+    texts = [*instructions(20), *WEB[:20], "", "ein \ud800 Wort"]
+    scores = train(instructions(40), WEB).score(texts)
+    again = train(instructions(40), WEB)
+    assert scores.tolist() == [float(again.score([text])[0]) for text in texts]
+
+
+def test_groups_count_equally_whatever_their_sizes():
+    scorer = train(instructions(10), WEB)
+    repeated = train(instructions(10) * 5, WEB)
+    assert np.allclose(scorer.score(WEB), repeated.score(WEB), atol=1e-5)
+
+
+def test_features_have_length_one_and_differ_by_the_order_of_words():
+    features = features_of(["a dog bit a man", "a man bit a dog", ""])
+    lengths = np.bincount(features.rows, features.values**2, minlength=3)
+    assert np.allclose(lengths, [1, 1, 0])
+    first, second = (set(features.columns[features.rows == row].tolist()) for row in (0, 1))
+    assert first != second
+    assert len(first & second) >= 4
