@@ -14,6 +14,7 @@ from decon_core import inventory, missing
 from decon_core.config.load import Config
 from decon_core.execution.jobs import wanted_workers
 from decon_core.storage.store import Store
+from decon_core.wording import counted
 
 _MOST_ROWS = 40
 
@@ -41,8 +42,12 @@ def haystack(context: dg.AssetExecutionContext, config: Config, store: Store) ->
     packs, versions = inventory.list_packs(store), inventory.current_versions(config, store)
     inputs = packs, versions, config.haystack
     key = haystack_key(*inputs)
-    study = run_haystack(*(store, *inputs), workers=wanted_workers(), on_step=context.log.info)
+    study = run_haystack(*(store, *inputs), workers=wanted_workers())
     write(study, store.haystack, key=key)
+    for one in study.scored:
+        context.log.info(f"{one.name}: {one.about}")
+    n_documents = counted(study.n_documents, "document")
+    context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
     picture = base64.b64encode(svg(study).encode()).decode()
     rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
     tables = {

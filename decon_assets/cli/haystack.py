@@ -114,11 +114,10 @@ def haystack(
         return 0
     if any(one.kind == "sklearn" for one in settings.scorer_names):
         warn(_PICKLES)
-    with ShardProgress(sys.stderr) as progress:
+    with ShardProgress(sys.stderr):
         study = run_haystack(
             *(store, inventory.list_packs(store), versions, settings),
             workers=workers or wanted_workers(),
-            on_step=progress.step,
         )
     _say(study)
     if out:

@@ -24,6 +24,7 @@ _AT = {
 _RADIUS = 3.0
 _SLOT = 5.0  # two dots nearer than this are stacked
 _STACK = 13.0  # most pixels above or below the middle of a row
+_LONGEST_NAME = 24  # has room beside a strip
 _COLOURS = 6
 _FLOOR = 0.1  # lowest amplification with a place of its own; 0 is below it
 _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -67,7 +68,7 @@ def _strip(one: Scored, number: int, y: int) -> dict[str, Any]:
         dots = _dots([place.percentile for place in found], middle)
         rows.append(
             {
-                "benchmark": placing.benchmark,
+                "benchmark": _short(placing.benchmark or ""),
                 "middle": middle,
                 "dots": [
                     (x, dot, f"{place.item.item}: {place.percentile:.1f}")
@@ -77,7 +78,11 @@ def _strip(one: Scored, number: int, y: int) -> dict[str, Any]:
                 "median": f"{placing.median:.1f}",
             }
         )
-    return {"name": one.name, "colour": number % _COLOURS, "y": y, "rows": rows}
+    return {"name": _short(one.name), "colour": number % _COLOURS, "y": y, "rows": rows}
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
 
 
 def _dots(percentiles: Sequence[float], middle: float) -> list[tuple[float, float]]:
@@ -135,7 +140,7 @@ class _Panel:
             found = [self._point(a, aside) for a in one.placings[0].amplifications]
             points = _points([(point["x"], point["y"]) for point in found])
             colour = number % _COLOURS
-            yield {"name": one.name, "colour": colour, "points": points, "marks": found}
+            yield {"name": _short(one.name), "colour": colour, "points": points, "marks": found}
 
     def _point(self, found: Amplification, aside: float) -> dict[str, Any]:
         return {

@@ -6,7 +6,8 @@ The result depends on the corpus, the benchmarks and the settings alone; `haysta
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 
@@ -21,7 +22,6 @@ from decon_core.storage.store import Store
 from decon_core.studies.haystack.documents import (
     DrawnDocuments,
     HaystackDocument,
-    OnProgress,
     SourceCount,
     draw_documents,
 )
@@ -37,6 +37,8 @@ from decon_core.studies.haystack.scorers import Scorer, fingerprints_of, load_sc
 # Changes whenever the same inputs would give other results.
 _VERSION = 1
 _LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # of the settings in the key
+
+_log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
 
@@ -109,16 +111,14 @@ def run_haystack(
     settings: Haystack,
     *,
     workers: int = 1,
-    on_step: Callable[[str], None] = lambda _: None,
-    on_progress: OnProgress = lambda *_: None,
 ) -> Study:
     """Plant items among documents, and rank them by every scorer."""
     planting = choose_items(store, versions, settings)
     fingerprints_of(settings)  # a file that is missing is named before shards are read
-    drawn = draw_documents(packs, settings, workers=workers, on_progress=on_progress)
+    drawn = draw_documents(packs, settings, workers=workers)
     scored = []
     for scorer in load_scorers(settings, planting, drawn.training):
-        on_step(f"{scorer.name}: {scorer.about}")
+        _log.info(f"{scorer.name}: {scorer.about}")
         scored.append(score(scorer, drawn.haystack, planting.planted, settings.cuts))
     return _study(settings, planting, drawn, scored)
 

@@ -1,13 +1,16 @@
 """Documents are drawn by seed alone, and those to train on are none of the haystack."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from decon_core.config.haystack import Haystack
 from decon_core.config.load import Source
 from decon_core.errors import CorpusError, MissingError
-from decon_core.studies.haystack.documents import draw_documents
+from decon_core.studies.haystack.documents import _Count, _Lowest, _Numbered, draw_documents
 
 COLUMN = "column:metadata.quality=scores.jsonl"
 
@@ -39,6 +42,24 @@ def test_a_larger_haystack_contains_a_smaller_one(place):
 def test_another_seed_draws_other_documents(place):
     one, other = (draw_documents(place.packs(), Haystack(documents=20, seed=s)) for s in (0, 1))
     assert places(one.haystack) != places(other.haystack)
+
+
+NUMBERS = st.lists(st.lists(st.integers(0, 9), max_size=9).map(sorted), max_size=9)
+
+
+@given(NUMBERS, st.integers(1, 6), st.randoms())
+def test_the_lowest_numbers_are_kept_whatever_the_order_of_the_shards(numbers, most, rng):
+    shards = [*enumerate(numbers)]
+    rng.shuffle(shards)
+    lowest = _Lowest(most)
+    for job, found in shards:
+        rows = np.arange(len(found))
+        lowest.add(job, _Numbered(np.array(found, np.uint64), rows, _Count(0, 0, ())))
+    kept = sorted(
+        zip(lowest.numbers.tolist(), lowest.jobs.tolist(), lowest.rows.tolist(), strict=True)
+    )
+    every = sorted((n, job, row) for job, some in enumerate(numbers) for row, n in enumerate(some))
+    assert kept[:most] == every[:most]
 
 
 def test_other_sources_are_only_trained_on(place):
