@@ -36,10 +36,10 @@ from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, u
 from decon_core.scan.tiles import Tiles
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
-from decon_core.studies.on_page import study_key
-from decon_core.studies.study import is_current as is_study_current
 from decon_core.studies.haystack.page import has_haystack
 from decon_core.studies.haystack.run import wanted_key
+from decon_core.studies.on_page import study_key
+from decon_core.studies.study import is_current as is_study_current
 
 
 @dataclass(frozen=True)
