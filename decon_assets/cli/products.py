@@ -44,7 +44,7 @@ from decon_core.scan.coverage import refused
 from decon_core.storage.drafts import locked_or_refused
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
-from decon_core.wording import counted
+from decon_core.wording import counted, percent
 
 if TYPE_CHECKING:
     from decon_core.similarity.endpoint import Outcome
@@ -93,6 +93,11 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     """
     builder, chosen = _open_mixtures(config, names)
     say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
+    for one in (one for one in chosen if one.write == "mask"):
+        built = Counter[str]()
+        for totals in _totals(builder, one):
+            built.update({name: totals[name] for name in ("n_masked_tokens", "n_input_tokens")})
+        say(f"{one.name}: {_masked(one, built['n_masked_tokens'], built['n_input_tokens'])}")
     for one in chosen:
         if n := sum(totals["found"].get(CANDIDATES, 0) for totals in _totals(builder, one)):
             found = f"{counted(n, 'document')} with a candidate only"
@@ -120,7 +125,10 @@ def verify_mixtures(
 
     def describe(one: Mixture, found: MixtureVerification) -> str:
         leaks = f"{counted(found.n_leaks, 'document')} with a leak"
-        return f"{leaks}, {found.n_question_only:,} question-only, of {_leaks_of(builder, one)}"
+        text = f"{leaks}, {found.n_question_only:,} question-only, of {_leaks_of(builder, one)}"
+        if one.write == "mask":
+            text += f"; {_masked(one, found.n_masked_tokens, found.n_input_tokens)}"
+        return text
 
     engine = _engine_of(config, builder.store)
     verify = partial(verify_mixture, builder)
@@ -146,11 +154,20 @@ def _mixture_row(builder: Builder, one: Mixture) -> Sequence[object]:
     built = _totals(builder, one)
     return (
         one.name,
-        one.take if one.cut == "documents" else f"{one.take}, {one.cut} cut",
+        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {_cut(one)}",
         _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
         f"{len(built)} of {len(builder.packs)}",
         *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
     )
+
+
+def _cut(one: Mixture) -> str:
+    return "masked" if one.write == "mask" else "cut"
+
+
+def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:
+    share = percent(n_masked / n_tokens if n_tokens else None)
+    return f"{n_masked:,} of {n_tokens:,} tokens of {one.tokenizer_name} masked ({share})"
 
 
 def _totals(builder: Builder, one: Mixture) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -22,7 +22,7 @@ from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
 from decon_core.config.haystack import Haystack, read_haystack
 from decon_core.config.judge import NEIGHBOURS, Judge
-from decon_core.config.mixtures import Mixture, read_mixtures
+from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
 from decon_core.config.rewording import Rewording
@@ -320,12 +320,13 @@ class _Reader(SettingsReader):
         rewording = self.table(Rewording, "rewording", values.get("rewording", {})) or Rewording()
         rewordings = self._local_file("rewording.file", rewording.file)
         mixtures, problems = read_mixtures(
-            values.get("mixture"),
+            self._with_tokenizer_files(values.get("mixture")),
             where=str(self._path),
             sources=[source.name for source in sources],
             detectors=known,
         )
         self.problems += problems
+        self._check_masked_sources(mixtures, sources)
         blends, problems = read_blends(
             values.get("blend"),
             where=str(self._path),
@@ -463,6 +464,32 @@ class _Reader(SettingsReader):
             sources.append(Source(**fields))
         self.named_tables("corpus.source", [source.name for source in sources], what="source")
         return tuple(sources), packing
+
+    def _with_tokenizer_files(self, tables: object) -> object:
+        """Return [[mixture]] tables with tokenizer files relative to the folder of decon.toml."""
+        if not isinstance(tables, list):
+            return tables
+        return [self._with_tokenizer_file(number, table) for number, table in enumerate(tables)]
+
+    def _with_tokenizer_file(self, number: int, table: Any) -> object:
+        name = table.get("tokenizer") if isinstance(table, dict) else None
+        if not isinstance(name, str) or not name.endswith(TOKENIZER_FILE):
+            return table
+        path = self._folder / name
+        if not path.is_file():
+            self.wrong(f"mixture[{number}].tokenizer", f"no file {path}", "a tokenizer.json")
+        return {**table, "tokenizer": str(path)}
+
+    def _check_masked_sources(self, mixtures: Sequence[Mixture], sources: Sequence[Source]) -> None:
+        """Report sources of which only some turns are scanned, if their documents are masked."""
+        for mixture in mixtures:
+            for source in sources:
+                if mixture.write == "mask" and source.roles and mixture.has_source(source.name):
+                    where = f"mixture {mixture.name!r}: write"
+                    found = f'"mask", of source {source.name!r} with roles: only these are scanned'
+                    expected = "sources of which all turns are scanned"
+                    remedy = "choose others with `sources`, or leave out the `roles` of the source"
+                    self.wrong(where, found, expected, remedy)
 
     def _policy(self, section: object) -> Policy | None:
         if not isinstance(section, dict):

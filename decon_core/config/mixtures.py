@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field
@@ -18,6 +19,7 @@ from decon_core.config.detector_registry import BUILT_IN, get
 from decon_core.config.rounding import reaches
 from decon_core.config.validation import (
     TABLE,
+    Flag,
     Name,
     Names,
     Positive,
@@ -36,7 +38,7 @@ from decon_core.wording import counted
 Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]
 Unknown = Literal["drop", "keep"]
-Write = Literal["shards", "attributes", "dolma", "parquet"]
+Write = Literal["shards", "attributes", "dolma", "parquet", "mask"]
 QuestionOnly = Literal["remove", "keep"]
 
 _MOST_NAMED = 8  # benchmarks in a description
@@ -215,8 +217,15 @@ class Mixture:
     mask: str = ""
     """Text that replaces a removed span."""
     write: Write = "shards"
-    """The shards in their own format, Dolma attribute files for its mixer, or the documents as
-    Dolma JSONL or parquet."""
+    """The shards in their own format, Dolma attribute files for its mixer, the documents as Dolma
+    JSONL or parquet, or their tokens with a loss mask."""
+    tokenizer: Annotated[
+        Name | None, expects("a tokenizer.json, a bundled tokenizer, or owner/model")
+    ] = None
+    """With write = "mask": the trainer's tokenizer: a bundled one, the path of a tokenizer.json, or
+    a model on the Hugging Face hub."""
+    add_special_tokens: Flag = False
+    """With write = "mask": add the special tokens that the tokenizer puts around a text."""
     leaks: Leaks = field(default_factory=Leaks)
     """Which leaks count."""
     licenses: Licenses | None = None
@@ -229,6 +238,10 @@ class Mixture:
     def to_json(self) -> dict[str, Any]:
         """Return all settings but the name, for fingerprints and manifests."""
         settings = {name: value for name, value in asdict(self).items() if name != "name"}
+        if self.write == "mask":
+            settings["tokenizer"] = self.tokenizer_name
+        else:  # as before these settings existed
+            settings = {key: settings[key] for key in settings if key not in _OF_MASK}
         if self.leaks.min_probability is None:  # as before these settings existed
             leaks = settings["leaks"]
             settings["leaks"] = {key: leaks[key] for key in leaks if key not in _OF_PROBABILITY}
@@ -244,7 +257,21 @@ class Mixture:
         """Whether building it needs a scan of the shards against the benchmarks."""
         return self.take != "everything"
 
+    @property
+    def has_card(self) -> bool:
+        """Whether it is written as a dataset with a card."""
+        return self.write in ("parquet", "mask")
 
+    @property
+    def tokenizer_name(self) -> str:
+        """The name of the trainer's tokenizer, of a file without its folder."""
+        name = self.tokenizer or ""
+        return Path(name).name if name.endswith(TOKENIZER_FILE) else name
+
+
+TOKENIZER_FILE = ".json"  # suffix of tokenizers that are files
+
+_OF_MASK = ("tokenizer", "add_special_tokens")
 _OF_PROBABILITY = ("min_probability", "min_judged")
 
 DEFAULT = Mixture(name="decontaminated")
@@ -259,6 +286,9 @@ _JUDGE_FIRST = (
 _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("cut", "take", ("clean",)),
     ("mask", "cut", ("spans",)),
+    ("mask", "write", ("shards", "dolma", "parquet", "attributes")),
+    ("tokenizer", "write", ("mask",)),
+    ("add_special_tokens", "write", ("mask",)),
     ("leaks", "take", ("clean", "leaks", "control")),
     ("control_of", "take", ("control",)),
     ("seed", "take", ("control",)),
@@ -303,6 +333,8 @@ class _Reader(SettingsReader):
         """Report keys without effect in a mixture of this kind, unless they have the default."""
         if mixture.write == "attributes" and mixture.cut != "documents":
             self.wrong(f"{where}.cut", mixture.cut, "documents: attributes contain the spans")
+        if mixture.write == "mask":
+            self._check_mask(where, mixture)
         for key, other, values in _EFFECTIVE_WITH:
             value = getattr(mixture, key)
             if value != getattr(DEFAULT, key) and getattr(mixture, other) not in values:
@@ -310,6 +342,18 @@ class _Reader(SettingsReader):
                 remedy = f"leave it out, or set {other} = {needed}"
                 found = "a table" if key == "leaks" else repr(value)
                 self.wrong(f"{where}.{key}", found, f"{other} = {needed}", remedy)
+
+    def _check_mask(self, where: str, mixture: Mixture) -> None:
+        """Report settings without which nothing can be masked."""
+        if mixture.take != "clean":
+            expected = '"clean" with write = "mask": the leaks are masked'
+            self.wrong(f"{where}.take", repr(mixture.take), expected)
+        elif mixture.cut == "documents":
+            found = f"{mixture.cut!r}: leaked documents are left out, so that nothing is masked"
+            self.wrong(f"{where}.cut", found, '"spans" or "turns" with write = "mask"')
+        if mixture.tokenizer is None:
+            expected = 'the tokenizer of the trainer, with write = "mask"'
+            self.wrong(f"{where}.tokenizer", None, expected)
 
     def _check_probability(self, where: str, leaks: Leaks, detectors: Sequence[str]) -> None:
         """Report detectors whose score alone may not act, and that nothing else lets act."""

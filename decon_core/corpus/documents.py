@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -129,11 +129,16 @@ def _text(value: Mapping[str, Any], source: Source) -> tuple[str, tuple[Part, ..
         field = _require_field(value, path)
         is_list = isinstance(field, list)
         texts += _turns(field, path) if is_list else [(path, _require_text(field, path))]
+    return joined_parts((path, without_lone_surrogates(text)) for path, text in texts)
+
+
+def joined_parts(texts: Iterable[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
+    """Return the text of a document of several parts, and their spans; empty parts are left out."""
     parts, pieces, start = [], [], 0
     for path, text in texts:
         if text:
-            pieces.append(without_lone_surrogates(text))
-            parts.append(Part(path, start, start + len(pieces[-1])))
+            pieces.append(text)
+            parts.append(Part(path, start, start + len(text)))
             start = parts[-1].stop + len(_SEPARATOR)
     return _SEPARATOR.join(pieces), tuple(parts)
 

@@ -8,7 +8,7 @@ folder is written atomically:
       <shard> ...            under the same names as in the corpus
       _removed.parquet       every document that was removed or changed, and why
       _manifest.json         inputs, settings, counts, and a hash of every file
-    <store>/mixtures/<name>/README.md    dataset card, for mixtures with write = "parquet"
+    <store>/mixtures/<name>/README.md    dataset card, with write = "parquet" or "mask"
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ from decon_core.mixtures.manifest import (
     manifest_faults,
     read_share,
 )
+from decon_core.mixtures.masks import tokenizer_of
 from decon_core.mixtures.preconditions import (
     require_calibrated,
     require_readable,
@@ -162,7 +163,8 @@ class Builder:
         names = [(shard.name, shard.fingerprint) for shard in shards]
         settings = self._leak_settings(mixture, shards)
         drawn = self._draw_fingerprint(mixture, pack) if is_drawn else None
-        return fingerprint_of([_FORMAT, names, mixture.to_json(), settings, drawn])
+        made_of = [_FORMAT, names, mixture.to_json(), settings, drawn]
+        return fingerprint_of([*made_of, *self._tokenizer(mixture).values()])
 
     @property
     def shards(self) -> Iterator[tuple[Pack, Shard]]:
@@ -268,12 +270,19 @@ class Builder:
         """The number of packs of the corpus."""
         return len(self.packs) if self.n_known is None else self.n_known
 
+    @staticmethod
+    def _tokenizer(mixture: Mixture) -> dict[str, str]:
+        """Return the fingerprint of the trainer's tokenizer, if the mixture has one."""
+        is_used = mixture.write == "mask"
+        return {"tokenizer": tokenizer_of(mixture).fingerprint} if is_used else {}
+
     def _manifest_settings(self, mixture: Mixture) -> dict[str, Any]:
         """Return the manifest fields that are the same for all packs of a mixture."""
         needed = self.reader.needed_by(mixture)
         is_probable = mixture.leaks.min_probability is not None
         return {
             **({"calibration": self._calibrated.fingerprint} if is_probable else {}),
+            **self._tokenizer(mixture),
             "mixture": mixture.name,
             "declared": mixture.to_json(),
             "scan": self.reader.scan,
@@ -297,13 +306,13 @@ class Builder:
         return card_of(settings | thresholds, shares, n_packs=self.n_packs, labels=self.labels)
 
     def _update_card(self, mixture: Mixture) -> None:
-        """Write the card of a Parquet mixture until it matches the packs that exist.
+        """Write the card of a mixture in Parquet until it matches the packs that exist.
 
         Other processes may build packs at the same time. Each reads the manifests again after
         writing, so the last card that is written is correct.
         """
         path = self.store.mixtures(mixture.name) / CARD
-        if mixture.write != "parquet":
+        if not mixture.has_card:
             if listed_packs(path):  # left over from when this mixture was written as Parquet
                 path.unlink(missing_ok=True)
             return
@@ -317,7 +326,7 @@ class Builder:
     def _is_on_card(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:
         """Return whether the card lists the files of a pack, no pack that does not exist, and
         the labels of today."""
-        if mixture.write != "parquet":
+        if not mixture.has_card:
             return True
         folder = self.store.mixtures(mixture.name)
         listed = listed_packs(folder / CARD)

@@ -1,16 +1,16 @@
 """Cut leaks out of documents: the matched spans, or the conversation turns that contain them.
 
 A cut document is scanned again with the same detectors, and new matches are cut as well. A document
-that still leaks after some rounds, or that is empty, is removed as a whole.
+that still leaks after some rounds, or that is empty, is removed as a whole. A mixture of loss masks
+cuts nothing out of the rows: it masks what the same mixture in another layout would cut out.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
 from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
+from decon_core.mixtures.masked_text import ELEMENT, MaskedText
 from decon_core.mixtures.rows import RowReader, Value
 from decon_core.scan.blocks import Scanner
 from decon_core.scan.plan import build_search_files, sort_versions
@@ -32,20 +33,89 @@ from decon_core.storage.paths import parse_path
 
 _MOST_ROUNDS = 5
 _SHARD = "in memory"  # name of the shard in tiles that are never stored
-_ELEMENT = re.compile(r"(.*)\[(\d+)\]")
 _TEXTS = ("question", "answer", "passage")
 
 Entry = Mapping[str, Any]
 
 
+class Remainder(Protocol):
+    """What is left of a document, at least one character of it."""
+
+    @property
+    def value(self) -> Value:
+        """The row to write."""
+
+    @property
+    def document(self) -> Document:
+        """What is left, to be scanned again."""
+
+    @property
+    def masked(self) -> Sequence[tuple[int, int]]:
+        """The characters of the row's text that are not left, if the row still holds them."""
+
+    def without(self, entries: Sequence[Entry]) -> Remainder | str:
+        """Return what is left without the spans of these entries; or why that is no document."""
+
+
+NO_TURN, NOTHING_LEFT = "what leaked is no turn of it", "nothing was left of it"
+
+
 @dataclass(frozen=True, eq=False)
-class Cut:
-    """A row after its leaks were cut out."""
+class CutRow:
+    """A row with the spans, or turns, cut out of its fields."""
 
     value: Value
-    n_bytes: int
+    document: Document
+    source: Source
+    mixture: Mixture
+    masked: Sequence[tuple[int, int]] = ()
+
+    def without(self, entries: Sequence[Entry]) -> CutRow | str:
+        value = excised(self.value, self.document, self.source, entries, self.mixture)
+        if value is None:
+            return NO_TURN
+        document = document_of(value, self.document.row, self.source)
+        if not isinstance(document, Document) or _is_empty(document, self.mixture):
+            return NOTHING_LEFT
+        return replace(self, value=value, document=document)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedRow:
+    """A row that stays whole, and the characters of its text that are masked."""
+
+    value: Value
+    text: MaskedText
+    mixture: Mixture
+
+    @property
+    def document(self) -> Document:
+        return self.text.remainder
+
+    @property
+    def masked(self) -> Sequence[tuple[int, int]]:
+        return self.text.spans
+
+    def without(self, entries: Sequence[Entry]) -> MaskedRow | str:
+        spans = merged(entries, self.document.text)
+        takes_turns = self.mixture.cut == "turns"
+        text = self.text.with_turns(spans) if takes_turns else self.text.with_spans(spans)
+        if text is None:
+            return NO_TURN
+        if _is_empty(text.remainder, self.mixture):
+            return NOTHING_LEFT
+        return replace(self, text=text)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A row after its leaks were cut out or masked."""
+
+    value: Value
+    n_bytes: int  # of what is left
     n_tokens: int
     reasons: list[Reason]
+    masked: Sequence[tuple[int, int]]  # characters of its text
 
 
 def cut_out(
@@ -56,33 +126,30 @@ def cut_out(
     mixture: Mixture,
     rescan: Rescan,
 ) -> dict[int, Cut]:
-    """Cut the leaks out of these rows. Rows that cannot be cut are dropped in `choice`."""
+    """Cut the leaks out of these rows, or mask them. Rows for which that fails are dropped."""
     pending = {row: choice.cut[row] for row in rows}
     reasons = {row: [reason_of(entry) for entry in entries] for row, entries in pending.items()}
-    documents = dict(_documents(rows, row_reader, source))
+    left = dict(_whole(rows, row_reader, source, mixture))
     sizes: dict[int, tuple[int, int]] = {}
 
     def drop(row: int, remark: str) -> None:
         for reason in reasons[row]:
             choice.drop(row, {**reason, "detail": remark})
-        del documents[row]
+        del left[row]
 
     for _ in range(_MOST_ROUNDS):
         for row, entries in pending.items():
             try:
-                left = excised(*documents[row], source, entries, mixture)
+                remainder = left[row].without(entries)
             except RecursionError:
                 reason = "lists or objects that are nested too deeply to be rewritten"
                 path = parse_path(row_reader.shard.path)
                 raise CorpusError(not_a_document(path, row, reason)) from None
-            document = document_of(left, row, source) if left is not None else None
-            if left is None:
-                drop(row, "what leaked is no turn of it")
-            elif not isinstance(document, Document) or _is_empty(document, mixture):
-                drop(row, "nothing was left of it")
+            if isinstance(remainder, str):
+                drop(row, remainder)
             else:
-                documents[row] = left, document
-        found, new_sizes = rescan.scan([documents[row][1] for row in pending if row in documents])
+                left[row] = remainder
+        found, new_sizes = rescan.scan([left[row].document for row in pending if row in left])
         sizes |= new_sizes
         pending = {}
         for entry in counted_leaks(found, mixture, rescan.calibration):
@@ -92,18 +159,21 @@ def cut_out(
             break
     for row in pending:
         drop(row, "found again however much was cut out")
-    return {row: Cut(value, *sizes[row], reasons[row]) for row, (value, _) in documents.items()}
+    return {row: Cut(one.value, *sizes[row], reasons[row], one.masked) for row, one in left.items()}
 
 
-def _documents(
-    rows: Sequence[int], row_reader: RowReader, source: Source
-) -> Iterator[tuple[int, tuple[Value, Document]]]:
+def _whole(
+    rows: Sequence[int], row_reader: RowReader, source: Source, mixture: Mixture
+) -> Iterator[tuple[int, Remainder]]:
     path = parse_path(row_reader.shard.path)
     for row, value in row_reader.values(rows):
         document = document_of(value, row, source)
         if not isinstance(document, Document):
             raise CorpusError(not_a_document(path, row, f"{document.reason} ({document.detail})"))
-        yield row, (value, document)
+        if mixture.write == "mask":
+            yield row, MaskedRow(value, MaskedText.of(document), mixture)
+        else:
+            yield row, CutRow(value, document, source, mixture)
 
 
 def _is_empty(document: Document, mixture: Mixture) -> bool:
@@ -120,7 +190,7 @@ def excised(
     With cut = "turns", None if a span is in a field that is not a turn and cannot be removed.
     """
     parts = document.parts or (Part(str(source.text), 0, len(document.text)),)
-    spans = _merged(entries, document.text)
+    spans = merged(entries, document.text)
     cut_value = deepcopy(value)
     removed: list[str] = []  # paths of turns
     for part in parts:
@@ -134,9 +204,9 @@ def excised(
         if mixture.cut == "turns":
             removed.append(part.path)
         else:
-            is_turn = bool(document.parts) and _ELEMENT.fullmatch(part.path)
+            is_turn = bool(document.parts) and ELEMENT.fullmatch(part.path)
             _cut_text(cut_value, part.path, spans_in_part, mixture.mask, is_turn=bool(is_turn))
-    elements = [match for path in removed if (match := _ELEMENT.fullmatch(path))]
+    elements = [match for path in removed if (match := ELEMENT.fullmatch(path))]
     if len(elements) < len(removed):
         return None
     for match in sorted(elements, key=lambda match: -int(match[2])):
@@ -145,7 +215,7 @@ def excised(
     return cut_value
 
 
-def _merged(entries: Sequence[Entry], text: str) -> list[tuple[int, int]]:
+def merged(entries: Sequence[Entry], text: str) -> list[tuple[int, int]]:
     """Return the spans of entries; those with only white space and punctuation between are one."""
     edges = [(f"{part}_char_start", f"{part}_char_stop") for part in _TEXTS]
     spans = [(entry[start], entry[stop]) for entry in entries for start, stop in edges]
@@ -170,7 +240,7 @@ def _cut_text(
     value: Value, path: str, spans: Sequence[tuple[int, int]], mask: str, *, is_turn: bool
 ) -> None:
     """Remove spans from a field, or from a turn in a list, in place."""
-    element = _ELEMENT.fullmatch(path) if is_turn else None
+    element = ELEMENT.fullmatch(path) if is_turn else None
     holder, key = _holder(value, element[1] if element else path)
     if not element:
         holder[key] = _without(holder[key], spans, mask)

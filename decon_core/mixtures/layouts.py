@@ -81,16 +81,17 @@ def rows_of(
 
 def _fields(row: Row) -> dict[str, str]:
     """Return the `id`, `text` and `source` of a row."""
-    value, source = row.value, row.source
-    name = value.get("source")
-    return {
-        "id": _id(row),
-        "text": value["text"] if source.text == "text" else _text(row),
-        "source": name if isinstance(name, str) else source.name,
-    }
+    text = row.value["text"] if row.source.text == "text" else document_in(row).text
+    return {"id": id_in(row), "text": text, "source": source_in(row)}
 
 
-def _id(row: Row) -> str:
+def source_in(row: Row) -> str:
+    """Return the field `source` of a row, else the name of its source in decon.toml."""
+    name = row.value.get("source")
+    return name if isinstance(name, str) else row.source.name
+
+
+def id_in(row: Row) -> str:
     """Return the id field of the source, else the field `id`, else shard and row number."""
     source, field = row.source, row.value.get("id")
     if source.id in (None, "id") and (field is None or isinstance(field, str)):
@@ -100,12 +101,13 @@ def _id(row: Row) -> str:
     return f"{row.shard}:{row.number}" if name is None else name
 
 
-def _text(row: Row) -> str:
+def document_in(row: Row) -> Document:
+    """Return the document of a row, as it was scanned."""
     document = document_of(row.value, row.number, row.source)
     if not isinstance(document, Document):
         where = f"{row.source.name}, {row.shard}: row {row.number}"
         raise CorpusError(Problem(where, str(document), "a document"))
-    return document.text
+    return document
 
 
 def _is_moved(source: Source) -> bool:

@@ -18,8 +18,9 @@ from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.errors import CorpusError, Problem
+from decon_core.errors import CorpusError, DeconError, Problem
 from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
@@ -32,6 +33,7 @@ from decon_core.mixtures.manifest import (
     inspect_products,
     manifest_faults,
 )
+from decon_core.mixtures.verify_masks import MaskCheck, check_masks
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
@@ -95,6 +97,42 @@ class MixtureVerification(Verification):
     """The result of verifying a mixture."""
 
     n_question_only: int = 0  # documents with a question without its answer, and no leak
+    # Tokens of the trainer's tokenizer, of a mixture of loss masks.
+    n_input_tokens: int = 0
+    n_masked_tokens: int = 0
+
+    def add_masks(
+        self,
+        builder: Builder,
+        mixture: Mixture,
+        packs: Sequence[Pack],
+        *,
+        workers: int,
+        engine: Engine,
+    ) -> None:
+        """Encode the documents of a mixture of loss masks again, and compare."""
+        builder = builder.with_calibration()
+        sizes = [shard.n_bytes for pack in packs for shard in pack.shards]
+        done = run_jobs(
+            _check_masks,
+            [(replace(builder, packs=(pack,)), mixture, pack) for pack in packs],
+            workers=useful_workers(workers, sizes, engine=engine),
+            engine=engine,
+            name_of=lambda job: f"masks {mixture.name!r} of pack {job[2].name!r}",
+        )
+        for _, future in done:
+            try:
+                found: MaskCheck = future.result()
+            except DeconError as error:
+                self.problems += error.problems
+                continue
+            self.problems += found.problems
+            for name, n in found.counts.items():
+                setattr(self, name, getattr(self, name) + n)
+
+
+def _check_masks(job: tuple[Builder, Mixture, Pack]) -> MaskCheck:
+    return check_masks(*job)
 
 
 def verify(
@@ -112,9 +150,10 @@ def verify(
         problems = [*_check_pack(builder, mixture, pack)]
         result.problems += problems
         if not problems and mixture.write != "attributes":  # these have no text to scan
-            valid.append(_output_pack(builder, mixture, pack))
+            is_text = mixture.write != "mask"
+            valid.append(_output_pack(builder, mixture, pack) if is_text else pack)
     card = builder.store.mixtures(mixture.name) / CARD
-    has_card = mixture.write == "parquet" and valid and not result.problems
+    has_card = mixture.has_card and valid and not result.problems
     if has_card and not has_page(card, builder.card(mixture)):
         expected = "the card rendered from the manifests of the packs"
         remedy = "remove it; `decon-assets run` writes it again"
@@ -122,6 +161,9 @@ def verify(
     if mixture.take == "control" and not result.problems:
         result.problems += _check_draw(builder, mixture)
     packs = [pack for pack in valid if pack.shards]
+    if mixture.write == "mask":
+        result.add_masks(builder, mixture, packs, workers=workers, engine=engine)
+        return result
     if result.scan(builder, packs, workers=workers, engine=engine, on_progress=on_progress):
         for pack in packs:
             _check_scan(builder, mixture, pack, result)

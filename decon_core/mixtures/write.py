@@ -18,12 +18,14 @@ from decon_core.corpus.packs import Pack, Shard, hash_file
 from decon_core.corpus.shards import rewrite_shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
+from decon_core.mixtures import masks
 from decon_core.mixtures.card import DATA
 from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
 from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
 from decon_core.mixtures.excise import Cut, Rescan, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.masks import tokenizer_of, write_masks
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
 from decon_core.storage.tables import write_parquet
@@ -56,7 +58,7 @@ class Writer:
             what = "attributes" if self._mixture.write == "attributes" else "documents"
             found = f"another shard whose {what} would have the same name"
             raise CorpusError(Problem(shard.path, found, "names that differ before the suffix"))
-        ids = self._write(shard, target, outcome)
+        ids, n_tokens = self._write(shard, target, outcome)
         self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))
         return {
             "shard": shard.name,
@@ -64,12 +66,15 @@ class Writer:
             "content": shard.content,
             "fingerprint": shard.fingerprint,
             **_account(outcome),
+            **n_tokens,
             "n_bytes": target.stat().st_size,
             "output": hash_file(target),
         }
 
-    def _write(self, shard: Shard, target: Path, outcome: _Outcome) -> Ids:
-        """Write the file of a shard; return the ids of the rows that changed."""
+    def _write(
+        self, shard: Shard, target: Path, outcome: _Outcome
+    ) -> tuple[Ids, Mapping[str, int]]:
+        """Write the file of a shard; return the ids of the rows that changed, and more counts."""
         source, write = self._pack.source, self._mixture.write
 
         def decide(part: Part | None) -> Changes:
@@ -77,12 +82,16 @@ class Writer:
             return self._decide(outcome, rows, RowReader(shard, source, part))
 
         if write == "shards":
-            return rewrite_shard(shard, source, target, decide)
+            return rewrite_shard(shard, source, target, decide), {}
         changes, rows = decide(None), outcome.sizes.rows.tolist()
         if write == "attributes":
             name = self._mixture.name
-            return write_attributes(shard, source, target, outcome.choice, rows, name)
-        return write_layout(write, shard, source, target, changes, rows)
+            return write_attributes(shard, source, target, outcome.choice, rows, name), {}
+        if write == "mask":
+            masked = {row: one.masked for row, one in outcome.cut.items()}
+            tokenizer = tokenizer_of(self._mixture)
+            return write_masks(shard, source, target, changes, rows, masked, tokenizer)
+        return write_layout(write, shard, source, target, changes, rows), {}
 
     def _decide(self, outcome: _Outcome, rows: range, row_reader: RowReader) -> Changes:
         """Check licenses and cut leaks in a range of rows; return all changes to these rows."""
@@ -124,7 +133,7 @@ def _file_of(mixture: Mixture, shard: Shard) -> str:
     stem = folder + slash + file.partition(".jsonl")[0]
     if mixture.write == "attributes":
         return stem + SUFFIX
-    suffix = LAYOUTS[mixture.write].suffix
+    suffix = masks.SUFFIX if mixture.write == "mask" else LAYOUTS[mixture.write].suffix
     return f"{DATA}/{stem.removesuffix(suffix)}{suffix}" if suffix == ".parquet" else stem + suffix
 
 
@@ -133,9 +142,7 @@ def _require_name(mixture: Mixture, shard: Shard) -> None:
     expected = ""
     if shard.name in (MANIFEST, REMOVED_FILE):
         expected = "any other name"
-    elif mixture.write == "parquet" and any(
-        part.startswith((".", "__")) for part in shard.name.split("/")
-    ):
+    elif mixture.has_card and any(part.startswith((".", "__")) for part in shard.name.split("/")):
         expected = 'a name that does not begin with "." or "__": Parquet loaders ignore such files'
     if expected:
         raise CorpusError(Problem(shard.path, f"a shard named {shard.name}", expected))

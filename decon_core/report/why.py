@@ -327,7 +327,7 @@ def missing(entry: Mapping[str, Any], policy: Policy, *, record: Mapping[str, An
 
 
 def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
-    """Return whether the mixture keeps, cuts or removes the document, and the reasons."""
+    """Return whether the mixture keeps, cuts, masks or removes the document, and the reasons."""
     folder = builder.store.mixture(mixture.name, place.pack.name)
     state: Json = {"mixture": mixture.name, "state": "kept", "reasons": [], "folder": str(folder)}
     is_taken = builder.effective(mixture).has_source(place.pack.source.name)
@@ -345,7 +345,8 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
         state["state"] = "not there when it was built"
     elif state["reasons"]:
         is_removed = any(reason["what"] == "document" for reason in state["reasons"])
-        state["state"] = "removed" if is_removed else "cut"
+        changed = "masked" if manifest["declared"]["write"] == "mask" else "cut"
+        state["state"] = "removed" if is_removed else changed
     inputs = ("fingerprint", "scan", "idf_snapshot", "benchmarks")
     return {
         **state,

@@ -7,6 +7,7 @@ libraries are imported when a tokenizer is first loaded.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -99,15 +100,17 @@ class Pieces:
 
 
 @lru_cache(maxsize=4)
-def load_tokenizer(name: str) -> Tokenizer:
-    """Load `words`, a bundled vocabulary, a tokenizer.json or a hub model; else ConfigError."""
+def load_tokenizer(name: str, *, where: str = "policy.tokenizer_str") -> Tokenizer:
+    """Load `words`, a bundled vocabulary, a tokenizer.json or a hub model; else ConfigError.
+
+    `where`: the setting with the name, for errors.
+    """
     if name == "words":
         return Words()
     if name in _BUNDLED:
         return BytePieces(_BUNDLED[name])
     if name.endswith(".json") and Path(name).is_file():
         return TokenizerFile(Path(name))
-    where = "policy.tokenizer_str"
     if not _HUB_NAME.fullmatch(name) or name.endswith(".json"):
         expected = (
             f"'words', {', '.join(map(repr, _BUNDLED))}, the path of a tokenizer.json, "
@@ -194,7 +197,11 @@ class BytePieces(Tokenizer):
         return [(character_of[start], character_of[stop - 1] + 1) for start, stop in edges]
 
     def is_white_space(self, token: int) -> bool:
-        return _is_blank(self._inner.decode_token_bytes(token).decode(errors="replace"))
+        return _is_blank(self.decode([token]))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens; bytes of incomplete characters become U+FFFD."""
+        return b"".join(map(self._inner.decode_token_bytes, ids)).decode(errors="replace")
 
     def pieces(self, text: str) -> Pieces:
         ids = np.array(self._inner.encode_ordinary(text), np.int64)
@@ -206,12 +213,20 @@ class BytePieces(Tokenizer):
 
 
 class TokenizerFile(Tokenizer):
-    """Any Hugging Face tokenizer.json."""
+    """Any Hugging Face tokenizer.json.
 
-    def __init__(self, path: Path) -> None:
+    Many files leave white space out of the offsets of the tokens that hold it; `is_trimmed` = False
+    puts it back.
+    """
+
+    def __init__(self, path: Path, *, is_trimmed: bool = True) -> None:
         from tokenizers import Tokenizer as HuggingFaceTokenizer
 
-        self._inner = HuggingFaceTokenizer.from_file(str(path))
+        self._path = path
+        if is_trimmed:
+            self._inner = HuggingFaceTokenizer.from_file(str(path))
+        else:
+            self._inner = HuggingFaceTokenizer.from_str(_untrimmed(path.read_bytes()))
         self._inner.encode_special_tokens = True  # special tokens in a text are plain text
         # Files from the hub often set both. Truncation would hide text beyond its limit; padding
         # would make ids depend on the other texts of a batch.
@@ -231,7 +246,24 @@ class TokenizerFile(Tokenizer):
         return list(self._inner.encode(text, add_special_tokens=False).offsets)
 
     def is_white_space(self, token: int) -> bool:
-        return _is_blank(self._inner.decode([token], skip_special_tokens=False))
+        return _is_blank(self.decode([token]))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of tokens; bytes of incomplete characters become U+FFFD."""
+        text: str = self._inner.decode([*ids], skip_special_tokens=False)
+        return text
+
+    def untrimmed(self) -> TokenizerFile:
+        """Return the same tokenizer with offsets that include the white space of each token."""
+        return TokenizerFile(self._path, is_trimmed=False)
+
+    def special_tokens(self) -> tuple[list[int], list[int]]:
+        """Return the ids of the special tokens that it puts before and after a text."""
+        encoding = self._inner.encode("a", add_special_tokens=True)
+        is_special = encoding.special_tokens_mask
+        n_before = is_special.index(0) if 0 in is_special else len(is_special)
+        n_after = is_special[::-1].index(0) if 0 in is_special else 0
+        return encoding.ids[:n_before], encoding.ids[len(encoding.ids) - n_after :]
 
     def pieces(self, text: str) -> Pieces:
         encoding = self._inner.encode(text, add_special_tokens=False)
@@ -256,6 +288,16 @@ def _pieces_by_character(text: str, ids: Sequence[int], spans: Sequence[tuple[in
     edges = np.append(np.flatnonzero((content & 0xC0) != 0x80), content.size)
     places = np.array(spans, np.int64).reshape(-1, 2)
     return Pieces(np.array(ids, np.int64), edges[places[:, 0]], edges[places[:, 1]])
+
+
+def _untrimmed(content: bytes) -> str:
+    """Return a tokenizer.json whose post-processor keeps white space in offsets."""
+    settings = json.loads(content)
+    post_processor = settings.get("post_processor") or {}
+    for one in (post_processor, *post_processor.get("processors", ())):
+        if "trim_offsets" in one:
+            one["trim_offsets"] = False
+    return json.dumps(settings)
 
 
 def flat(ids: Sequence[Sequence[int]]) -> tuple[Integers, Integers]:

@@ -1,0 +1,90 @@
+"""The text of a document with some characters masked: what is left, and where it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.corpus.documents import Document, Part, joined_parts
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Spans = Sequence[tuple[int, int]]  # character ranges, half-open
+
+ELEMENT = re.compile(r"(.*)\[(\d+)\]")  # the path of a turn
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedText:
+    """A document and the characters of it that are masked; separators of parts never are."""
+
+    whole: Document
+    is_masked: Flags  # per character
+
+    @staticmethod
+    def of(document: Document, spans: Spans = ()) -> MaskedText:
+        """Return a document with these characters masked."""
+        is_masked = np.zeros(len(document.text), np.bool_)
+        for start, stop in spans:
+            is_masked[start:stop] = True
+        return MaskedText(document, is_masked)
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The masked characters as ascending, disjoint ranges."""
+        edges = np.flatnonzero(np.diff(self.is_masked, prepend=False, append=False))
+        pairs: list[tuple[int, int]] = [(a, b) for a, b in edges.reshape(-1, 2).tolist()]
+        return pairs
+
+    @cached_property
+    def _left(self) -> list[tuple[Part, Integers]]:
+        """The parts of which something is left, and the places of these characters."""
+        whole = Part("", 0, len(self.whole.text))
+        left = []
+        for part in self.whole.parts or (whole,):
+            places = np.flatnonzero(~self.is_masked[part.start : part.stop]) + part.start
+            if places.size:
+                left.append((part, places))
+        return left
+
+    @cached_property
+    def remainder(self) -> Document:
+        """The document without the masked characters; parts of which nothing is left are gone."""
+        text = self.whole.text
+        joined, parts = joined_parts(
+            (part.path, "".join(map(text.__getitem__, places.tolist())))
+            for part, places in self._left
+        )
+        whole = self.whole
+        return Document(whole.row, whole.id, joined, None, parts if whole.parts else ())
+
+    def with_spans(self, spans: Spans) -> MaskedText:
+        """Mask these characters of the remainder as well."""
+        is_masked = self.is_masked.copy()
+        for _, places, start, stop in self._within_parts(spans):
+            is_masked[places[start:stop]] = True
+        return replace(self, is_masked=is_masked)
+
+    def with_turns(self, spans: Spans) -> MaskedText | None:
+        """Mask all turns with these characters of the remainder; None if they are in no turn."""
+        is_masked = self.is_masked.copy()
+        for part, places, _, _ in self._within_parts(spans):
+            if not self.whole.parts or not ELEMENT.fullmatch(part.path):
+                return None
+            is_masked[places] = True
+        return replace(self, is_masked=is_masked)
+
+    def _within_parts(self, spans: Spans) -> Iterator[tuple[Part, Integers, int, int]]:
+        """Yield each span in each part that it touches, and the places of the part's characters."""
+        at = self.remainder
+        parts = at.parts or (Part("", 0, len(at.text)),)
+        for (part, places), left in zip(self._left, parts, strict=True):
+            for start, stop in spans:
+                if start < left.stop and stop > left.start:
+                    first = max(start, left.start) - left.start
+                    yield part, places, first, min(stop, left.stop) - left.start

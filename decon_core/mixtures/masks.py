@@ -1,0 +1,171 @@
+"""Write documents as token ids with a loss mask, for trainers: Parquet with one row per document.
+
+The text is the one that was scanned, so spans have the same characters. The parts of a conversation
+or of several fields are encoded one by one, with the separators between them, so that a trainer can
+take the tokens of a turn, with their mask, into a template of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.documents import Document, id_of, without_lone_surrogates
+from decon_core.corpus.formats import Changes, Ids
+from decon_core.corpus.packs import Shard
+from decon_core.mixtures.layouts import Row, document_in, id_in, rows_of, source_in
+from decon_core.mixtures.masked_text import Flags, Spans
+from decon_core.text.trainer_tokens import TrainerTokenizer, load_trainer_tokenizer
+
+Integers = npt.NDArray[np.int64]
+
+SUFFIX = ".parquet"
+NO_LOSS = -100  # the label that PyTorch's cross entropy ignores
+
+# A row group is held in memory until it is full; readers decompress it as a whole.
+_GROUP_TOKENS = 4 << 20
+
+_RANGE = [("start", pa.int64()), ("stop", pa.int64())]
+MASKS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("source", pa.string()),
+        ("input_ids", pa.list_(pa.int32())),
+        ("labels", pa.list_(pa.int32())),  # `input_ids`, and -100 where the mask is 0
+        ("loss_mask", pa.list_(pa.uint8())),  # 1: train on this token
+        ("masked", pa.list_(pa.struct(_RANGE))),  # characters of the text
+        ("parts", pa.list_(pa.struct([("path", pa.string()), *_RANGE]))),  # tokens
+    ]
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The tokens of a document and which of them hold a masked character."""
+
+    ids: Integers
+    starts: Integers  # bytes of the text that each holds
+    stops: Integers
+    is_masked: Flags
+    parts: list[dict[str, Any]] | None  # path, and range of tokens, of each; None: a single field
+
+    @property
+    def labels(self) -> Integers:
+        return np.where(self.is_masked, NO_LOSS, self.ids)
+
+    def masked_runs(self) -> list[tuple[int, int]]:
+        """Return the first and the last token of each run of masked tokens."""
+        edges = np.flatnonzero(np.diff(self.is_masked, prepend=False, append=False))
+        return [(first, stop - 1) for first, stop in edges.reshape(-1, 2).tolist()]
+
+
+def tokenizer_of(mixture: Mixture) -> TrainerTokenizer:
+    """Load the tokenizer of a mixture of loss masks."""
+    return load_trainer_tokenizer(
+        str(mixture.tokenizer),
+        add_special_tokens=mixture.add_special_tokens,
+        where=f"mixture {mixture.name!r}: tokenizer",
+    )
+
+
+def tokens_of(document: Document, masked: Spans, tokenizer: TrainerTokenizer) -> Tokens:
+    """Encode a document, and mask every token that holds a part of a masked character."""
+    cuts = [edge for part in document.parts for edge in (part.start, part.stop)]
+    encoded = tokenizer.encode(document.text, cuts)
+    # The first section, before the first part, is empty.
+    ranges = [*pairwise(encoded.section_edges)][1::2]
+    parts = [
+        {"path": part.path, "start": start, "stop": stop}
+        for part, (start, stop) in zip(document.parts, ranges, strict=True)
+    ]
+    pieces = encoded.pieces
+    is_masked = encoded.touching(masked)
+    return Tokens(pieces.ids, pieces.starts, pieces.stops, is_masked, parts or None)
+
+
+class Masks:
+    """A file of token ids and masks, written row group by row group."""
+
+    def __init__(self, writer: pq.ParquetWriter, tokenizer: TrainerTokenizer) -> None:
+        self._writer, self._tokenizer = writer, tokenizer
+        self._rows: list[tuple[str, str, Spans]] = []
+        self._tokens: list[Tokens] = []
+        self._n_in_group = self.n_tokens = self.n_masked = 0
+
+    def add(self, row: Row, masked: Spans) -> None:
+        tokens = tokens_of(document_in(row), masked, self._tokenizer)
+        name, source = map(without_lone_surrogates, (id_in(row), source_in(row)))
+        self._rows.append((name, source, masked))
+        self._tokens.append(tokens)
+        self._n_in_group += tokens.ids.size
+        self.n_tokens += tokens.ids.size
+        self.n_masked += int(tokens.is_masked.sum())
+        if self._n_in_group >= _GROUP_TOKENS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the collected rows as a row group."""
+        if not self._rows:
+            return
+        ids, sources, spans = zip(*self._rows, strict=True)
+        tokens = self._tokens
+        columns = {
+            "id": pa.array(ids, pa.string()),
+            "source": pa.array(sources, pa.string()),
+            "input_ids": _lists([one.ids for one in tokens], np.int32),
+            "labels": _lists([one.labels for one in tokens], np.int32),
+            "loss_mask": _lists([~one.is_masked for one in tokens], np.uint8),
+            "masked": [[{"start": a, "stop": b} for a, b in each] for each in spans],
+            "parts": [one.parts for one in tokens],
+        }
+        self._writer.write_table(pa.table(columns, schema=MASKS))
+        self._rows, self._tokens, self._n_in_group = [], [], 0
+
+
+def _lists(arrays: Sequence[npt.NDArray[Any]], kind: type[np.generic]) -> pa.ListArray:
+    offsets = np.cumsum([0, *(array.size for array in arrays)]).astype(np.int32)
+    return pa.ListArray.from_arrays(offsets, np.concatenate(arrays).astype(kind))
+
+
+@contextmanager
+def open_masks(target: Path, tokenizer: TrainerTokenizer) -> Iterator[Masks]:
+    """Open a file of masks for writing; it is complete when the `with` block ends."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(target, MASKS, compression="zstd", use_dictionary=["source"]) as writer:
+        masks = Masks(writer, tokenizer)
+        yield masks
+        masks.flush()
+
+
+def write_masks(
+    shard: Shard,
+    source: Source,
+    target: Path,
+    changes: Changes,
+    rows: Sequence[int],
+    masked: Mapping[int, Spans],
+    tokenizer: TrainerTokenizer,
+) -> tuple[Ids, dict[str, int]]:
+    """Write the remaining documents of a shard, with these characters masked, by row.
+
+    Return the ids of all changed rows, and the counts of tokens.
+    """
+    ids: Ids = dict.fromkeys(changes.rows)
+    with open_masks(target, tokenizer) as out:
+        for row in rows_of(shard, source, rows, changed=changes.values):
+            if row.number in ids:
+                ids[row.number] = id_of(row.value, source)
+            if row.number not in changes.gone:
+                out.add(row, masked.get(row.number, ()))
+    return ids, {"n_input_tokens": out.n_tokens, "n_masked_tokens": out.n_masked}

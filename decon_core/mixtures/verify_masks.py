@@ -1,0 +1,226 @@
+"""Verify files of token ids with loss masks against the documents that they were made from.
+
+Every document is read and encoded again. All tokens that hold a character of a leak must be masked,
+no others may be, and what is left of the text is scanned again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.documents import Document
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.errors import Problem
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
+from decon_core.mixtures.excise import Rescan, merged
+from decon_core.mixtures.layouts import document_in, id_in, rows_of
+from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.masked_text import MaskedText, Spans
+from decon_core.mixtures.masks import Tokens, tokenizer_of, tokens_of
+from decon_core.storage.files import read_json
+from decon_core.storage.tables import read_parquet
+from decon_core.text.trainer_tokens import TrainerTokenizer
+
+_MOST_LISTED = 20  # problems of a shard
+_ROWS_AT_ONCE = 256
+
+Entries = dict[int, list[dict[str, Any]]]  # leaks and question-only matches, by row
+Line = Mapping[str, Any]  # a row of a file of masks
+
+_COUNTS = ("n_documents", "n_tokens", "n_input_tokens", "n_masked_tokens")
+
+
+@dataclass
+class MaskCheck:
+    """What the loss masks of a pack, or of a shard, hold."""
+
+    problems: list[Problem] = field(default_factory=list)
+    n_documents: int = 0
+    n_tokens: int = 0  # canonical ones, without those that are masked
+    n_input_tokens: int = 0
+    n_masked_tokens: int = 0
+    n_leaks: int = 0  # documents with a leak beside the masked characters
+    n_question_only: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {name: n for name, n in vars(self).items() if name != "problems"}
+
+    def add(self, other: MaskCheck) -> None:
+        self.problems += other.problems
+        for name, n in other.counts.items():
+            setattr(self, name, getattr(self, name) + n)
+
+
+def check_masks(builder: Builder, mixture: Mixture, pack: Pack) -> MaskCheck:
+    """Verify the files of a pack, whose checksums are known to be right."""
+    folder = builder.store.mixture(mixture.name, pack.name)
+    gone: dict[str, list[int]] = {}
+    removed = read_parquet(folder / REMOVED_FILE, columns=["shard", "row", "what"])
+    for row in removed.filter(pc.field("what") == "document").to_pylist():
+        gone.setdefault(row["shard"], []).append(row["row"])
+    checker = _Checker(builder, mixture, pack)
+    result = MaskCheck()
+    accounts = read_json(folder / MANIFEST)["shards"]  # none of a source that is not taken
+    for shard, account in zip(pack.shards, accounts, strict=False):
+        file, rows = folder / account["file"], gone.get(shard.name, ())
+        result.add(checker.check(shard, file, account, rows))
+    return result
+
+
+class _Checker:
+    """Verifies the files of a pack."""
+
+    def __init__(self, builder: Builder, mixture: Mixture, pack: Pack) -> None:
+        self._mixture, self._source = mixture, pack.source
+        self._tokenizer = tokenizer_of(mixture)
+        self._reader = builder.reader_for(mixture)
+        self._rescan = Rescan(
+            self._reader, self._reader.needed_by(mixture), source=pack.source.name
+        )
+        # Count questions without answers, too, if the mixture keeps them.
+        counting = replace(mixture.leaks, question_only="remove")
+        self._counting = replace(mixture, leaks=counting)
+
+    def check(
+        self, shard: Shard, file: Path, account: Mapping[str, Any], gone: Sequence[int]
+    ) -> MaskCheck:
+        """Verify the file of a shard; `gone`: the rows that are not in it."""
+        sizes = Sizes.of(self._reader.store, shard, self._reader.scan)
+        rows = sizes.rows[~np.isin(sizes.rows, np.array(gone, np.int64))].tolist()
+        entries = leaks_of(self._reader, shard, self._counting, source=self._source.name)
+        entries = {row: entries[row] for row in rows if row in entries}
+        result = _counts_of(file)
+        left = self._compare_rows(shard, file, rows, entries, result.problems)
+        found, new_sizes = self._found_again(left)
+        result.problems += self._leaks_left(file, found)
+        del result.problems[_MOST_LISTED:]
+        beside = [*found.values(), *(entries[row] for row in entries if row not in left)]
+        result.n_question_only = sum(map(is_only_questions, beside))
+        result.n_leaks = len(beside) - result.n_question_only
+        unmasked = sizes.at([row for row in rows if row not in left])
+        result.n_tokens = int(sizes.n_tokens[unmasked].sum())
+        result.n_tokens += sum(n_tokens for _, n_tokens in new_sizes.values())
+        result.problems += _differing(file, result, account)
+        return result
+
+    def _compare_rows(
+        self,
+        shard: Shard,
+        file: Path,
+        rows: Sequence[int],
+        entries: Entries,
+        problems: list[Problem],
+    ) -> dict[int, Document]:
+        """Compare a file with the rows of its shard; return what masks leave of documents."""
+        left: dict[int, Document] = {}
+        for row, line in zip_longest(rows_of(shard, self._source, rows), _lines(file)):
+            if row is None or line is None:  # _differing reports the counts
+                break
+            document = document_in(row)
+            spans = [(one["start"], one["stop"]) for one in line["masked"]]
+            faults = [*self._faults(document, spans, line, entries.get(row.number, ()))]
+            if id_in(row) != line["id"]:
+                faults.append(("another id", id_in(row)))
+            problems += [Problem(f"{file.name}: {id_in(row)}", *fault) for fault in faults]
+            if spans:
+                left[row.number] = MaskedText.of(document, spans).remainder
+        return left
+
+    def _faults(
+        self, document: Document, spans: Spans, line: Line, entries: Sequence[dict[str, Any]]
+    ) -> Iterator[tuple[str, str]]:
+        """Yield what is found and expected where a row does not fit its document."""
+        tokens = tokens_of(document, spans, self._tokenizer)
+        expected = {
+            "input_ids": tokens.ids.tolist(),
+            "labels": tokens.labels.tolist(),
+            "loss_mask": (~tokens.is_masked).astype(int).tolist(),
+            "parts": tokens.parts,
+        }
+        for name, values in expected.items():
+            if line[name] != values:
+                yield f"other {name}", "those of the document and its masked characters"
+        if self._tokenizer.is_lossless and not _is_decoded(document.text, tokens, self._tokenizer):
+            yield "tokens that decode to another text", "the text of the document"
+        leaks = [one for one in entries if self._is_leak(one)]
+        if leaks and not _covers(document, spans, merged(leaks, document.text)):
+            yield f"characters of a leak of {leaks[0]['benchmark']} that are not masked", "a mask"
+
+    def _is_leak(self, entry: Mapping[str, Any]) -> bool:
+        return self._mixture.leaks.counts(entry, self._reader.calibration)
+
+    def _found_again(
+        self, masked: Mapping[int, Document]
+    ) -> tuple[Entries, dict[int, tuple[int, int]]]:
+        """Return what is still found in documents without their masked characters, and sizes."""
+        found, sizes = self._rescan.scan([*masked.values()])
+        by_row: Entries = {}
+        for entry in counted_leaks(found, self._counting, self._reader.calibration):
+            by_row.setdefault(entry["row"], []).append(entry)
+        return by_row, sizes
+
+    def _leaks_left(self, file: Path, found: Entries) -> Iterator[Problem]:
+        for row, entries in found.items():
+            for entry in filter(self._is_leak, entries):
+                item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
+                where = f"{file.name}: row {row} of the shard"
+                yield Problem(where, f"a leak of {item} beside the mask", "no leak")
+                break
+
+
+def _counts_of(file: Path) -> MaskCheck:
+    """Count the documents and tokens of a file."""
+    result = MaskCheck()
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE, columns=["loss_mask"]):
+        mask = batch["loss_mask"].flatten().to_numpy()
+        result.n_documents += batch.num_rows
+        result.n_input_tokens += mask.size
+        result.n_masked_tokens += int((mask == 0).sum())
+    return result
+
+
+def _lines(file: Path) -> Iterator[Line]:
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
+        yield from batch.to_pylist()
+
+
+def _covers(document: Document, masked: Spans, leaks: Spans) -> bool:
+    """Return whether all characters of leaks are masked; separators of parts never are."""
+    wanted = MaskedText.of(document).with_spans(leaks).is_masked
+    return not (wanted & ~MaskedText.of(document, masked).is_masked).any()
+
+
+def _is_decoded(text: str, tokens: Tokens, tokenizer: TrainerTokenizer) -> bool:
+    """Return whether the tokens, and each run of masked ones, decode to their part of the text."""
+    n_before, n_after = len(tokenizer.before), len(tokenizer.after)
+    ids = tokens.ids[n_before : tokens.ids.size - n_after].tolist()
+    if tokenizer.decode(ids) != text:
+        return False
+    content = text.encode()
+    for first, last in tokens.masked_runs():
+        part = content[tokens.starts[first] : tokens.stops[last]].decode(errors="replace")
+        decoded = tokenizer.decode(tokens.ids[first : last + 1].tolist())
+        # The first and the last token may hold a part of a character only.
+        is_part = "\ufffd" in decoded and decoded.strip("\ufffd") in part
+        if decoded != part and not is_part:
+            return False
+    return True
+
+
+def _differing(file: Path, result: MaskCheck, account: Mapping[str, Any]) -> Iterator[Problem]:
+    """Compare the counts of a file with the manifest."""
+    for name in _COUNTS:
+        counted = account.get(name, account.get(f"{name}_out"))
+        if getattr(result, name) != counted:
+            yield Problem(f"{file}: {name}", f"{getattr(result, name):,}", f"{counted:,}")
