@@ -339,7 +339,8 @@ def test_help_is_there_at_once_and_a_scan_does_not_wait_for_dagster():
 def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     everything = '[[mixture]]\nname = "all"\ntake = "everything"\n'
     some = '[[mixture]]\nname = "some"\n[mixture.leaks]\nbenchmarks = ["harbor"]\n'
-    at_home.mixtures = f'[[mixture]]\nname = "clean"\n{everything}{some}'
+    masks = '[[mixture]]\nname = "masks"\ncut = "spans"\nwrite = "mask"\ntokenizer = "cl100k"\n'
+    at_home.mixtures = f'[[mixture]]\nname = "clean"\n{everything}{some}{masks}'
     at_home.write_config()
     assert main(["run"]) == 0
     assert main(["report"]) == 0
@@ -350,9 +351,14 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     assert "everything" in said
     assert "harbor, ledger (all benchmarks)" in said
     assert "harbor (1 of 2 benchmarks)" in said
+    assert "clean, spans masked" in said
+    (masked,) = re.findall(r"masks: ([\d,]+ of [\d,]+ tokens of cl100k masked \(.*%\))", said)
+    assert not masked.startswith("0 ")
     assert main(["mixture", "verify"]) == 0
     said = capsys.readouterr().out
     assert "clean: matches its manifest; 30 documents" in said
+    assert "masks: matches its manifest" in said
+    assert masked in said
     # A number of leaks is one of the benchmarks that the mixture looks for, so they are named.
     assert "0 documents with a leak, 0 question-only, of harbor, ledger (all benchmarks)" in said
     assert "6 documents with a leak, 0 question-only, of harbor, ledger (all benchmarks)" in said

@@ -92,6 +92,9 @@ def test_a_control_is_one_of_a_treatment_and_differs_in_nothing_else(control, fo
     assert told(*others, entry) == [("mixture 'control': control_of", found)]
 
 
+MASKS = {"cut": "spans", "write": "mask", "tokenizer": "olmo2"}
+
+
 @pytest.mark.parametrize(
     ("key", "entry"),
     [
@@ -105,6 +108,12 @@ def test_a_control_is_one_of_a_treatment_and_differs_in_nothing_else(control, fo
         ("cut", {"take": "control", "control_of": "other", "cut": "turns"}),
         ("mask", {"take": "control", "control_of": "other", "mask": "-"}),
         ("licenses.allow", {"licenses": {"field": "l", "allow": ["mit"], "deny": ["GPL", "MIT"]}}),
+        ("tokenizer", {"tokenizer": "olmo2"}),
+        ("add_special_tokens", {"cut": "spans", "add_special_tokens": True}),
+        ("mask", {**MASKS, "mask": "-"}),
+        ("cut", {**MASKS, "cut": "documents"}),  # nothing would be masked
+        ("take", {**MASKS, "cut": "documents", "take": "everything"}),
+        ("tokenizer", {"cut": "spans", "write": "mask"}),
     ],
 )
 def test_a_key_that_would_do_nothing_is_refused(key, entry):
@@ -193,3 +202,10 @@ def test_leaks_are_described_by_the_names_of_their_benchmarks(leaks, expected):
 def test_of_many_benchmarks_the_first_are_named_and_the_others_counted():
     described = Leaks().described([f"b{number}" for number in range(20)])
     assert described.endswith("b7 and 12 more (all benchmarks)")
+
+
+def test_settings_of_masks_change_no_fingerprint_of_other_mixtures():
+    assert not {"tokenizer", "add_special_tokens"} & DEFAULT.to_json().keys()
+    (masks,), problems = read({"name": "m", **MASKS, "tokenizer": "/here/or/there.json"})
+    assert problems == []
+    assert masks.to_json()["tokenizer"] == "there.json"
