@@ -97,6 +97,8 @@ def finished(folder, four_report):
         first = run(config, instance)
         four = (tiles(config), score(config), first)
         shutil.copy2(folder / ".decon" / "report" / "contamination.duckdb", four_report)
+        masks = folder / ".decon" / "mixtures" / "loss_masked"
+        shutil.copytree(masks, four_report.parent / "data" / masks.relative_to(folder))
         add_later(folder)
         second = run(config, instance)
         five = (tiles(config), score(config), second)
@@ -172,6 +174,27 @@ def test_items_keep_the_short_fields_of_their_recipes(finished, four_report):
         "ledger_math": set(),
         "strait_mt": {"id"},
     }
+
+
+def test_the_page_on_loss_masks_shows_what_its_program_prints(
+    finished, four_report, monkeypatch, capsys
+):
+    page = (DATA.parent / "docs" / "studies" / "loss-masks.md").read_text()
+    program, printed = re.findall(
+        r"```python\n(from collections.*?)```\n\n```\n(.*?)```", page, re.DOTALL
+    )[0]
+    monkeypatch.chdir(four_report.parent)
+    shutil.copy2(DATA / "tokenizer.json", "data/tokenizer.json")
+    exec(program, {})
+    assert capsys.readouterr().out == printed
+    manifests = Path("data/.decon/mixtures/loss_masked").glob(f"parlor-*/{MANIFEST}")
+    totals = [read_json(one)["totals"] for one in manifests]
+    n_masked, n_tokens, n_left = (
+        sum(one[name] for one in totals)
+        for name in ("n_masked_tokens", "n_input_tokens", "n_tokens_out")
+    )
+    assert f"{n_masked:,} of {n_tokens:,} tokens of tokenizer.json masked" in page
+    assert f"1,290 documents, {n_left:,} tokens" in page
 
 
 def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):

@@ -93,11 +93,12 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     """
     builder, chosen = _open_mixtures(config, names)
     say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
-    for one in (one for one in chosen if one.write == "mask"):
-        built = Counter[str]()
-        for totals in _totals(builder, one):
-            built.update({name: totals[name] for name in ("n_masked_tokens", "n_input_tokens")})
-        say(f"{one.name}: {_masked(one, built['n_masked_tokens'], built['n_input_tokens'])}")
+    for one in chosen:
+        if one.write == "mask":
+            built = _totals(builder, one)  # a source that is not taken has no tokens
+            n_masked = sum(totals.get("n_masked_tokens", 0) for totals in built)
+            n_tokens = sum(totals.get("n_input_tokens", 0) for totals in built)
+            say(f"{one.name}: {_masked(one, n_masked, n_tokens)}")
     for one in chosen:
         if n := sum(totals["found"].get(CANDIDATES, 0) for totals in _totals(builder, one)):
             found = f"{counted(n, 'document')} with a candidate only"
