@@ -110,7 +110,7 @@ def load_tokenizer(name: str, *, where: str = "policy.tokenizer_str") -> Tokeniz
     if name in _BUNDLED:
         return BytePieces(_BUNDLED[name])
     if name.endswith(".json") and Path(name).is_file():
-        return TokenizerFile(Path(name))
+        return _read_file(Path(name), where)
     if not _HUB_NAME.fullmatch(name) or name.endswith(".json"):
         expected = (
             f"'words', {', '.join(map(repr, _BUNDLED))}, the path of a tokenizer.json, "
@@ -126,7 +126,15 @@ def load_tokenizer(name: str, *, where: str = "policy.tokenizer_str") -> Tokeniz
         expected = "a model on the Hugging Face hub that has a tokenizer.json"
         remedy = "check the name and the network, or give the path of a file"
         raise ConfigError(Problem(where, found, expected, remedy)) from None
-    return TokenizerFile(path)
+    return _read_file(path, where)
+
+
+def _read_file(path: Path, where: str) -> TokenizerFile:
+    try:
+        return TokenizerFile(path)
+    except Exception as error:  # the library raises nothing narrower
+        expected = "a tokenizer.json of Hugging Face's tokenizers"
+        raise ConfigError(Problem(where, f"{path} ({error})", expected)) from error
 
 
 class Words(Tokenizer):

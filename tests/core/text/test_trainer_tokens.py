@@ -115,7 +115,12 @@ def test_a_bundled_vocabulary_holds_bytes_too():
     assert tokenizer.decode(masked).lstrip().startswith("👩")
 
 
-def test_a_tokenizer_that_no_trainer_can_use_is_refused(paths):
+def test_a_tokenizer_that_no_trainer_can_use_is_refused(tmp_path):
+    (tmp_path / "empty.json").write_text("{}")
+    with pytest.raises(
+        ConfigError, match=r"here: found .*empty.json \(.*expected a tokenizer.json"
+    ):
+        load(str(tmp_path / "empty.json"))
     with pytest.raises(ConfigError, match=r"here: found 'words'.*vocabulary"):
         load("words")
     with pytest.raises(ConfigError, match="puts no special tokens"):
