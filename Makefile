@@ -54,6 +54,7 @@ bench: setup
 world: setup
 	$(BIN)/python data/make_sample_world.py
 	$(BIN)/python data/make_scores.py
+	$(BIN)/python data/make_tokenizer.py
 
 lock: setup
 	$(BIN)/pip install --quiet uv
