@@ -205,14 +205,14 @@ def scan(
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
     if unread := [*outcome.failed, *outcome.unread]:
         warn(f"\nnot read: {format_problems(unread)}")
+    most = max((rate.high for rate in outcome.rates if rate.of == "documents"), default=0)
+    if most and not outcome.n_leaks:
+        say(f"no leak in the sample is no proof: up to {counted(most, 'document')} may hold one")
     say(_format_coverage(outcome))
     if outcome.failed or outcome.is_incomplete:
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
-    if fail_on_leak and outcome.sample:
-        most = max(rate.high for rate in outcome.rates if rate.of == "documents")
-        say(f"no leak in the sample is no proof: {counted(most, 'document')} may hold one")
     return 4 if outcome.n_unreadable and not allow_unreadable else 0
 
 
@@ -323,7 +323,8 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
         yield f"items that a detector cannot find: {counts}; see {out / results.INDEXABILITY_FILE}"
     if outcome.n_common:
         n_common = f"{outcome.n_common:,}; see {out / results.COMMON_FILE}"
-        yield f"n-grams too common in the corpus to be evidence: {n_common}"
+        where = "sample" if outcome.sample else "corpus"
+        yield f"n-grams too common in the {where} to be evidence: {n_common}"
     yield f"matches: {out / results.MATCHES_FILE}"
 
 
