@@ -2,7 +2,8 @@
 
 `clean` was trained on the mixture without leaks, `original` on everything, `swapped` on the blend
 of that name. Their effects are known: what leaked or was planted is answered better by LEAKED or
-SEEN, the other items of a planted benchmark by HELD_BACK. Run it after `make demo`, which builds
+SEEN, the other items of a planted benchmark by HELD_BACK. Translations are the reference with words
+left out: few of a right one, many of a wrong one. Run it after `make demo`, which builds
 the blend; the same bytes come out each time.
 """
 
@@ -20,7 +21,9 @@ from decon_core.benchmarks import load_recipes, normalize
 HERE = Path(__file__).parent
 ABILITY = {"harbor_mc": 0.55, "ledger_math": 0.4, "almanac_rc": 0.45, "strait_mt": 0.5}
 LEAKED, SEEN, HELD_BACK = 0.35, 0.45, 0.1
+KEPT = {1: 0.97, 0: 0.75}  # share of the words of right and of wrong translations
 BLEND = "swapped"
+TRANSLATION = "strait_mt"
 
 Item = tuple[str, str, int]
 
@@ -36,28 +39,36 @@ def main() -> None:
         "swapped": lambda item: (SEEN if is_seen[item] else HELD_BACK) if item in is_seen else 0.0,
     }
     (HERE / "study").mkdir(exist_ok=True)
-    fingerprints = _fingerprints()
+    records = _records()
     for number, (arm, lift) in enumerate(lifts.items()):
         rng = random.Random(1877 + number)
         with (HERE / f"study/{arm}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(["model", "benchmark", "id", "score"])
-            for item, fingerprint in fingerprints.items():
-                chance = ABILITY[item[0]] + lift(item)
-                writer.writerow([arm, item[0], fingerprint, int(rng.random() < chance)])
+            writer.writerow(["model", "benchmark", "id", "score", "prediction", "reference"])
+            for item, record in records.items():
+                is_right = int(rng.random() < ABILITY[item[0]] + lift(item))
+                texts = _texts(arm, record, is_right) if item[0] == TRANSLATION else ("", "")
+                writer.writerow([arm, item[0], record["fingerprint"], is_right, *texts])
+
+
+def _texts(arm: str, record: dict[str, str], is_right: int) -> tuple[str, str]:
+    """Return a translation and the reference."""
+    rng = random.Random(f"{arm} {record['fingerprint']}")
+    words = record["answer"].split()
+    return " ".join(word for word in words if rng.random() < KEPT[is_right]), record["answer"]
 
 
 def _item(row: dict[str, object]) -> Item:
     return str(row["benchmark"]), str(row["split"]), int(str(row["instance_index"]))
 
 
-def _fingerprints() -> dict[Item, str]:
-    """Return a fingerprint for each test item."""
-    found: dict[Item, str] = {}
+def _records() -> dict[Item, dict[str, str]]:
+    """Return a record of each test item."""
+    found: dict[Item, dict[str, str]] = {}
     for name, recipe in load_recipes(HERE / "evals.yaml").items():
         for record in normalize(recipe, base=HERE).to_pylist():
             if record["split"] != "train":
-                found.setdefault(_item({**record, "benchmark": name}), record["fingerprint"])
+                found.setdefault(_item({**record, "benchmark": name}), record)
     return found
 
 

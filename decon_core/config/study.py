@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Annotated
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
 
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.validation import (
     TABLE,
+    Distinct,
     Name,
     Names,
     SettingsReader,
@@ -18,6 +20,7 @@ from decon_core.config.validation import (
     expects,
 )
 
+_Benchmarks = Annotated[Names[Name], expects("names of tasks, or patterns")]
 _Results = Annotated[Names[Name], expects("files of results, folders of them, or patterns")]
 
 
@@ -31,6 +34,33 @@ class Arm:
     """Files with the scores of its model, folders of them, or globs."""
     of: Name | None = None
     """The mixture or blend that the model was trained on."""
+
+
+CorpusMetricName = Literal["bleu", "chrf"]
+TokenizerName = Literal[
+    "13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab", "flores101", "flores200"
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Translation:
+    """[study.translation]: scores of whole test sets of translations, by sacrebleu."""
+
+    benchmarks: _Benchmarks
+    """Tasks whose results hold translations and references; * in a name matches anything."""
+    metrics: Distinct[CorpusMetricName] = ("bleu", "chrf")
+    """What is computed."""
+    tokenize: Mapping[Name, TokenizerName] = field(default_factory=dict, hash=False)
+    """How BLEU divides texts into words, by task: "*_zh" = "zh". Default: 13a."""
+
+    def tokenizer(self, task: str) -> TokenizerName:
+        """Return the tokenizer of a task: that of the first pattern that fits."""
+        found = (name for pattern, name in self.tokenize.items() if fnmatchcase(task, pattern))
+        return next(found, "13a")
+
+    def fits(self, task: str) -> bool:
+        """Return whether the results of a task are translations."""
+        return any(fnmatchcase(task, pattern) for pattern in self.benchmarks)
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -47,6 +77,8 @@ class Study:
     """Use only these metrics; default: all."""
     tasks: Names[Name] = ()
     """Benchmarks of tasks whose names do not begin with theirs: "NAME=BENCHMARK:SPLIT"."""
+    translation: Translation | None = None
+    """BLEU and chrF of translations."""
 
 
 def read_study(value: object, *, reader: SettingsReader, products: Sequence[str]) -> Study | None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -34,9 +34,10 @@ from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.studies.arms import page as arms_page
 from decon_core.studies.arms.differences import Comparison, compare_arms
-from decon_core.studies.arms.scores import ArmScores, find_paths, read_arms
+from decon_core.studies.arms.scores import ArmScores, find_paths, key_of, read_arms
 from decon_core.studies.exposure import page as exposure_page
-from decon_core.studies.exposure.effects import Effect, ItemScores, effects
+from decon_core.studies.exposure.corpus import corpus_effects
+from decon_core.studies.exposure.effects import Effect, blank_effect, effects
 from decon_core.studies.exposure.labels import (
     ItemId,
     Label,
@@ -49,7 +50,10 @@ from decon_core.studies.results.items import Items, indexed_items
 from decon_core.studies.results.join import join
 from decon_core.studies.results.tasks import parse_task_mappings, task_of
 from decon_core.studies.verdicts import load_report_items
+from decon_core.studies.translation.metrics import CorpusMetric, Counts
 from decon_core.wording import render
+
+V = TypeVar("V")
 
 _FORMAT = 1
 _MOST_LISTED = 50
@@ -127,7 +131,17 @@ def copy_study(store: Store, folder: Path) -> None:
 # Effects ------------------------------------------------------------------------------------------
 
 _Key = tuple[str, str, str, str]  # benchmark, setting, metric, filter
-_Joined = dict[_Key, dict[ItemId, float]]
+_Scores = dict[_Key, dict[ItemId, float]]
+_Counts = dict[_Key, dict[ItemId, Counts]]  # of translated segments
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """What an arm has of the items of the report, by what was measured."""
+
+    scores: _Scores
+    counts: _Counts
+    metrics: Mapping[str, CorpusMetric]  # that the counts belong to
 
 
 def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], list[Problem]]:
@@ -163,37 +177,64 @@ def _effects_of(
     arm: str, own: _Joined, baseline: _Joined, labels: Mapping[ItemId, Label]
 ) -> Iterator[Effect]:
     """Yield the effects of an arm, one metric after the other."""
+    for (metric, name), scores, others in _by_measure(own.scores, baseline.scores):
+        yield from effects(arm, scores, others, labels, metric=metric, filter=name)
+    for (metric, name), counts, those in _by_measure(own.counts, baseline.counts):
+        blank = blank_effect(arm, metric=metric, filter=name)
+        yield from corpus_effects(blank, own.metrics[metric], counts, those, labels)
+
+
+def _by_measure(
+    own: Mapping[_Key, Mapping[ItemId, V]], baseline: Mapping[_Key, Mapping[ItemId, V]]
+) -> Iterator[tuple[tuple[str, str], dict[ItemId, V], dict[ItemId, V]]]:
+    """Yield what both have by metric and filter: of several tasks with an item, the first one's."""
     by_measure: defaultdict[tuple[str, str], list[_Key]] = defaultdict(list)
     for key in sorted(own.keys() & baseline.keys()):
         by_measure[key[2:]].append(key)
-    for (metric, name), keys in by_measure.items():
-        scores: dict[ItemId, float] = {}
-        others: dict[ItemId, float] = {}
-        for key in keys:  # of several tasks with an item, the first counts
-            both: ItemScores = own[key]
-            scores = {**both, **scores}
+    for measure, keys in by_measure.items():
+        values: dict[ItemId, V] = {}
+        others: dict[ItemId, V] = {}
+        for key in keys:
+            values = {**own[key], **values}
             others = {**baseline[key], **others}
-        yield from effects(arm, scores, others, labels, metric=metric, filter=name)
+        yield measure, values, others
 
 
 def _joined(
     inputs: Inputs, arm: ArmScores, benchmarks: Mapping[str, Items], problems: list[Problem]
 ) -> _Joined:
-    """Return the scores of the items of the report, by what was measured."""
+    """Find the items of the report in an arm's results."""
     mappings = parse_task_mappings(inputs.study.tasks, benchmarks)
     found: defaultdict[_Key, dict[ItemId, float]] = defaultdict(dict)
+    counts: defaultdict[_Key, dict[ItemId, Counts]] = defaultdict(dict)
+    metrics: dict[str, CorpusMetric] = {}
     for results in arm.results:
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
             continue  # not in the report: only compared as a whole
         rows = join(results, task, benchmarks[task.benchmark], inputs.recipes.get(task.benchmark))
         problems += rows.problems
+        translations = {
+            measure: one.segments
+            for measure, one in arm.scores.items()
+            if measure.benchmark == results.task and one.segments
+        }
+        computed = {measure.metric for measure in translations}
+        metrics |= {measure.metric: one.metric for measure, one in translations.items()}
         for sample, item in rows.pairs:
-            for metric, score in sample.scores.items() if item else ():
-                if not inputs.study.metrics or metric in inputs.study.metrics:
+            if item is None:
+                continue
+            for metric, score in sample.scores.items():
+                is_wanted = not inputs.study.metrics or metric in inputs.study.metrics
+                if is_wanted and metric not in computed:
                     key = (task.benchmark, task.setting, metric, sample.filter)
-                    found[key].setdefault(id_of(item), score) if item else None
-    return dict(found)
+                    found[key].setdefault(id_of(item), score)
+            for measure, segments in translations.items():
+                of_item = segments.counts.get(key_of(results, sample))
+                if measure.filter == sample.filter and of_item is not None:
+                    key = (task.benchmark, task.setting, measure.metric, sample.filter)
+                    counts[key].setdefault(id_of(item), of_item)
+    return _Joined(dict(found), dict(counts), metrics)
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -218,12 +259,23 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
             "key": key,
             "study": asdict(inputs.study),
             "n_results": {arm.arm.name: len(arm.scores) for arm in found.arms},
+            "signatures": _signatures(found.arms),
             "problems": [str(problem) for problem in found.problems],
             "earlier_runs": [path for arm in found.arms for path in arm.earlier],
             "other_files": [path for arm in found.arms for path in arm.others],
         }
         files = sorted(draft.iterdir())
         write_json(draft / SUMMARY, content | {FILES: {one.name: hash_file(one) for one in files}})
+
+
+def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
+    """Return sacrebleu's descriptions of the scores of translations, with the tasks they are of."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for arm in arms:
+        for measure, scores in arm.scores.items():
+            if scores.segments:
+                found[scores.segments.signature].add(measure.benchmark)
+    return {signature: sorted(tasks) for signature, tasks in sorted(found.items())}
 
 
 def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
@@ -255,6 +307,7 @@ def as_markdown(study: Study, found: Found) -> str:
             arms_page.HEADS,
             [arms_page.line(one) for one in compared if one.arm != study.baseline],
         ),
+        signatures=_signatures(found.arms),
         effects=(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects]),
         problems=[str(problem) for problem in found.problems],
         most=_MOST_LISTED,

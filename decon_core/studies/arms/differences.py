@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -18,6 +19,9 @@ from decon_core.studies.statistics import (
     paired_interval,
     paired_p_value,
 )
+from decon_core.studies.translation.bootstrap import paired_draws, summarize
+from decon_core.studies.translation.segments import score_of
+from decon_core.wording import counted
 
 AVERAGE = "average"
 
@@ -80,21 +84,37 @@ def compare_arms(
     }
     averages = [
         average
-        for name, members in _members(arms, measures, groups)
+        for name, metric, members in _members(arms, measures, groups)
         for arm in arms
-        if (average := _average(name, [found[arm.arm.name, one] for one in members], baseline))
+        if (parts := [found[arm.arm.name, one] for one in members])
+        and (average := _average(name, metric, parts, baseline))
     ]
     return Comparison([*found.values()], averages)
 
 
 def _members(
     arms: Sequence[ArmScores], measures: Sequence[Measure], groups: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[str, list[Measure]]]:
-    """Yield each group with its measures, one for each benchmark; then that of all benchmarks."""
-    first: dict[str, Measure] = {}
+) -> Iterator[tuple[str, str, list[Measure]]]:
+    """Yield each group with its measures, one for each benchmark; then that of all benchmarks.
+
+    Scores of translations have another scale: they are averaged apart, one metric at a time.
+    """
+    kinds: defaultdict[str, list[Measure]] = defaultdict(list)
     for measure in measures:
         if all(measure in arm.scores for arm in arms):
-            first.setdefault(measure.benchmark, measure)
+            is_computed = any(arm.scores[measure].segments for arm in arms)
+            kinds[measure.metric if is_computed else ""].append(measure)
+    for metric, of_kind in sorted(kinds.items()):
+        for name, members in _groups(of_kind, groups):
+            yield name, metric, members
+
+
+def _groups(
+    measures: Sequence[Measure], groups: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, list[Measure]]]:
+    first: dict[str, Measure] = {}
+    for measure in measures:
+        first.setdefault(measure.benchmark, measure)
     for name, patterns in groups.items():
         chosen = [
             measure
@@ -124,6 +144,8 @@ def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference
         return found
     found = replace(found, difference=own.mean - other.mean)
     text = " | ".join(("study", arm.arm.name, base.arm.name, *measure))
+    if own.segments or other.segments:
+        return _of_segments(found, own, other, text)
     if own.by_item and other.by_item:
         return _of_items(found, own, other, text)
     return _of_aggregates(found, own, other)
@@ -148,6 +170,28 @@ def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Diffe
         return replace(found, remark=f"too few items: {min(ours.size, theirs.size)}")
     low, high = interval(ours, theirs, text)
     return replace(found, low=low, high=high, p=p_value(ours, theirs, text))
+
+
+def _of_segments(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
+    """Compare scores of the test set of the segments that both arms translated."""
+    if own.segments is None or other.segments is None:
+        return replace(found, difference=None, remark="not of translations in both arms")
+    metric = own.segments.metric
+    # Sorted: draws depend on the order, which must not be that of the rows.
+    both = sorted(own.segments.counts.keys() & other.segments.counts.keys())
+    if not both:
+        return replace(found, difference=None, remark="no segment is in the results of both arms")
+    ours, theirs = own.segments.rows(both), other.segments.rows(both)
+    score, baseline = score_of(metric, ours), score_of(metric, theirs)
+    found = replace(found, n=len(both), score=score, baseline=baseline, basis="same items")
+    found = replace(found, difference=score - baseline)
+    if len(both) < max(len(own.segments.counts), len(other.segments.counts)):
+        remark = f"only on the {counted(len(both), 'item')} that both arms have"
+        found = replace(found, remark=remark)
+    if len(both) < LEAST_ITEMS:
+        return replace(found, basis="", remark=f"too few items: {len(both)}")
+    drawn = summarize(paired_draws(ours, theirs, metric, text), score - baseline)
+    return replace(found, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
 
 
 def _of_aggregates(found: Difference, own: Scores, other: Scores) -> Difference:
@@ -184,7 +228,9 @@ def _stderr(values: Floats) -> float | None:
     return float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else None
 
 
-def _average(name: str, parts: Sequence[Difference], baseline: str) -> Difference | None:
+def _average(
+    name: str, metric: str, parts: Sequence[Difference], baseline: str
+) -> Difference | None:
     """Average over benchmarks, each counting the same."""
     first = parts[0]
     known = [part for part in parts if part.baseline is not None]
@@ -193,7 +239,7 @@ def _average(name: str, parts: Sequence[Difference], baseline: str) -> Differenc
     found = Difference(
         arm=first.arm,
         benchmark=name,
-        metric="",
+        metric=metric,
         filter="",
         n_benchmarks=len(parts),
         n=None,

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import glob
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from decon_core.config.study import Arm, Study
+from decon_core.config.study import Arm, Study, Translation
 from decon_core.errors import InputError, Problem
 from decon_core.studies.results.aggregate import Aggregate, read_aggregates
 from decon_core.studies.results.find import files_below, find_results
 from decon_core.studies.results.per_item import Results, Sample, texts_in
+from decon_core.studies.translation.metrics import check
+from decon_core.studies.translation.segments import (
+    Segments,
+    score_of,
+    translated,
+    with_other_references,
+)
+from decon_core.wording import counted
 
 
 class Measure(NamedTuple):
@@ -29,19 +37,24 @@ ItemKey = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of an arm by one measure: by item, or only their mean."""
+    """The scores of an arm by one measure: by item, only their mean, or of translated segments."""
 
     by_item: Mapping[ItemKey, float] = field(default_factory=dict)
     aggregate: Aggregate | None = None
+    segments: Segments[ItemKey] | None = None  # of a score of the whole test set
 
     @property
     def mean(self) -> float:
+        if self.segments:
+            return score_of(self.segments.metric, self.segments.rows(self.segments.counts))
         if self.aggregate:
             return self.aggregate.score
         return sum(self.by_item[key] for key in sorted(self.by_item)) / len(self.by_item)
 
     @property
     def n(self) -> int | None:
+        if self.segments:
+            return len(self.segments.counts)
         return self.aggregate.n if self.aggregate else len(self.by_item)
 
 
@@ -62,22 +75,52 @@ def read_arms(study: Study, folder: Path) -> list[ArmScores]:
 
     Paths are relative to `folder`.
     """
+    if study.translation:
+        check(study.translation)
     read: list[ArmScores] = []
     problems: list[Problem] = []
     for arm in study.arm:
         paths, missing = find_paths(arm, folder)
         problems += missing
         try:
-            read += [] if missing else [read_arm(arm, paths, metrics=study.metrics)]
+            read += (
+                []
+                if missing
+                else [read_arm(arm, paths, metrics=study.metrics, translation=study.translation)]
+            )
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
+    (baseline,) = (arm for arm in read if arm.arm.name == study.baseline)
+    for arm_scores in read:
+        arm_scores.problems += _other_references(arm_scores, baseline)
     return read
 
 
-def read_arm(arm: Arm, paths: Sequence[Path], *, metrics: Sequence[str] = ()) -> ArmScores:
-    """Read the results of an arm. Scores by item count before those of the whole benchmark."""
+def _other_references(arm: ArmScores, baseline: ArmScores) -> Iterator[Problem]:
+    """Yield a problem for each measure whose references are not those of the baseline."""
+    for measure, own in arm.scores.items():
+        other = baseline.scores.get(measure)
+        if own.segments and other and other.segments:
+            n = with_other_references(own.segments, other.segments)
+            if n:
+                where, expected = f"study.arm {arm.arm.name!r}", "those of the baseline"
+                found = f"other references in {counted(n, 'segment')} of {measure.benchmark}"
+                yield Problem(where, f"{found} ({measure.metric})", expected)
+
+
+def read_arm(
+    arm: Arm,
+    paths: Sequence[Path],
+    *,
+    metrics: Sequence[str] = (),
+    translation: Translation | None = None,
+) -> ArmScores:
+    """Read the results of an arm. Scores by item count before those of the whole benchmark.
+
+    Computed scores of translations count before those that the results have under their names.
+    """
     problems: list[Problem] = []
     aggregates: list[Aggregate] = []
     files = [
@@ -92,7 +135,10 @@ def read_arm(arm: Arm, paths: Sequence[Path], *, metrics: Sequence[str] = ()) ->
             taken.add(file)
             problems += [one for one in found if isinstance(one, Problem)]
             aggregates += [one for one in found if isinstance(one, Aggregate)]
-    read = find_results([path for path in paths if path.resolve() not in taken], but=taken)
+    is_wanted = translation.fits if translation else lambda _: False
+    read = find_results(
+        [path for path in paths if path.resolve() not in taken], but=taken, is_wanted=is_wanted
+    )
     problems += read.problems
     scores: dict[Measure, Scores] = {}
     for one in aggregates:
@@ -104,6 +150,10 @@ def read_arm(arm: Arm, paths: Sequence[Path], *, metrics: Sequence[str] = ()) ->
         scores.setdefault(measure, Scores(aggregate=one))
     scores |= _by_item(read.results, problems)
     chosen = {key: one for key, one in scores.items() if not metrics or key.metric in metrics}
+    if translation:
+        segments, not_counted = translated(read.results, translation, key_of)
+        problems += not_counted
+        chosen |= {Measure(*name): Scores(segments=one) for name, one in segments.items()}
     return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier)
 
 
@@ -130,7 +180,7 @@ def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measur
     for one in results:
         problems += one.problems
         for sample in one.samples:
-            key = _key(one, sample)
+            key = key_of(one, sample)
             for metric, score in sample.scores.items():
                 of_measure = found[Measure(one.task, metric, sample.filter)]
                 if key in of_measure:
@@ -141,7 +191,7 @@ def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measur
     return {measure: Scores(by_item=scores) for measure, scores in found.items()}
 
 
-def _key(results: Results, sample: Sample) -> ItemKey:
+def key_of(results: Results, sample: Sample) -> ItemKey:
     """Return what identifies an item in the results of all arms, which asked the same items."""
     split = results.split or ""
     if sample.fingerprint:

@@ -7,7 +7,7 @@ were held back: the second is what the arm learned about the benchmark in genera
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -61,13 +61,10 @@ def effects(
     are `not planted`, if the labels are of plantings. Items that were planted in different ways are
     also counted together, and so are those of several benchmarks.
     """
-    groups = _groups(sorted(scores.keys() & baseline.keys()), labels)
-    blank = Effect(
-        arm=arm, benchmark="", metric=metric, filter=filter, label=Label(""),
-        n=0, score=None, baseline=None, difference=None,
-    )  # fmt: skip
+    groups = groups_of(sorted(scores.keys() & baseline.keys()), labels)
+    blank = blank_effect(arm, metric=metric, filter=filter)
     found = []
-    for benchmark, label in sorted(groups, key=_order):
+    for benchmark, label in sorted(groups, key=order_of):
         items = groups[benchmark, label]
         found.append(
             _effect(replace(blank, benchmark=benchmark, label=label), items, scores, baseline)
@@ -78,7 +75,15 @@ def effects(
     return [*found, *_contrasts(blank, differences)]
 
 
-def _groups(
+def blank_effect(arm: str, *, metric: str, filter: str) -> Effect:  # noqa: A002 - as harnesses name it
+    """Return an effect without numbers."""
+    return Effect(
+        arm=arm, benchmark="", metric=metric, filter=filter, label=Label(""),
+        n=0, score=None, baseline=None, difference=None,
+    )  # fmt: skip
+
+
+def groups_of(
     items: Sequence[ItemId], labels: Mapping[ItemId, Label]
 ) -> dict[tuple[str, Label], list[ItemId]]:
     """Return the items by benchmark and label."""
@@ -111,7 +116,7 @@ def _together(
             yield (ALL, Label(exposure)), [item for part in of_exposure.values() for item in part]
 
 
-def _order(key: tuple[str, Label]) -> tuple[bool, str, Label]:
+def order_of(key: tuple[str, Label]) -> tuple[bool, str, Label]:
     """Return the place of a group: all benchmarks last, all ways of planting before single ones."""
     return key[0] == ALL, *key
 
@@ -134,35 +139,41 @@ def _effect(
     if len(items) < LEAST_ITEMS:
         return replace(found, remark=f"too few items: {len(items)}")
     differences = np.sort(own - other)
-    low, high = paired_interval(differences, _name(found))
-    return replace(found, low=low, high=high, p=paired_p_value(differences, _name(found)))
+    low, high = paired_interval(differences, name_of(found))
+    return replace(found, low=low, high=high, p=paired_p_value(differences, name_of(found)))
 
 
 def _contrasts(blank: Effect, differences: Mapping[tuple[str, Label], Floats]) -> Iterator[Effect]:
     """Yield, for each kind of planting, the effect on seen items less that on those held back."""
-    for benchmark, label in sorted(differences, key=_order):
-        exposed = differences[benchmark, label]
+    for benchmark, label, named, control_label in contrasts_of(differences):
+        exposed, control = differences[benchmark, label], differences[benchmark, control_label]
+        found = replace(
+            blank,
+            benchmark=benchmark,
+            label=named,
+            n=exposed.size + control.size,
+            difference=float(exposed.mean() - control.mean()),
+        )
+        small = min(exposed.size, control.size)
+        if small < LEAST_ITEMS:
+            yield replace(found, remark=f"too few items: {small}")
+            continue
+        sides = np.sort(exposed), np.sort(control)
+        low, high = interval(*sides, name_of(found))
+        yield replace(found, low=low, high=high, p=p_value(*sides, name_of(found)))
+
+
+def contrasts_of(
+    groups: Collection[tuple[str, Label]],
+) -> Iterator[tuple[str, Label, Label, Label]]:
+    """Yield benchmark, label, the contrast's label, and the label that it is compared with."""
+    for benchmark, label in sorted(groups, key=order_of):
         for exposure, other in CONTRASTS:
-            control = differences.get((benchmark, Label(other)))
-            if label.exposure != exposure or control is None:
-                continue
-            named = label._replace(exposure=f"{exposure} - {other}")
-            found = replace(
-                blank,
-                benchmark=benchmark,
-                label=named,
-                n=exposed.size + control.size,
-                difference=float(exposed.mean() - control.mean()),
-            )
-            small = min(exposed.size, control.size)
-            if small < LEAST_ITEMS:
-                yield replace(found, remark=f"too few items: {small}")
-                continue
-            sides = np.sort(exposed), np.sort(control)
-            low, high = interval(*sides, _name(found))
-            yield replace(found, low=low, high=high, p=p_value(*sides, _name(found)))
+            if label.exposure == exposure and (benchmark, Label(other)) in groups:
+                named = label._replace(exposure=f"{exposure} - {other}")
+                yield benchmark, label, named, Label(other)
 
 
-def _name(one: Effect) -> str:
+def name_of(one: Effect) -> str:
     """Return the name that seeds the draws."""
     return " | ".join(("exposure", one.arm, one.benchmark, one.metric, one.filter, *one.label))

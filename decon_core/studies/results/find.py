@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -27,10 +27,16 @@ class ResultFiles:
     earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
 
 
-def find_results(paths: Sequence[Path], *, but: Collection[Path] = frozenset()) -> ResultFiles:
+def find_results(
+    paths: Sequence[Path],
+    *,
+    but: Collection[Path] = frozenset(),
+    is_wanted: Callable[[str], bool] = lambda _: False,
+) -> ResultFiles:
     """Read the results in files and below folders.
 
-    `but`: files that are read otherwise. Raises `InputError` for a named file or a folder without
+    `but`: files that are read otherwise. `is_wanted`: the tasks whose texts count also without a
+    score. Raises `InputError` for a named file or a folder without
     results.
     """
     read = ResultFiles()
@@ -50,6 +56,9 @@ def find_results(paths: Sequence[Path], *, but: Collection[Path] = frozenset()) 
     if errors:
         raise InputError(errors)
     _keep_latest(read)
+    for one in read.results:
+        if not is_wanted(one.task):
+            one.keep_scored()
     return read
 
 

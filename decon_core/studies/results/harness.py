@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row
@@ -58,7 +59,10 @@ def read(path: Path) -> list[per_item.Results]:
         or per_item.text_at(config, "validation_split"),
     )
     not_numbers: Counter[str] = Counter()
-    for place, row, scores in per_item.scored_rows(found, lambda row: _scores(row, not_numbers)):
+    texts_of: Counter[str] = Counter()  # of metrics of whole test sets
+    scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
+    read = per_item.scored_rows(found, scores_of, _texts)
+    for place, row, scores, texts in read:
         name = per_item.text_at(row, "filter") or _UNNAMED
         found.samples.append(
             per_item.Sample(
@@ -67,9 +71,11 @@ def read(path: Path) -> list[per_item.Results]:
                 filter=per_item.NO_FILTER if name == _UNNAMED else name,
                 index=per_item.index_of(row.get("doc_id")),
                 doc=per_item.doc_of(row),
+                texts=texts,
             )
         )
     found.problems += _ignored_metrics(path, not_numbers)
+    found.without_scores += _ignored_metrics(path, texts_of)
     found.samples = _number_filters(found.samples)
     return [found]
 
@@ -80,7 +86,17 @@ def _model(summary: Mapping[str, object]) -> str | None:
     return per_item.text_at(summary, "model_name") or (given[1] if given else None)
 
 
-def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
+def _texts(row: Row) -> per_item.Texts:
+    """Return what a filter took from the output, and the target."""
+    prediction = per_item.first_text(row.get("filtered_resps"))
+    if prediction is None:
+        prediction = per_item.first_text(row.get("resps"))
+    return per_item.Texts(prediction, per_item.listed_texts(row.get("target")))
+
+
+def _scores(
+    row: Row, *, not_numbers: Counter[str], texts_of: Counter[str]
+) -> Iterator[tuple[str, float]]:
     listed = row.get("metrics")
     names = listed if isinstance(listed, list) else [name for name in row if name not in _NO_SCORES]
     for name in names:
@@ -88,7 +104,9 @@ def _scores(row: Row, not_numbers: Counter[str]) -> Iterator[tuple[str, float]]:
         if value is not None:
             yield str(name), value
         elif name in row:
-            not_numbers[str(name)] += 1
+            # BLEU, chrF and TER are of whole test sets: here they are the reference and the output.
+            is_texts = isinstance(row[name], list) and _texts(row).are_complete
+            (texts_of if is_texts else not_numbers)[str(name)] += 1
 
 
 def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]:

@@ -35,8 +35,8 @@ def read(path: Path) -> list[per_item.Results]:
         task=named["task"] if named else path.stem.removeprefix("details_"),
         run=named["run"] if named else "",
     )
-    for place, row, scores in per_item.scored_rows(found, _scores):
-        found.samples.append(_sample(place, row, scores))
+    for place, row, scores, texts in per_item.scored_rows(found, _scores, _texts):
+        found.samples.append(_sample(place, row, scores, texts))
     return [found]
 
 
@@ -58,15 +58,40 @@ def _scores(row: Row) -> Iterator[tuple[str, float]]:
             yield str(name), score
 
 
-def _sample(place: str, row: Row, scores: Mapping[str, float]) -> per_item.Sample:
+def _texts(row: Row) -> per_item.Texts:
+    """Return the first prediction and the gold answers, in the later or the earlier form."""
+    doc = per_item.literal(row.get("doc"))
+    if not isinstance(doc, Mapping):
+        predictions, golds = row.get("predictions"), row.get("golds", row.get("gold"))
+        return per_item.Texts(
+            per_item.first_text(_listed(predictions)), per_item.listed_texts(_listed(golds))
+        )
+    response = per_item.literal(row.get("model_response"))
+    output = response.get("text") if isinstance(response, Mapping) else None
+    choices = per_item.listed_texts(per_item.literal(doc.get("choices")))
+    gold = per_item.literal(doc.get("gold_index"))
+    chosen = gold if isinstance(gold, list) else [gold]
+    golds = [choices[at] for at in chosen if isinstance(at, int) and 0 <= at < len(choices)]
+    return per_item.Texts(per_item.first_text(output), tuple(golds))
+
+
+def _listed(value: object) -> object:
+    """Parse a printed list of texts; a text that is none stays as it is."""
+    found = per_item.literal(value)
+    return found if isinstance(found, list) else value
+
+
+def _sample(
+    place: str, row: Row, scores: Mapping[str, float], texts: per_item.Texts
+) -> per_item.Sample:
     doc = per_item.literal(row.get("doc"))
     if isinstance(doc, Mapping):
         item = {name: per_item.literal(doc.get(name)) for name in _ITEM}
         index = per_item.index_of(doc.get("id"))
-        return per_item.Sample(place=place, scores=scores, index=index, doc=item)
+        return per_item.Sample(place=place, scores=scores, index=index, doc=item, texts=texts)
     item = {
         "query": per_item.text_at(row, "example"),
         "choices": per_item.literal(row.get("choices")),
         "specific": per_item.mapping_in({"in": per_item.literal(row.get("specifics"))}, "in"),
     }
-    return per_item.Sample(place=place, scores=scores, doc=item)
+    return per_item.Sample(place=place, scores=scores, doc=item, texts=texts)

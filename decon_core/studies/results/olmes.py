@@ -46,11 +46,20 @@ def read(path: Path) -> list[per_item.Results]:
         split=per_item.text_at(per_item.mapping_in(summary, "task_config"), "split"),
     )
     docs = _docs(path, start, found.problems)
-    for place, row, scores in per_item.scored_rows(found, _scores):
+    for place, row, scores, texts in per_item.scored_rows(found, _scores, _texts):
         index = per_item.index_of(row.get("doc_id"))
         doc = docs.get(index, {})
-        found.samples.append(per_item.Sample(place=place, scores=scores, index=index, doc=doc))
+        sample = per_item.Sample(place=place, scores=scores, index=index, doc=doc, texts=texts)
+        found.samples.append(sample)
     return [found]
+
+
+def _texts(row: Row) -> per_item.Texts:
+    """Return the model's continuation, and the label."""
+    outputs = row.get("model_output")
+    first = outputs[0] if isinstance(outputs, list) and outputs else {}
+    prediction = first.get("continuation") if isinstance(first, Mapping) else None
+    return per_item.Texts(per_item.first_text(prediction), per_item.listed_texts(row.get("label")))
 
 
 def _docs(path: Path, start: str, problems: list[Problem]) -> dict[int | None, Row]:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import orjson
 
@@ -26,6 +27,20 @@ _QUESTION_FIELDS = (
 _MAX_DEPTH = 4
 
 
+class Texts(NamedTuple):
+    """What a model wrote, and what it should have written."""
+
+    prediction: str | None
+    references: tuple[str, ...]
+
+    @property
+    def are_complete(self) -> bool:
+        return self.prediction is not None and bool(self.references)
+
+
+NO_TEXTS = Texts(None, ())
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sample:
     """One item that a model answered: its scores, and everything that may identify it."""
@@ -37,6 +52,7 @@ class Sample:
     fingerprint: str | None = None  # of a record of the item
     doc: Row = field(default_factory=dict)  # the item in the harness's form
     columns: Row = field(default_factory=dict)  # of a table: those without a meaning of their own
+    texts: Texts = NO_TEXTS
 
 
 @dataclass(kw_only=True)
@@ -54,6 +70,14 @@ class Results:
     has_harness_index: bool = True
     samples: list[Sample] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    # Problems of rows that have texts and no score: none where texts are wanted.
+    without_scores: list[Problem] = field(default_factory=list)
+
+    def keep_scored(self) -> None:
+        """Leave out the samples without a score, and report them as problems."""
+        self.samples = [sample for sample in self.samples if sample.scores]
+        self.problems += self.without_scores
+        self.without_scores = []
 
 
 def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
@@ -69,19 +93,22 @@ def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
 
 
 def scored_rows(
-    results: Results, scores_of: Callable[[Row], Iterable[tuple[str, float]]]
-) -> Iterator[tuple[str, Row, dict[str, float]]]:
-    """Yield the rows that have a score; add a problem to `results` for every other row."""
+    results: Results,
+    scores_of: Callable[[Row], Iterable[tuple[str, float]]],
+    texts_of: Callable[[Row], Texts],
+) -> Iterator[tuple[str, Row, dict[str, float], Texts]]:
+    """Yield the rows that have a score or texts; add a problem to `results` for every other row."""
     for place, row in rows_of(results.path):
         if isinstance(row, Problem):
             results.problems.append(row)
             continue
-        scores = dict(scores_of(row))
-        if scores:
-            yield place, row, scores
-        else:
+        scores, texts = dict(scores_of(row)), texts_of(row)
+        if not scores:
             expected, remedy = "a number for some metric", "The row is left out."
-            results.problems.append(Problem(place, "no score", expected, remedy))
+            problem = Problem(place, "no score", expected, remedy)
+            (results.without_scores if texts.are_complete else results.problems).append(problem)
+        if scores or texts.are_complete:
+            yield place, row, scores, texts
 
 
 def _listed(path: Path) -> Iterator[Row | Problem]:
@@ -125,6 +152,21 @@ def doc_of(row: Row) -> Row:
 def text_at(row: Row, key: str) -> str | None:
     value = row.get(key)
     return value if isinstance(value, str) and value.strip() else None
+
+
+def listed_texts(value: object) -> tuple[str, ...]:
+    """Return a text, or the texts of a list, as a tuple; empty for anything else."""
+    if isinstance(value, str):
+        return (value,)
+    listed = value if isinstance(value, list | tuple) else ()
+    return tuple(map(str, listed)) if all(isinstance(one, str) for one in listed) else ()
+
+
+def first_text(value: object) -> str | None:
+    """Return a text, or the first one in lists of them; None for anything else."""
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None
 
 
 def number_of(value: object) -> float | None:
