@@ -53,8 +53,9 @@ def _times_drawn(n_rows: int, n: int, name: str, *, first: int) -> Floats:
 def summarize(draws: Floats, observed: float) -> Drawn:
     """Return interval and p-value of a difference from draws of it.
 
-    The p-value is the share of draws that lie as far from their mean as the difference from 0
-    (Koehn 2004, as sacrebleu has it), counting the observed difference as one of them.
+    The p-value is the share of draws that lie as far from their mean as the difference from 0,
+    counting the observed difference as one of them. sacrebleu takes absolute differences before it
+    subtracts their mean, which gives small p-values where there is no effect.
     """
     low, high = np.quantile(draws, _ENDS)
     is_as_far = np.abs(draws - draws.mean()) >= abs(observed) - _TOLERANCE

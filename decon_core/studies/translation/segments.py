@@ -63,17 +63,19 @@ def translated(
                 expected, remedy = "one for each item", "Only the first one counts."
                 problems.append(Problem(sample.place, "a second translation", expected, remedy))
         if without:
-            found = (
-                f"no output with references in {without:,} of {counted(len(one.samples), 'row')}"
-            )
-            expected = f"both in each row of {one.task}"
-            problems.append(Problem(str(one.path), found, expected, _NOT_COUNTED))
-    found: dict[tuple[str, str, str], Segments[K]] = {
+            problems.append(_without_texts(one, without))
+    segments: dict[tuple[str, str, str], Segments[K]] = {
         (task, name, filter_name): _segments(corpus_metric(name, translation.tokenizer(task)), own)
         for (task, filter_name), own in texts.items()
         for name in translation.metrics
     }
-    return found, problems
+    return segments, problems
+
+
+def _without_texts(results: Results, n: int) -> Problem:
+    n_rows = counted(len(results.samples), "row")
+    found, expected = f"no output with references in {n:,} of {n_rows}", "both in each row"
+    return Problem(f"{results.path} {results.task}", found, expected, _NOT_COUNTED)
 
 
 def _segments(metric: CorpusMetric, texts: Mapping[K, Texts]) -> Segments[K]:

@@ -58,6 +58,7 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert "swapped   0.683       0.582" in out
     assert "knowledge" in out
     assert "seen - held back" in out
+    assert "strait_mt (bleu)" in out
     effects = (tmp_path / "tables" / EFFECTS_FILE).read_text()
     assert effects.startswith("arm,benchmark,metric,filter,exposure")
     page = (tmp_path / "tables/study.md").read_text()
@@ -65,10 +66,12 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     report_page = inputs.store.report_page
     assert study_of_page(report_page) == study_key(inputs.store)
     assert main(["status", "--config", str(finished)]) == 0
+    assert "| original | strait_mt | chrf |  | leaked - clean |" in page
+    assert "- strait_mt: `bleu|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in page
     assert not [one for one in verify_store(inputs.store) if one]
 
     path = finished.parent / "study/swapped.csv"
-    path.write_text(path.read_text() + "swapped,harbor_mc,nowhere,1\n")
+    path.write_text(path.read_text() + "swapped,harbor_mc,nowhere,1,,\n")
     assert not is_current(inputs)
     assert main(command) == 1
     assert "no item with this text" in capsys.readouterr().err
