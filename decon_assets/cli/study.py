@@ -33,6 +33,9 @@ def study(
     results*.json of lm-evaluation-harness and lighteval, task-*-metrics.json of OLMES, or a table
     with `benchmark`, `score`, and optionally `metric`, `stderr` and `n`.
 
+    [study.translation] asks for BLEU and chrF of whole test sets, for results that hold outputs and
+    references (docs/studies/translation.md).
+
     The first table has the scores of all arms. The second has the differences from the baseline:
     on the same items if both arms have them; else of two groups of items, from standard errors, or
     none. The third, for results by item, has the differences by exposure of the items: planted in

@@ -101,3 +101,12 @@ def test_a_configuration_without_a_study_and_wrong_ones_are_refused(world, capsy
     assert "study.baseline: found 'cleam'; expected one of clean, clean. did you mean" in said
     assert "study.arm.name: found 'clean' 2 times" in said
     assert "study.arm[1].of: found 'decontaminate'" in said
+    with config.open("a") as file:
+        file.write(
+            '[study.translation]\nbenchmarks = []\nmetrics = ["blue"]\ntokenize = { "*" = "14a" }\n'
+        )
+    assert main(["study", "--config", str(config)]) == 2
+    said = capsys.readouterr().err
+    assert "study.translation.benchmarks" in said
+    assert "study.translation.metrics" in said
+    assert "study.translation.tokenize" in said

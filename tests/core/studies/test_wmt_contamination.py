@@ -192,12 +192,13 @@ def test_full_contamination_inflates_consistently_and_single_sides_do_not(studie
 
 def test_of_single_sides_only_many_copies_of_the_target_gain(studies):
     low_p = {
-        (size, arm[0]): round(one.difference, 2)
+        (size, arm[0]): one.difference
         for size, found in studies.items()
         for arm, one in found.items()
         if arm[1] == "named" and arm[0][:6] in FORMS and one.p < 0.05
     }
-    assert low_p == {("1B", "target 100"): 0.55, ("8B", "target 100"): 1.43}
+    expected = {("1B", "target 100"): 0.545, ("8B", "target 100"): 1.429}
+    assert low_p == pytest.approx(expected, abs=0.001)
 
 
 def test_inflation_on_wmt_23_less_that_on_wmt_24(studies):
