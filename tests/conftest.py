@@ -28,8 +28,14 @@ from tests.first_runs import empty, run_or_copy
 # A property holds however long an example takes: the first one compiles kernels for half a minute,
 # and other processes may hold all cores. Both checks below measure the wall clock.
 HYPOTHESIS_PROFILE = "any machine"
+# Examples of a property that does not say how many. The whole suite has to end in 25 minutes on two
+# cores; a change of one room is worth more: DECON_EXAMPLES=1000 pytest tests/core/scan
+N_EXAMPLES = int(os.environ.get("DECON_EXAMPLES") or 50)
 settings.register_profile(
-    HYPOTHESIS_PROFILE, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    HYPOTHESIS_PROFILE,
+    deadline=None,
+    max_examples=N_EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(HYPOTHESIS_PROFILE)
 
