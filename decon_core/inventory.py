@@ -52,7 +52,7 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store
-from decon_core.studies.study import Inputs
+from decon_core.studies.inputs import Inputs
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 

@@ -31,15 +31,14 @@ from decon_core.inventory import (
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.build import is_current
-from decon_core.report.html.build import study_of_page
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, uncounted
 from decon_core.scan.tiles import Tiles
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
 from decon_core.studies.haystack.page import has_haystack
 from decon_core.studies.haystack.run import wanted_key
-from decon_core.studies.on_page import study_key
-from decon_core.studies.study import is_current as is_study_current
+from decon_core.studies.inputs import is_current as is_study_current
+from decon_core.studies.inputs import study_key
 
 
 @dataclass(frozen=True)
@@ -209,6 +208,8 @@ def needs_page(plan: Plan) -> bool:
         return False
     if not all(path.is_file() for path in files):
         return True
-    return plan.config.study is not None and study_of_page(plan.store.report_page) != study_key(
-        plan.store
-    )
+    if plan.config.study is None:
+        return False
+    from decon_core.report.html.build import study_of_page
+
+    return study_of_page(plan.store.report_page) != study_key(plan.store)

@@ -7,15 +7,14 @@ from typing import Any
 
 import duckdb
 
-from decon_core.errors import DamagedError
 from decon_core.report.html.build import Addition
 from decon_core.report.html.sections import Section, Table
 from decon_core.report.open import rows_of
-from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.studies.arms.page import number, p, signed, span
 from decon_core.studies.exposure.effects import ALL
-from decon_core.studies.study import DATABASE, SUMMARY
+from decon_core.studies.inputs import study_key
+from decon_core.studies.study import DATABASE
 from decon_core.wording import counted
 
 _ARMS = (
@@ -27,14 +26,6 @@ _EFFECTS = (
     "the corpus or clean."
 )
 _MOST_ROWS = 200
-
-
-def study_key(store: Store) -> str:
-    """Return the key of the study that was built; empty without one."""
-    try:
-        return str(read_json(store.study / SUMMARY)["key"])
-    except (FileNotFoundError, DamagedError):
-        return ""
 
 
 def study_on_page(store: Store) -> Addition | None:

@@ -10,31 +10,25 @@ study/
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from decon_core.benchmarks import Recipe
-from decon_core.blends.build import ITEMS_FILE
-from decon_core.config.blends import Blend
 from decon_core.config.study import Study
 from decon_core.corpus.packs import FILES, hash_file
-from decon_core.errors import DamagedError, Problem
+from decon_core.errors import Problem
 from decon_core.schemas import EFFECTS, STUDY_ARMS, STUDY_DIFFERENCES, STUDY_PROBLEMS
-from decon_core.storage.files import atomic_path, read_json, write_json
+from decon_core.storage.files import atomic_path, write_json
 from decon_core.storage.store import Store
 from decon_core.studies.arms import page as arms_page
 from decon_core.studies.arms.differences import Comparison, compare_arms
-from decon_core.studies.arms.scores import ArmScores, find_paths, key_of, read_arms
+from decon_core.studies.arms.scores import ArmScores, key_of, read_arms
 from decon_core.studies.exposure import page as exposure_page
 from decon_core.studies.exposure.corpus import corpus_effects
 from decon_core.studies.exposure.effects import Effect, blank_effect, effects
@@ -45,7 +39,7 @@ from decon_core.studies.exposure.labels import (
     leaked_labels,
     planted_labels,
 )
-from decon_core.studies.results.find import files_below
+from decon_core.studies.inputs import SUMMARY, Inputs, fingerprint_of
 from decon_core.studies.results.items import Items, indexed_items
 from decon_core.studies.results.join import join
 from decon_core.studies.results.tasks import parse_task_mappings, task_of
@@ -55,23 +49,11 @@ from decon_core.wording import render
 
 V = TypeVar("V")
 
-_FORMAT = 1
 _MOST_LISTED = 50
 
-DATABASE, DIFFERENCES, EFFECTS_FILE, PAGE, SUMMARY = (
-    "study.duckdb", "differences.csv", "effects.csv", "study.md", "study.json",
+DATABASE, DIFFERENCES, EFFECTS_FILE, PAGE = (
+    "study.duckdb", "differences.csv", "effects.csv", "study.md",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """A declared study, and where its inputs are."""
-
-    study: Study
-    folder: Path  # of decon.toml: results are relative to it
-    store: Store
-    blends: Sequence[Blend]
-    recipes: Mapping[str, Recipe]  # read the raw rows that harnesses keep in their results
 
 
 @dataclass(frozen=True)
@@ -84,18 +66,9 @@ class Found:
     problems: Sequence[Problem]
 
 
-def is_current(inputs: Inputs) -> bool:
-    """Return whether the study of these inputs was built."""
-    try:
-        made = read_json(inputs.store.study / SUMMARY)
-    except (FileNotFoundError, DamagedError):
-        return False
-    return bool(made.get("key") == _key(inputs))
-
-
 def build_study(inputs: Inputs) -> Found:
     """Read all results, and write the study. Raises InputError if an arm has none."""
-    key = _key(inputs)
+    key = fingerprint_of(inputs)
     arms = read_arms(inputs.study, inputs.folder)
     comparison = compare_arms(arms, inputs.study.baseline, inputs.study.groups)
     by_exposure, problems = _effects(inputs, arms)
@@ -103,23 +76,6 @@ def build_study(inputs: Inputs) -> Found:
     found = Found(arms, comparison, by_exposure, problems)
     _write(inputs, found, key)
     return found
-
-
-def _key(inputs: Inputs) -> str:
-    """Return a digest of the settings and of the stamps of all files."""
-    files: list[Path] = [inputs.store.report]
-    for arm in inputs.study.arm:
-        for path in find_paths(arm, inputs.folder)[0]:
-            files += files_below(path) if path.is_dir() else [path]
-        files.append(inputs.store.blend(arm.of or "") / ITEMS_FILE)
-    stamps = [
-        (os.path.relpath(file, inputs.folder), stat.st_size, stat.st_mtime_ns)
-        for file in files
-        if file.is_file() and (stat := file.stat())
-    ]
-    blends = [blend.to_json() for blend in inputs.blends]
-    value = json.dumps([_FORMAT, asdict(inputs.study), blends, stamps], default=str)
-    return sha256(value.encode()).hexdigest()[:16]
 
 
 def copy_study(store: Store, folder: Path) -> None:

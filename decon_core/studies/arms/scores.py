@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,9 @@ from typing import NamedTuple
 
 from decon_core.config.study import Arm, Study, Translation
 from decon_core.errors import InputError, Problem
+from decon_core.studies.inputs import files_below, find_paths
 from decon_core.studies.results.aggregate import Aggregate, read_aggregates
-from decon_core.studies.results.find import files_below, find_results
+from decon_core.studies.results.find import find_results
 from decon_core.studies.results.per_item import Results, Sample, texts_in
 from decon_core.studies.translation.metrics import check
 from decon_core.studies.translation.segments import (
@@ -155,23 +155,6 @@ def read_arm(
         problems += not_counted
         chosen |= {Measure(*name): Scores(segments=one) for name, one in segments.items()}
     return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier)
-
-
-def find_paths(arm: Arm, folder: Path) -> tuple[list[Path], list[Problem]]:
-    """Return the files and folders of an arm's results, and a problem for each that is missing."""
-    paths: list[Path] = []
-    problems = []
-    for pattern in arm.results:
-        path = folder / pattern
-        if path.exists() or not glob.has_magic(pattern):
-            found = [path] if path.exists() else []
-        else:
-            found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
-        if not found:
-            where = f"study.arm {arm.name!r}"
-            problems.append(Problem(where, f"no file {path}", "results of its model"))
-        paths += found
-    return list(dict.fromkeys(paths)), problems
 
 
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:

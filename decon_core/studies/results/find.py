@@ -9,6 +9,7 @@ from types import ModuleType
 
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.errors import DeconError, InputError, Problem
+from decon_core.studies.inputs import files_below
 from decon_core.studies.results import harness, lighteval, olmes, plain
 from decon_core.studies.results.per_item import Results, rows_of
 
@@ -60,16 +61,6 @@ def find_results(
         if not is_wanted(one.task):
             one.keep_scored()
     return read
-
-
-def files_below(folder: Path) -> list[Path]:
-    """Return all files that are not hidden or in a hidden folder."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
 
 
 def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:

@@ -9,8 +9,8 @@ from decon_core.inventory import study_inputs
 from decon_core.quality.integrity import verify_store
 from decon_core.report.html.build import study_of_page
 from decon_core.storage.store import Store
-from decon_core.studies.on_page import study_key
-from decon_core.studies.study import EFFECTS_FILE, is_current
+from decon_core.studies.inputs import is_current, study_key
+from decon_core.studies.study import EFFECTS_FILE
 from tests.finished_world import copy_finished_world
 
 # As `data/make_study.py` has them.
