@@ -30,6 +30,7 @@ GROUPS = {
         "report",
         "report_page",
         "scorecard",
+        "study",
     ],
 }
 NOT_BUILT = {"benchmark_files", "corpus", "scorecard"}  # files of others, and what a run leaves out
