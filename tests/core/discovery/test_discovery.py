@@ -297,7 +297,16 @@ def test_every_setting_stands_in_the_file_with_its_default():
     policy = keys["Policy"] - {"preset"}
     of_tables = ("Mixture", "Leaks", "Licenses", "Blend", "Phase", "Contamination")
     for table in keys.keys() - {*of_tables, "SourceTable", "Thresholds"}:
-        assert keys[table] - {"recipes", "path", "source", "preset", "slurm", "ray"} <= named | {
+        assert keys[table] - {
+            "recipes",
+            "path",
+            "source",
+            "preset",
+            "slurm",
+            "ray",
+            "arm",
+            "translation",
+        } <= named | {
             "pack_shards",
             "pack_bytes",
             "unreadable",
