@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.options import ConfigPath, names_in, option, optional, repeatable
-from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_assets.cli.terminal.output import say, say_filled, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import format_problems
@@ -120,16 +120,16 @@ def _say_tables(account: ScoreGaps) -> None:
 
     n_subsets = sum(one.subset is not None for one in account.gaps)
     shown = [one for one in account.gaps if one.subset is None or n_subsets <= _MOST_SUBSETS]
-    _say_filled(page.JOIN_HEADS, [page.join_line(count) for count in account.joins])
+    say_filled(page.JOIN_HEADS, [page.join_line(count) for count in account.joins])
     say()
-    _say_filled(page.GROUP_HEADS, [page.group_line(one) for one in shown])
+    say_filled(page.GROUP_HEADS, [page.group_line(one) for one in shown])
     say()
-    _say_filled(page.HEADS, [page.line(one) for one in shown])
+    say_filled(page.HEADS, [page.line(one) for one in shown])
     if len(shown) < len(account.gaps):
         say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out)")
     if account.averages:
         say("\naverages over categories:")
-        _say_filled(page.AVERAGE_HEADS, [page.average_line(one) for one in account.averages])
+        say_filled(page.AVERAGE_HEADS, [page.average_line(one) for one in account.averages])
     if account.rates:
         say("\nleak rates by category:")
         say_rates(account.rates)
@@ -142,12 +142,6 @@ def say_rates(rates: Sequence[Rate]) -> None:
     n_categories = sum(one.kind == CATEGORY for one in rates)
     is_short = n_categories <= _MOST_SUBSETS
     shown = [one for one in rates if is_short or one.kind != CATEGORY]
-    _say_filled(HEADS, [*rate_lines(shown)])
+    say_filled(HEADS, [*rate_lines(shown)])
     if len(shown) < len(rates):
         say(f"\n{n_categories} rows for categories are not shown; they are in the files written")
-
-
-def _say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without its empty columns."""
-    kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
-    say_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])

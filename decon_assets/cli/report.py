@@ -122,11 +122,11 @@ def _say_rates(
     from decon_core.studies.categories.groupings import parse_groupings
     from decon_core.studies.categories.rates import (
         HEADS,
-        as_csv,
         leak_rates,
         rate_row,
         require_groupings,
     )
+    from decon_core.studies.tables import as_csv
     from decon_core.studies.verdicts import about_detectors, load_report_items
 
     groupings = parse_groupings(columns, categories)

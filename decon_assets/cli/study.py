@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from decon_assets.cli.options import ConfigPath, optional
-from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_assets.cli.terminal.output import say, say_filled, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import writable_store
 from decon_core.errors import format_problems
@@ -69,17 +68,11 @@ def study(
     say()
     compared = [*found.comparison.benchmarks, *found.comparison.averages]
     of_arms = [arms_page.line(one) for one in compared if one.arm != loaded.study.baseline]
-    _say_filled(arms_page.HEADS, of_arms)
+    say_filled(arms_page.HEADS, of_arms)
     if found.effects:
         say()
-        _say_filled(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects])
+        say_filled(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects])
     say(f"\n{(out or store.study) / PAGE}")
     if found.problems:
         warn(f"\nnot read, or not joined: {format_problems(found.problems)}")
     return 1 if found.problems else 0
-
-
-def _say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table without its empty columns."""
-    kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
-    say_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])

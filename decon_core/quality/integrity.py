@@ -17,7 +17,7 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import MANIFEST, listed_files
 from decon_core.storage.checksums import damaged, fault_of
 from decon_core.storage.drafts import remove
-from decon_core.storage.files import read_json
+from decon_core.storage.files import files_below, read_json
 from decon_core.storage.store import Store
 
 # Folders with a manifest: its depth below the folder, and its name.
@@ -38,12 +38,12 @@ def verify_store(store: Store) -> Iterator[Problem | None]:
             continue
         depth, manifest = _WITH_MANIFEST.get(folder.name, (None, ""))
         if depth is None:
-            yield from map(_fault, _files(folder))
+            yield from map(_fault, files_below(folder))
             continue
         listed = {path.parent for path in folder.glob("*/" * depth + manifest)}
         for one in sorted(listed):
             yield from _faults_of_listed(one, manifest)
-        yield from (_fault(path) for path in _files(folder) if path.name == CARD)
+        yield from (_fault(path) for path in files_below(folder) if path.name == CARD)
 
 
 def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
@@ -74,16 +74,6 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
             if path.stem == current_snapshot_fingerprint(store) and not outdated_members(store):
                 return [store.current_snapshot]  # a first freeze then replaces the damaged file
     return [path]
-
-
-def _files(folder: Path) -> list[Path]:
-    """Return the files below a folder without hidden ones, which are still being written."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
 
 
 def _fault(path: Path) -> Problem | None:

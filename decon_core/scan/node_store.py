@@ -31,7 +31,7 @@ from decon_core.scan.plan import build_search_files
 from decon_core.scan.shard_tiles import scan_shard
 from decon_core.scan.tiles import Tiles
 from decon_core.storage.drafts import locked, remove
-from decon_core.storage.files import names_in
+from decon_core.storage.files import files_below, names_in
 from decon_core.storage.mirror import Mirror, in_order, is_unchanging
 from decon_core.storage.paths import RemotePath, list_files, options_in_use, use_options
 from decon_core.storage.store import Store
@@ -144,7 +144,7 @@ def _fetch_missing(root: Path, url: RemotePath, names: Sequence[str]) -> None:
 
 def _written(job: ShardJob, fetched: Iterable[str]) -> list[str]:
     """Return the names of the files that a job wrote."""
-    paths = [*_files_in(_folder_of_tiles(job)), *_files_in(_folder_unjoined(job))]
+    paths = [*files_below(_folder_of_tiles(job)), *files_below(_folder_unjoined(job))]
     paths += _sketch_files(job)
     names = {path.relative_to(job.root).as_posix() for path in paths}
     return sorted(names.difference(fetched))
@@ -175,16 +175,6 @@ def _sketch_files(job: ShardJob) -> list[Path]:
     kinds = store.sketch_blocks, store.sketch_ledger, store.sketch_documents
     paths = (kind(name, shard) for kind in (*kinds, store.sketch_filters, store.sketch_points))
     return [path for path in paths if path.is_file()]
-
-
-def _files_in(folder: Path) -> list[Path]:
-    """Return the files in a folder that are complete."""
-    return [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
 
 
 def _records(versions: Iterable[Version]) -> list[str]:
@@ -259,7 +249,7 @@ class UrlStore:
             within = folder.relative_to(self.store.root).as_posix()
             there = list_files(self.url / within)
             names = [
-                f"{within}/{file.name}" for file in _files_in(folder) if file.name not in there
+                f"{within}/{file.name}" for file in files_below(folder) if file.name not in there
             ]
             for some in in_order(names):
                 send(self.store.root, self.url, some)

@@ -27,6 +27,16 @@ def names_in(folder: Path) -> frozenset[str]:
         return frozenset()
 
 
+def files_below(folder: Path) -> list[Path]:
+    """Return all files below a folder, without hidden ones, which may be still being written."""
+    return sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file that is complete."""
     with atomic_path(target) as draft:

@@ -1,6 +1,6 @@
 """The inputs of the study that decon.toml declares, and whether it was built of them.
 
-Nothing here reads results: `status` and the code location ask this often.
+Nothing here parses results: `status` and the code location ask this often.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from decon_core.benchmarks import Recipe
 from decon_core.blends.build import ITEMS_FILE
 from decon_core.config.blends import Blend
 from decon_core.config.study import Arm, Study
-from decon_core.errors import DamagedError, Problem
-from decon_core.storage.files import read_json
+from decon_core.corpus.packs import hash_file
+from decon_core.errors import DamagedError, DeconError, Problem
+from decon_core.storage.files import files_below, read_json
 from decon_core.storage.store import Store
 
 SUMMARY = "study.json"
@@ -55,20 +57,41 @@ def study_key(store: Store) -> str:
 
 
 def fingerprint_of(inputs: Inputs) -> str:
-    """Return a digest of the settings and of the stamps of all files."""
-    files: list[Path] = [inputs.store.report]
+    """Return a digest of the settings, the report's state, and the content of all files."""
+    files: list[Path] = []
     for arm in inputs.study.arm:
         for path in find_paths(arm, inputs.folder)[0]:
             files += files_below(path) if path.is_dir() else [path]
         files.append(inputs.store.blend(arm.of or "") / ITEMS_FILE)
-    stamps = [
-        (os.path.relpath(file, inputs.folder), stat.st_size, stat.st_mtime_ns)
+    contents = [
+        (os.path.relpath(file, inputs.folder), _content_at(file, stat.st_size, stat.st_mtime_ns))
         for file in files
         if file.is_file() and (stat := file.stat())
     ]
     blends = [blend.to_json() for blend in inputs.blends]
-    value = json.dumps([_FORMAT, asdict(inputs.study), blends, stamps], default=str)
+    state = _state_of(inputs.store.report)
+    value = json.dumps([_FORMAT, asdict(inputs.study), blends, state, contents], default=str)
     return sha256(value.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=10_000)
+def _content_at(path: Path, _size: int, _modified: int) -> str:
+    return hash_file(path)
+
+
+def _state_of(report: Path) -> str:
+    """Return the state of a report, which is the same on every machine; empty without one.
+
+    A report that is missing, damaged, or of an earlier version is made again before the study.
+    """
+    from decon_core.report.open import opened
+
+    try:
+        with opened(report) as connection:
+            rows = connection.execute("SELECT state FROM runs").fetchall()
+    except DeconError:
+        return ""
+    return str(rows[0][0]) if rows else ""
 
 
 def find_paths(arm: Arm, folder: Path) -> tuple[list[Path], list[Problem]]:
@@ -86,13 +109,3 @@ def find_paths(arm: Arm, folder: Path) -> tuple[list[Path], list[Problem]]:
             problems.append(Problem(where, f"no file {path}", "results of its model"))
         paths += found
     return list(dict.fromkeys(paths)), problems
-
-
-def files_below(folder: Path) -> list[Path]:
-    """Return all files that are not hidden or in a hidden folder."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )

@@ -11,10 +11,10 @@ from decon_core.report.html.build import Addition
 from decon_core.report.html.sections import Section, Table
 from decon_core.report.open import rows_of
 from decon_core.storage.store import Store
-from decon_core.studies.arms.page import number, p, signed, span
 from decon_core.studies.exposure.effects import ALL
 from decon_core.studies.inputs import study_key
 from decon_core.studies.study import DATABASE
+from decon_core.studies.tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 _ARMS = (
@@ -58,7 +58,7 @@ def _differences(rows: _Rows) -> Table:
         (
             *(row["arm"], row["benchmark"], _measure(row)),
             *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
-            *(span(row["low"], row["high"]), p(row["p"])),
+            *(interval(row["low"], row["high"]), p_value(row["p"])),
             row["basis"] or row["remark"],
         )
         for row in in_order
@@ -81,7 +81,7 @@ def _effects(rows: _Rows) -> Table:
             ", ".join(filter(None, (row["form"], row["copies"], row["when"]))),
             f"{row['n']:,}",
             *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
-            *(span(row["low"], row["high"]), p(row["p"])),
+            *(interval(row["low"], row["high"]), p_value(row["p"])),
         )
         for row in in_order
     ]

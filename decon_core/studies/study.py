@@ -43,6 +43,7 @@ from decon_core.studies.inputs import SUMMARY, Inputs, fingerprint_of
 from decon_core.studies.results.items import Items, indexed_items
 from decon_core.studies.results.join import join
 from decon_core.studies.results.tasks import parse_task_mappings, task_of
+from decon_core.studies.tables import as_csv
 from decon_core.studies.translation.metrics import CorpusMetric, Counts
 from decon_core.studies.verdicts import load_report_items
 from decon_core.wording import render
@@ -206,10 +207,10 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
                 connection.register("rows", table)
                 connection.execute(f'CREATE TABLE "{name}" AS FROM rows')
                 connection.unregister("rows")
-        rows = arms_page.rows_of(found.comparison)
-        (draft / DIFFERENCES).write_text(arms_page.as_csv(arms_page.COLUMNS, rows))
-        rows = exposure_page.rows_of(found.effects)
-        (draft / EFFECTS_FILE).write_text(arms_page.as_csv(exposure_page.COLUMNS, rows))
+        differences = [*arms_page.rows_of(found.comparison)]
+        (draft / DIFFERENCES).write_text(as_csv(differences, arms_page.COLUMNS), encoding="utf-8")
+        by_exposure = [*exposure_page.rows_of(found.effects)]
+        (draft / EFFECTS_FILE).write_text(as_csv(by_exposure, exposure_page.COLUMNS), "utf-8")
         (draft / PAGE).write_text(as_markdown(inputs.study, found), encoding="utf-8")
         content = {
             "key": key,

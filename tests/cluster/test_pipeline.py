@@ -24,7 +24,7 @@ jobs._BYTES_PER_WORKER = blends._TOKENS_PER_WORKER = gather._TILES_PER_WORKER = 
 sys.exit(main(sys.argv[1:]))
 """
 # Not the same in two places, or at two times.
-_OWN = ("checks", "packs", "report", "study")
+_OWN = ("checks", "packs", "report", "study/study.duckdb", "study/study.json")
 
 
 def command(config, *arguments):

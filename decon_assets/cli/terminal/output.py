@@ -45,6 +45,12 @@ def say_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         say(_aligned(cells, are_numbers))
 
 
+def say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table without its empty columns."""
+    kept = [at for at in range(len(heads)) if any(row[at] for row in rows)]
+    say_table([heads[at] for at in kept], [[row[at] for at in kept] for row in rows])
+
+
 def without_control(text: object) -> str:
     """Replace control characters, except tabs and line ends, by U+FFFD."""
     return _CONTROL_CHARACTERS.sub("\N{REPLACEMENT CHARACTER}", str(text))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 from decon_core.studies.arms.differences import Comparison, Difference
+from decon_core.studies.tables import interval, number, p_value, rounded, signed
 from decon_core.wording import counted
 
 HEADS = (
     *("arm", "benchmark", "metric", "filter", "items", "score", "baseline", "difference"),
     *("95 % interval", "p", "relative", "compared on"),
 )
-_DECIMALS = 6
 _NUMBERS = ("score", "baseline", "difference", "low", "high", "p", "stderr", "relative")
 COLUMNS = (
     *("arm", "benchmark", "metric", "filter", "n_benchmarks", "n", *_NUMBERS, "basis", "remark"),
@@ -29,8 +27,8 @@ def line(one: Difference) -> tuple[str, ...]:
         number(one.score),
         number(one.baseline) if one.difference is not None or one.remark else "",
         signed(one.difference),
-        span(one.low, one.high),
-        p(one.p),
+        interval(one.low, one.high),
+        p_value(one.p),
         "" if one.relative is None else f"{one.relative:+.1%}",
         one.basis or one.remark,
     )
@@ -40,25 +38,6 @@ def _of(one: Difference) -> str:
     if one.n_benchmarks is not None:
         return counted(one.n_benchmarks, "benchmark")
     return "–" if one.n is None else f"{one.n:,}"
-
-
-def number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def signed(value: float | None) -> str:
-    # Adding 0 turns -0.0 into 0.0, which would be shown with the wrong sign.
-    return "" if value is None else f"{round(value, 3) + 0:+.3f}"
-
-
-def span(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{signed(low)} to {signed(high)}"
-
-
-def p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.3f}" if value >= 0.001 else "< 0.001"
 
 
 def wide(found: Comparison) -> tuple[list[str], list[list[str]]]:
@@ -98,16 +77,3 @@ def rows_of(found: Comparison) -> Iterator[dict[str, object]]:
     for one in (*found.benchmarks, *found.averages):
         row = {**asdict(one), "relative": one.relative}
         yield {name: rounded(row[name]) for name in COLUMNS}
-
-
-def rounded(value: object) -> object:
-    """Round: the last digits of a sum depend on the processor."""
-    return round(value, _DECIMALS) + 0.0 if isinstance(value, float) else value
-
-
-def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from decon_core.config.study import Arm, Study, Translation
 from decon_core.errors import InputError, Problem
-from decon_core.studies.inputs import files_below, find_paths
+from decon_core.storage.files import files_below
+from decon_core.studies.inputs import find_paths
 from decon_core.studies.results.aggregate import Aggregate, read_aggregates
 from decon_core.studies.results.find import find_results
 from decon_core.studies.results.per_item import Results, Sample, texts_in

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,6 +18,7 @@ from decon_core.studies.categories.groupings import (
     value_of_item,
 )
 from decon_core.studies.statistics import mean_share_interval
+from decon_core.studies.tables import rounded
 from decon_core.studies.verdicts import ItemRow, ReportItems
 from decon_core.wording import percent
 
@@ -200,20 +199,7 @@ def _rate(
 
 def rate_row(one: Rate) -> dict[str, object]:
     """Return a rate as a flat row for JSON and CSV, rounded for any processor."""
-    numbers = {name: getattr(one, name) for name in ("leak_rate", "low", "high")}
-    rounded = {
-        name: None if number is None else round(number, 6) for name, number in numbers.items()
-    }
-    return asdict(one) | rounded
-
-
-def as_csv(rows: Sequence[Mapping[str, object]], heads: Sequence[str]) -> str:
-    """Return rows as CSV; without rows, a line with these heads."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*rows[0]] if rows else heads, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return {name: rounded(value) for name, value in asdict(one).items()}
 
 
 def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from decon_core.studies.arms.page import number, p, rounded, signed, span
 from decon_core.studies.exposure.effects import Effect
+from decon_core.studies.tables import interval, number, p_value, rounded, signed
 
 HEADS = (
     *("arm", "benchmark", "metric", "filter", "exposure", "planted as", "items", "score"),
@@ -26,8 +26,8 @@ def line(one: Effect) -> tuple[str, ...]:
         "" if one.score is None else number(one.score),
         "" if one.baseline is None else number(one.baseline),
         signed(one.difference),
-        span(one.low, one.high),
-        p(one.p),
+        interval(one.low, one.high),
+        p_value(one.p),
         one.remark,
     )
 

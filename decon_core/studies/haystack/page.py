@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -16,6 +14,7 @@ from decon_core.studies.haystack.planted import PlantedItem
 from decon_core.studies.haystack.ranks import Amplification
 from decon_core.studies.haystack.run import Place, Placing, Study
 from decon_core.studies.haystack.scorers import label_of
+from decon_core.studies.tables import as_csv, rounded
 from decon_core.wording import percent, plain, render
 
 PAGE, PICTURE, RESULT = "haystack.md", "haystack.svg", "haystack.json"
@@ -31,7 +30,6 @@ NOTE = (
 )
 
 _ALL = "all"
-_DECIMALS = 6
 _ITEM = ("benchmark", "split", "instance_index", "sub_index", "item")
 
 
@@ -89,8 +87,8 @@ def write(study: Study, folder: Path, *, key: str = "") -> None:
     """Write all files of a study, whole; `key` names its inputs."""
     content = {
         "planted.jsonl": planted_lines(study.planted),
-        "haystack.csv": _as_csv(_places(study)),
-        "amplification.csv": _as_csv(_amplifications(study)),
+        "haystack.csv": as_csv([*_places(study)]),
+        "amplification.csv": as_csv([*_amplifications(study)]),
         PICTURE: svg(study),
         PAGE: as_markdown(study),
         RESULT: json.dumps(as_json(study, key), indent=1, ensure_ascii=False) + "\n",
@@ -150,9 +148,9 @@ def _placing(placing: Placing) -> dict[str, Any]:
     return {
         "benchmark": placing.benchmark,
         "n": placing.n,
-        "median_percentile": _rounded(placing.median),
-        "lowest_percentile": _rounded(placing.low),
-        "highest_percentile": _rounded(placing.high),
+        "median_percentile": rounded(placing.median),
+        "lowest_percentile": rounded(placing.low),
+        "highest_percentile": rounded(placing.high),
         "amplification": [_amplification(one) for one in placing.amplifications],
     }
 
@@ -168,7 +166,7 @@ def _item_fields(item: PlantedItem) -> dict[str, Any]:
 
 
 def _numbers(place: Place, n_ranked: int) -> dict[str, Any]:
-    numbers = {name: _rounded(getattr(place, name)) for name in ("score", "rank", "percentile")}
+    numbers = {name: rounded(getattr(place, name)) for name in ("score", "rank", "percentile")}
     return {**numbers, "n_ranked": n_ranked}
 
 
@@ -181,18 +179,4 @@ def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
 
 
 def _amplification(found: Amplification) -> dict[str, Any]:
-    return {name: _rounded(value) for name, value in asdict(found).items()}
-
-
-def _rounded(value: float) -> float:
-    """Round: the last digits of a score may depend on the processor."""
-    return value if isinstance(value, int) else round(value, _DECIMALS) + 0.0
-
-
-def _as_csv(rows: Iterator[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    every = [*rows]
-    writer = csv.DictWriter(text, every[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(every)
-    return text.getvalue()
+    return {name: rounded(value) for name, value in asdict(found).items()}

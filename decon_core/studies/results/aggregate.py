@@ -42,7 +42,7 @@ def read_aggregates(path: Path) -> list[Aggregate | Problem] | None:
     try:
         first = next((row for _, row in rows_of(path) if not isinstance(row, Problem)), None)
     except DeconError:
-        return None  # whoever reads it next says what is wrong with it
+        return None  # the readers of results by item report what is wrong with it
     if first is None or not _is_table(first):
         return None
     return [

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.errors import DeconError, InputError, Problem
-from decon_core.studies.inputs import files_below
+from decon_core.storage.files import files_below
 from decon_core.studies.results import harness, lighteval, olmes, plain
 from decon_core.studies.results.per_item import Results, rows_of
 

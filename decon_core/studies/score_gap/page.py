@@ -7,11 +7,12 @@ from pathlib import Path
 
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.studies.categories.rates import HEADS as RATE_HEADS
-from decon_core.studies.categories.rates import as_csv, rate_lines, rate_row
+from decon_core.studies.categories.rates import rate_lines, rate_row
 from decon_core.studies.results.items import GROUPS
 from decon_core.studies.score_gap.account import JoinCount, ScoreGaps
 from decon_core.studies.score_gap.averages import Average, Estimate
 from decon_core.studies.score_gap.gaps import Gap, Group, Name
+from decon_core.studies.tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
 from decon_core.wording import render
 
 WARNING = (
@@ -22,7 +23,6 @@ WARNING = (
 
 _NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
 _AVERAGE_COUNTS = ("n_categories", "n_items", "n_without_category", "n_in_macro_gap")
-_DECIMALS = 6
 _MOST_LISTED = 100
 
 _NAMES = ("model", "benchmark", "split", "by", "subset", "setting", "filter", "metric")
@@ -50,14 +50,14 @@ def line(gap: Gap) -> tuple[str, ...]:
     return (
         *_names(gap),
         f"{gap.all.n:,}",
-        _number(gap.all.score),
+        number(gap.all.score),
         _group(gap.clean),
         _group(gap.leaked),
         _signed(gap.gap),
-        _interval(Estimate(gap.gap, gap.low, gap.high)),
-        _number(gap.p) if gap.p is None or gap.p >= 0.001 else "< 0.001",
+        _interval(gap),
+        p_value(gap.p, nothing=NOTHING),
         _group(gap.question_only),
-        _number(gap.decontaminated),
+        number(gap.decontaminated),
         _signed(gap.moved),
     )
 
@@ -78,9 +78,9 @@ def average_line(one: Average) -> tuple[str, ...]:
         f"{one.n_categories:,}",
         f"{one.n_items:,}",
         f"{one.n_without_category:,}" if one.n_without_category else "",
-        _number(one.micro_score.value),
-        _number(score.value),
-        "–" if score.low is None else f"{_number(score.low)} to {_number(score.high)}",
+        number(one.micro_score.value),
+        number(score.value),
+        "–" if score.low is None else f"{number(score.low)} to {number(score.high)}",
         *(_signed(one.micro_gap.value), _interval(one.micro_gap)),
         *(f"{_signed(one.macro_gap.value)}{n_in_gap}", _interval(one.macro_gap)),
         one.remark,
@@ -114,20 +114,15 @@ def _setting_names(name: Name) -> tuple[str, str, str]:
 
 
 def _group(group: Group) -> str:
-    return f"{_number(group.score)} ({group.n:,})" if group.n else "– (0)"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+    return f"{number(group.score)} ({group.n:,})" if group.n else "– (0)"
 
 
 def _signed(value: float | None) -> str:
-    # Adding 0 turns -0.0 into 0.0, which would be shown with the wrong sign.
-    return "–" if value is None else f"{round(value, 3) + 0:+.3f}"
+    return signed(value, nothing=NOTHING)
 
 
-def _interval(one: Estimate) -> str:
-    return "–" if one.low is None else f"{_signed(one.low)} to {_signed(one.high)}"
+def _interval(one: Estimate | Gap) -> str:
+    return interval(one.low, one.high, nothing=NOTHING)
 
 
 def write(account: ScoreGaps, folder: Path) -> None:
@@ -161,8 +156,8 @@ def _row(gap: Gap) -> dict[str, object]:
     row: dict[str, object] = {**asdict(gap.name), "by": gap.by, "subset": gap.subset}
     for name in GROUPS:
         group: Group = getattr(gap, name)
-        row |= {f"n_{name}": group.n, f"score_{name}": _rounded(group.score)}
-    row |= {name: _rounded(getattr(gap, name)) for name in _NUMBERS}
+        row |= {f"n_{name}": group.n, f"score_{name}": rounded(group.score)}
+    row |= {name: rounded(getattr(gap, name)) for name in _NUMBERS}
     return {**row, "remark": gap.remark}
 
 
@@ -173,13 +168,8 @@ def _average_row(one: Average) -> dict[str, object]:
     for name in ("micro_score", "macro_score", "micro_gap", "macro_gap"):
         estimate: Estimate = getattr(one, name)
         ends = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
-        row |= {f"{name}{end}": _rounded(value) for end, value in ends.items()}
+        row |= {f"{name}{end}": rounded(value) for end, value in ends.items()}
     return {**row, "remark": one.remark}
-
-
-def _rounded(value: float | None) -> float | None:
-    """Round: the last digits of a sum depend on the processor."""
-    return None if value is None else round(value, _DECIMALS) + 0.0
 
 
 def as_markdown(account: ScoreGaps) -> str:

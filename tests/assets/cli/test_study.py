@@ -11,7 +11,9 @@ from decon_core.report.html.build import study_of_page
 from decon_core.storage.store import Store
 from decon_core.studies.inputs import is_current, study_key
 from decon_core.studies.study import EFFECTS_FILE
-from tests.finished_world import copy_finished_world
+from tests.finished_world import DATA, copy_finished_world
+
+DOCS = DATA.parent / "docs"
 
 # As `data/make_study.py` has them.
 LEAKED, SEEN, HELD_BACK = 0.35, 0.45, 0.1
@@ -58,6 +60,13 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert "swapped   0.683       0.582" in out
     assert "knowledge" in out
     assert "seen - held back" in out
+    printed = {" ".join(row.split()) for row in out.splitlines()}
+    for name in ("arms", "translation"):  # every row that the docs show
+        page = (DOCS / f"studies/{name}.md").read_text().splitlines()
+        shown = [" ".join(row.split()) for row in page if row.startswith("    ")]
+        rows = [row for row in shown if row.startswith(("clean ", "original ", "swapped "))]
+        assert len(rows) > 4
+        assert {*rows} <= printed
     assert "strait_mt (bleu)" in out
     effects = (tmp_path / "tables" / EFFECTS_FILE).read_text()
     assert effects.startswith("arm,benchmark,metric,filter,exposure")

@@ -87,7 +87,7 @@ def test_the_inner_level_satisfies_the_first_order_condition():
     slope = game.penalty * game.steepness * solution.level ** (game.steepness - 1)
     assert slope == pytest.approx(game.net_gain)
     assert game.net_gain * solution.level - game.penalty * solution.level**3 >= game.entry_cost
-    assert solution.payoff < 0  # all contaminate and nobody is ahead
+    assert solution.payoff < 0  # all contaminate, and none is ahead
 
 
 def test_an_entry_cost_above_what_the_inner_level_gains_keeps_everybody_out():
