@@ -187,6 +187,8 @@ def demo(
     program = sys.argv[0] if Path(sys.argv[0]).name == _NAME else _NAME
     say(f"report: {store.report}  (print its tables: {program} report --config {config})")
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
+    if store.study.is_dir():
+        say(f"study: {store.study}  (print its tables: {program} study --config {config})")
     say(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
     is_wrong = any(one.n_found != one.n_planted or one.n_false_alarms for one in benchmarks)
     return 1 if is_wrong else 0
