@@ -29,9 +29,9 @@ UNCOMPILED := tests/core/text/test_words.py tests/core/corpus/test_batches.py te
 	tests/core/kernels/test_prefilter.py tests/core/detectors/test_prop_engine.py tests/core/detectors/test_prop_runs.py \
 	tests/oracle/test_prop_code.py
 
-# A third of the time goes by in waiting for other processes, so there are two more than cores. A file
+# A third of the time goes by in waiting for other processes, so there is one more than cores. A file
 # stays in one process: its tests share what was slow to make.
-SIDE_BY_SIDE := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 2 : 6))) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4))) --dist loadfile --no-loadscope-reorder
 
 test: setup
 	$(BIN)/pytest $(SIDE_BY_SIDE)
