@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,17 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files that take minutes first: begun last, they would leave the other cores idle."""
-    items.sort(key=lambda item: not {"ui", "assets"}.intersection(item.path.parent.parts))
+    """Put files that take minutes first: begun last, they would leave the other cores idle.
+
+    They are mixed, in the order of a hash: those of a cluster wait while others compute.
+    """
+
+    def order(item: pytest.Item) -> tuple[bool, str]:
+        folders = {"ui", "assets", "cluster"}.intersection(item.path.parent.parts)
+        is_long = bool(folders) or item.path.parent.name == "tests"
+        return not is_long, sha256(item.path.name.encode()).hexdigest() if is_long else ""
+
+    items.sort(key=order)
 
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")

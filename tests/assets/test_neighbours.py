@@ -23,7 +23,7 @@ def sampled(world):
     pytest.importorskip("safetensors", reason="the optional group `embeddings` is not installed")
     write_model(world.folder / "model", num_hidden_layers=0)
     world.mixtures = TABLE
-    world.run()
+    world.start()
     return world
 
 

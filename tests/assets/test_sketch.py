@@ -28,7 +28,7 @@ TABLE = "[sketch]\n"
 def sketched(world):
     """A world with [sketch], after a run."""
     world.mixtures = TABLE
-    world.run()
+    world.start()
     return world
 
 

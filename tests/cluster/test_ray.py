@@ -47,7 +47,8 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     killed = []
 
     def kill_a_node(n_done, *_):
-        if n_done >= 9 and not killed:
+        # Ray itself takes back what it gave to a node that has not begun it: both must be at work.
+        if n_done >= 6 and engine.counts.n_running == 2 and not killed:
             killed.append(n_done)
             ray_nodes.kill_node()
 
