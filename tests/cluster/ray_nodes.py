@@ -52,8 +52,8 @@ class RayNodes:
         return self._cluster.address
 
     def kill_node(self):
-        """Kill all processes of a node, as a power loss would."""
-        self._cluster.remove_node(self._nodes.pop(), allow_graceful=False)
+        """Kill all processes of the oldest node, as a power loss would."""
+        self._cluster.remove_node(self._nodes.pop(0), allow_graceful=False)
 
     def start_node(self):
         self._nodes.append(add_node(self._cluster, next(self._environments)))
