@@ -17,7 +17,7 @@ setup: .venv/installed
 .venv/installed: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python >= 3.11 with the venv module is needed (Debian: apt-get install python3-venv)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	@$(PYTHON) deploy/install.py $(BIN)/pip requirements.lock
+	@$(PYTHON) deploy/install.py $(BIN)/python requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -1,68 +1,67 @@
-"""Install packages with pip and print the progress: `python install.py PIP LOCK_FILE`.
+"""Install the packages of a lock file: `python install.py PYTHON LOCK_FILE`.
 
-A terminal shows one updated line, a log a line for every tenth of the packages. The output of pip
-is printed only if it fails. Imports only the standard library, as nothing else is installed yet.
+uv, itself a package of the lock file, takes a fifth of the time that pip takes. pip installs uv,
+and where uv fails all packages. Imports only the standard library, as nothing is installed yet.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
-# "Ignoring": the lock file also names packages of other platforms.
-_PACKAGE = re.compile(r"(?:Collecting|Ignoring|Requirement already satisfied:) ([\w.\[\]-]+)")
-_SIZE = re.compile(r"(?:Downloading|Using cached) \S+ \(([^)]+)\)")
-_LINES_AFTER_FAILURE = 40
+# uv does not read the configuration of pip: where it finds packages is passed on.
+_UV_VARIABLES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
+}
+_PACKAGE = re.compile(r"(?m)^([\w.-]+)(?:\[[^\]]*\])?==(?:.*\\\n)*.*\n?")
 
 
-def main(pip: str, lock_file: str) -> int:
-    """Install the packages of the lock file; return the exit code of pip."""
-    locked = Path(lock_file).read_text(encoding="utf-8")
-    n_packages = len(re.findall(r"(?m)^[\w.-]+(?:\[[^\]]*\])?==", locked))
-    command = [pip, "install", "--disable-pip-version-check", "--no-color", "--progress-bar", "off"]
+def main(python: str, lock_file: str) -> int:
+    """Install the packages of the lock file; return the exit code."""
+    locked = {match[1]: match[0] for match in _PACKAGE.finditer(Path(lock_file).read_text("utf-8"))}
+    print(f"installing {len(locked)} packages into {Path(python).parents[1]}", flush=True)
     started = time.monotonic()
-    print(f"installing {n_packages} packages into .venv", flush=True)
-    output: list[str] = []
-    with subprocess.Popen(  # noqa: S603 - the pip of the virtual environment
-        [*command, "--require-hashes", "-r", lock_file],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        packages: set[str] = set()
-        package = ""
-        for line in process.stdout or ():
-            output.append(line)
-            if collected := _PACKAGE.match(line):
-                package = collected[1]
-                packages.add(package)
-                _show_progress(len(packages), n_packages, package)
-            elif size := _SIZE.search(line):
-                _show_progress(len(packages), n_packages, f"{package} ({size[1]})", is_new=False)
-            elif line.startswith("Installing collected packages"):
-                _clear_line()
-                print("unpacking them; this takes a minute", flush=True)
-    _clear_line()
-    if process.returncode:
-        sys.stderr.writelines(output[-_LINES_AFTER_FAILURE:])
-    else:
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    code = _install_with_uv(python, pip, lock_file, locked.get("uv", ""))
+    if code:
+        print("uv failed: pip installs them, which takes longer", flush=True)
+        code = subprocess.call([*pip, "install", "--require-hashes", "-r", lock_file])
+    if not code:
         print(f"installed in {time.monotonic() - started:.0f} s", flush=True)
-    return process.returncode
+    return code
 
 
-def _show_progress(n: int, n_total: int, package: str, *, is_new: bool = True) -> None:
-    if sys.stdout.isatty():
-        print(f"\r{n} of {n_total}: {package}\x1b[K", end="", flush=True)
-    elif is_new and n % max(n_total // 10, 1) == 0:
-        print(f"{n} of {n_total}: {package}", flush=True)
+def _install_with_uv(python: str, pip: list[str], lock_file: str, uv: str) -> int:
+    """Install uv as it is locked, and then all packages; return the exit code."""
+    with tempfile.TemporaryDirectory() as folder:
+        only_uv = Path(folder) / "uv.lock"
+        only_uv.write_text(uv, encoding="utf-8")
+        command = [*pip, "install", "--quiet", "--require-hashes", "-r", str(only_uv)]
+        if code := subprocess.call(command):
+            return code
+    command = [python, "-m", "uv", "pip", "install", "--python", python, "--require-hashes"]
+    if not sys.stderr.isatty():  # there it shows its progress
+        command.append("--quiet")
+    return subprocess.call([*command, "-r", lock_file], env=os.environ | _settings_of_pip(pip))
 
 
-def _clear_line() -> None:
-    if sys.stdout.isatty():
-        print("\r\x1b[K", end="", flush=True)
+def _settings_of_pip(pip: list[str]) -> dict[str, str]:
+    """Return the variables of uv that say what pip is configured to."""
+    listed = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=False)
+    found = re.findall(r"(?m)^[\w:]+\.([\w-]+)='(.*)'$", listed.stdout)
+    return {
+        variable: " ".join(value.split("\\n")).strip()
+        for name, value in found
+        if (variable := _UV_VARIABLES.get(name)) and variable not in os.environ
+    }
 
 
 if __name__ == "__main__":
