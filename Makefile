@@ -10,6 +10,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 BIN := .venv/bin
 CONFIG ?= data/decon.toml
 
+# Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test check dev bench world lock screenshots clean
 
 setup: .venv/installed
