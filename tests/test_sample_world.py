@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import duckdb
@@ -31,6 +30,7 @@ from decon_core.studies.categories.rates import rate_lines
 from decon_core.studies.score_gap.account import score_gap
 from decon_core.studies.score_gap.page import average_line, line
 from decon_core.studies.verdicts import load_report_items
+from tests.waiting import wait_until
 
 DATA = Path(__file__).parents[1] / "data"
 INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}
@@ -278,18 +278,14 @@ def test_a_run_killed_in_the_middle_of_the_scan_goes_on_where_it_was(finished, t
         command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
     )
     try:
-        deadline = time.monotonic() + 600
-        while not tiles(config) and time.monotonic() < deadline and killed.poll() is None:
-            time.sleep(0.01)
+        wait_until(lambda: tiles(config), killed, pause=0.01, n_looks=60_000)
     finally:
         os.killpg(killed.pid, signal.SIGKILL)
         killed.wait()
     n_before = len(tiles(config))
     assert 0 < n_before < len(undisturbed)
 
-    again = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+    again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert tiles(config) == undisturbed
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from decon_assets.assets.report_server import URL_VARIABLE, link_to
+from tests.waiting import wait_until
 
 _PARENT = """
 import sys, time
@@ -61,14 +61,15 @@ def test_it_ends_when_its_process_is_killed(served):
     parent, address = served
     assert fetch(f"{address}/report.html")
     parent.kill()
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline:
+
+    def is_gone():
         try:
             fetch(f"{address}/report.html")
         except (OSError, urllib.error.URLError):
-            return
-        time.sleep(0.2)
-    pytest.fail("it is still there")
+            return True
+        return False
+
+    assert wait_until(is_gone)
 
 
 def test_a_link_leads_to_where_the_report_is_served_or_to_its_file(monkeypatch):

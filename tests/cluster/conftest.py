@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import time
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -20,6 +19,7 @@ from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
 from tests.cluster.slurm_cluster import INSTALL, missing_programs, slurm_cluster
 from tests.core.conftest import Bench, words
+from tests.waiting import wait_until
 
 N_SHARDS, N_PACKS, N_DOCUMENTS = 36, 4, 1500
 MIXTURES = (Mixture(name="clean"), Mixture(name="control", take="control", control_of="clean"))
@@ -157,9 +157,4 @@ def files_of(root):
 
 
 def wait_for(is_met):
-    """Look 3,000 times, at least five minutes: looks are counted, as clocks may jump."""
-    for _ in range(3_000):
-        if is_met():
-            return
-        time.sleep(0.1)
-    pytest.fail("waited in vain")
+    assert wait_until(is_met), "waited in vain"

@@ -9,9 +9,10 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+
+from tests.waiting import wait_until
 
 NODES = ("n1", "n2", "n3")
 PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scancel", "sinfo")
@@ -181,11 +182,11 @@ def slurm_cluster(folder):
             f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged-own.log",
             f"--seed-file={folder}/munged.seed",
         )  # fmt: skip
-        wait_until(lambda: (folder / "munge.socket").exists(), "munged", folder)
+        wait_for("munged", lambda: (folder / "munge.socket").exists(), folder)
         cluster.start("slurmctld", "slurmctld", "-D", "-f", str(cluster.conf))
         for name in NODES:
             cluster.start_node(name)
-        wait_until(lambda: n_idle(cluster) == len(NODES), "three idle nodes", folder)
+        wait_for("three idle nodes", lambda: n_idle(cluster) == len(NODES), folder)
         yield cluster
     finally:
         cluster.stop()
@@ -199,12 +200,9 @@ def n_idle(cluster):
     return states.split().count("idle")
 
 
-def wait_until(is_met, what, folder, *, seconds=60):
-    until = time.monotonic() + seconds
-    while not is_met():
-        if time.monotonic() > until:
-            logs = "\n".join(
-                f"{path.name}: {path.read_text()[-2000:]}" for path in folder.glob("*.log")
-            )
-            raise TimeoutError(f"no {what}\n{logs}")
-        time.sleep(0.1)
+def wait_for(what, is_met, folder):
+    if not wait_until(is_met):
+        logs = "\n".join(
+            f"{path.name}: {path.read_text()[-2000:]}" for path in folder.glob("*.log")
+        )
+        raise TimeoutError(f"no {what}\n{logs}")

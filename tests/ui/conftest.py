@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +20,7 @@ from decon_assets.instance.home import ensure_home
 from decon_core.config.load import Config, load_config
 from decon_core.storage.store import Store
 from tests.finished_world import copy_finished_world
+from tests.waiting import wait_until
 
 DATA = Path(__file__).parents[2] / "data"
 BIN = Path(sys.executable).parent
@@ -149,13 +149,15 @@ def _running(
 
 
 def _wait_until_it_answers(site: Site, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
+    def answers() -> bool:
         with suppress(OSError):
             urllib.request.urlopen(f"{site.url}/server_info", timeout=60).close()
-            return
-        time.sleep(0.2)
-    pytest.fail(f"the UI did not start; {site.log} says:\n{site.log.read_text()}", pytrace=False)
+            return True
+        return False
+
+    if not wait_until(answers, process):
+        said = site.log.read_text()
+        pytest.fail(f"the UI did not start; {site.log} says:\n{said}", pytrace=False)
 
 
 # Not for the whole session: while Playwright runs, an event loop runs in this thread, and a test

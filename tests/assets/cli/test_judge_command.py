@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -17,8 +16,8 @@ from decon_core.storage.drafts import locked_or_refused
 from tests.core.report import reports
 from tests.core.report.review_reports import key, pair
 from tests.core.similarity.chat_server import Reply, answer, serving
+from tests.waiting import wait_until
 
-PATIENCE_SECONDS = 120
 RUN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
 N = 12
 
@@ -150,7 +149,7 @@ def test_a_command_that_was_killed_goes_on_and_asks_nothing_twice(desk):
             stderr=subprocess.DEVNULL,
         )
         try:
-            wait_until(lambda: len(kept(desk)) == 4 and server.asked.total() == 6)
+            assert wait_until(lambda: len(kept(desk)) == 4 and server.asked.total() == 6)
         finally:
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
@@ -174,9 +173,9 @@ def test_ctrl_c_ends_it_at_once_and_keeps_the_answers(desk):
             stderr=subprocess.PIPE,
         )
         try:
-            wait_until(lambda: len(kept(desk)) == 3 and server.asked.total() == 5)
+            assert wait_until(lambda: len(kept(desk)) == 3 and server.asked.total() == 5)
             os.kill(process.pid, signal.SIGINT)
-            _, err = process.communicate(timeout=PATIENCE_SECONDS)
+            _, err = process.communicate()
         finally:
             process.kill()
             process.wait()
@@ -185,13 +184,6 @@ def test_ctrl_c_ends_it_at_once_and_keeps_the_answers(desk):
     assert b"finished work is kept" in err
     assert b"Traceback" not in err
     assert len(kept(desk)) == 3
-
-
-def wait_until(is_so):
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def test_two_commands_do_not_ask_at_the_same_time(desk, capsys):

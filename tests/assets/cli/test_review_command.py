@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -19,8 +18,8 @@ import pytest
 from decon_assets.cli.main import main
 from decon_core.decisions.verdicts import read_lines, read_verdicts
 from tests.core.report.review_reports import call, key, pair, write_report
+from tests.waiting import wait_until
 
-PATIENCE_SECONDS = 120
 RUN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x1b[31m\x9b31m\u202eevil\r\x08\x00 what is the number 0"
 
@@ -72,17 +71,23 @@ class Terminal:
     def resize(self, *size):
         self._resize(self._side, size)
 
-    def wait_for(self, text, *, seconds=PATIENCE_SECONDS):
+    def wait_for(self, text):
         """Read until a text is there; the screen that it is on."""
-        return self.wait_until(lambda page: text in page, seconds=seconds)
+        return self.wait_until(lambda page: text in page)
 
-    def wait_until(self, is_right, *, seconds=PATIENCE_SECONDS):
-        until = time.monotonic() + seconds
-        while not is_right(self.page):
-            assert time.monotonic() < until, self.shown
-            if select.select([self._main], [], [], 0.1)[0]:
-                self.shown += os.read(self._main, 65_536).decode("utf-8", "replace")
+    def wait_until(self, is_right):
+        def is_there():
+            return is_right(self.page) or (self._read() and is_right(self.page))
+
+        assert wait_until(is_there, pause=0), self.shown
         return self.page
+
+    def _read(self):
+        """Read what was written meanwhile; return False if that is nothing for a moment."""
+        if not select.select([self._main], [], [], 0.1)[0]:
+            return False
+        self.shown += os.read(self._main, 65_536).decode("utf-8", "replace")
+        return True
 
     @property
     def page(self):
@@ -94,13 +99,14 @@ class Terminal:
 
     def end(self):
         """The exit code; the terminal has to be as it was."""
-        until = time.monotonic() + PATIENCE_SECONDS
-        while self.process.poll() is None:
-            assert time.monotonic() < until, self.shown
-            if select.select([self._main], [], [], 0.1)[0]:
-                self.shown += os.read(self._main, 65_536).decode("utf-8", "replace")
-        while select.select([self._main], [], [], 0.1)[0]:
-            self.shown += os.read(self._main, 65_536).decode("utf-8", "replace")
+
+        def has_ended():
+            self._read()
+            return self.process.poll() is not None
+
+        assert wait_until(has_ended, pause=0), self.shown
+        while self._read():
+            pass
         assert termios.tcgetattr(self._side) == self.before
         return self.process.returncode
 

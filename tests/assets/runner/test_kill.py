@@ -28,11 +28,11 @@ from decon_assets.definitions import build_definitions
 from decon_assets.instance.home import ensure_home
 from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
+from tests.waiting import wait_until
 
 N_KILLS = int(os.environ.get("DECON_KILLS", "2"))
 N_DAEMON_KILLS = max(N_KILLS // 2, 1)  # each begins with the start of a daemon
 N_SHARDS = 24
-PATIENCE_SECONDS = 300
 
 # As `decon-assets` is, but with workers for shards as small as these.
 PROGRAM = """
@@ -90,13 +90,11 @@ def ledgers(world) -> dict[Path, int]:
     return found
 
 
-def wait_until(is_so, process: subprocess.Popen[str]) -> bool:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        if is_so():
-            return True
-        time.sleep(0.002)
-    return False
+def wait_for_ledgers(world, n_wanted: int, process: subprocess.Popen[str]) -> bool:
+    """Look often: files appear every few milliseconds."""
+    return wait_until(
+        lambda: len(ledgers(world)) >= n_wanted, process, n_looks=150_000, pause=0.002
+    )
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
@@ -124,7 +122,7 @@ def test_killed_at_random_moments_and_begun_again_it_comes_to_the_same_bytes(gri
         # When all is scanned already, Dagster is being told of it: also a moment.
         wanted = min(len(finished) + rng.randint(1, 2 * N_SHARDS // (N_KILLS + 1)), N_SHARDS)
         process = start(world, "backfill", "--missing", "--workers", "2", home=home)
-        wait_until(lambda: len(ledgers(world)) >= wanted, process)  # noqa: B023 - called here
+        wait_for_ledgers(world, wanted, process)
         if len(ledgers(world)) == N_SHARDS:
             time.sleep(rng.random())
         finished |= ledgers(world)
@@ -133,7 +131,7 @@ def test_killed_at_random_moments_and_begun_again_it_comes_to_the_same_bytes(gri
         n_midway += 0 < len(finished) < N_SHARDS
     assert n_midway
     last = start(world, "backfill", "--missing", home=home)
-    said, _ = last.communicate(timeout=PATIENCE_SECONDS)
+    said, _ = last.communicate()
     assert last.returncode == 0, said
     assert tiles_below(world.folder) == undisturbed
     now = ledgers(world)
@@ -181,7 +179,7 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
             more = rng.randint(1, 2 * N_SHARDS // (N_DAEMON_KILLS + 1))
             wanted = min(len(finished) + more, N_SHARDS - 1)
             daemon = start(world, "daemon", home=home, log=log)
-            assert wait_until(lambda: len(ledgers(world)) >= wanted, daemon), log.name  # noqa: B023 - called here
+            assert wait_for_ledgers(world, wanted, daemon), log.name
             if number % 2:  # alone: the run goes on for a while, and the next daemon begins it anew
                 os.kill(daemon.pid, signal.SIGKILL)
             else:  # and all that it started: a power cut
@@ -191,10 +189,12 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
             n_midway += 0 < len(finished) < N_SHARDS
         assert n_midway
         daemon = start(world, "daemon", home=home, log=log)
-        deadline = time.monotonic() + 3 * PATIENCE_SECONDS
-        while not has_ended_well(instance) and time.monotonic() < deadline:
+
+        def has_ended():
             ask_for_the_grid(world, instance)
-            time.sleep(1)
+            return has_ended_well(instance)
+
+        wait_until(has_ended, daemon, n_looks=900, pause=1)
         with suppress(ProcessLookupError):
             os.killpg(daemon.pid, signal.SIGKILL)
         daemon.wait()
@@ -215,7 +215,7 @@ def test_two_backfills_at_once_read_no_shard_twice_and_make_the_same_bytes(grid,
             )
         )
     ]
-    said = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in both]
+    said = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], said
     assert tiles_below(world.folder) == undisturbed
     n_read = [sum(map(int, re.findall(r"read (\d+) shards?, wrote", text))) for text in said]
