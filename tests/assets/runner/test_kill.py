@@ -190,9 +190,11 @@ def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid,
         assert n_midway
         daemon = start(world, "daemon", home=home, log=log)
 
-        def has_ended():
-            ask_for_the_grid(world, instance)
-            return has_ended_well(instance)
+        def has_ended() -> bool:
+            if not has_ended_well(instance):
+                ask_for_the_grid(world, instance)
+                return False
+            return True
 
         wait_until(has_ended, daemon, n_looks=900, pause=1)
         with suppress(ProcessLookupError):
