@@ -44,10 +44,10 @@ def haystack(context: dg.AssetExecutionContext, config: Config, store: Store) ->
     key = haystack_key(*inputs)
     study = run_haystack(*(store, *inputs), workers=wanted_workers())
     write(study, store.haystack, key=key)
-    for one in study.scored:
-        context.log.info(f"{one.name}: {one.about}")
     n_documents = counted(study.n_documents, "document")
     context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
+    for one in study.scored:
+        context.log.info(f"{one.name}: {one.about}")
     picture = base64.b64encode(svg(study).encode()).decode()
     rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
     tables = {

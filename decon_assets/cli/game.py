@@ -50,5 +50,5 @@ def game(
     say(f"\n{page.CASES[solution.case]}")
     if out:
         page.write(chosen, out)
-        say(f"\n{out / 'game.svg'}")
+        say(f"\n{out / page.PICTURE}")
     return 0

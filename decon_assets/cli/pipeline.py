@@ -166,12 +166,17 @@ def demo(
     """Run a project that has a truth file, and compare the result with it.
 
     The truth file lists leaks that were planted into the corpus, as for the sample data. The
-    command fails if a planted leak was not found, or if there is a false alarm.
+    command fails if a planted leak was not found, or if there is a false alarm. It also solves and
+    draws the contamination game, which needs no input, with its default parameters.
 
     Examples:
       decon-assets demo --config data/decon.toml
     """
     from decon_core.report.truth import compare
+    from decon_core.studies.game.model import Game
+    from decon_core.studies.game.page import PICTURE as GAME_PICTURE
+    from decon_core.studies.game.page import write as write_game
+    from decon_core.studies.haystack.page import PICTURE
 
     started = time.monotonic()
     truth = truth or config.parent / "truth.jsonl"
@@ -189,6 +194,10 @@ def demo(
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     if store.study.is_dir():
         say(f"study: {store.study}  (print its tables: {program} study --config {config})")
+    if (plot := store.haystack / PICTURE).is_file():
+        say(f"haystack: {plot}  (print its tables: {program} haystack --config {config})")
+    write_game(Game(), store.game)
+    say(f"game: {store.game / GAME_PICTURE}  (print its table: {program} game)")
     say(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
     is_wrong = any(one.n_found != one.n_planted or one.n_false_alarms for one in benchmarks)
     return 1 if is_wrong else 0

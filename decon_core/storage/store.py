@@ -133,6 +133,10 @@ class Store:
         return self.root / "haystack"
 
     @property
+    def game(self) -> Path:
+        return self.root / "game"
+
+    @property
     def drafts(self) -> Path:
         return self.root / "drafts"
 

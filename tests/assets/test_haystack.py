@@ -1,8 +1,12 @@
 """The asset `haystack`: off by default, made by a run, up to date until an input changes."""
 
 import json
+import re
 
 from decon_assets.cli.main import main
+from decon_core.config.haystack import BUILT_IN
+from decon_core.storage.store import Store
+from tests.finished_world import DATA, copy_finished_world
 
 TABLE = "[haystack]\nitems = 2\ndocuments = 20\n"
 
@@ -30,3 +34,14 @@ def test_a_run_makes_it_if_it_is_configured_and_again_if_its_settings_change(wor
     assert capsys.readouterr().out.count("haystack: missing or outdated") == 1
     world.run()
     assert result(world)["n_planted"] == 6
+
+
+def test_the_docs_show_the_tables_of_the_sample_world(tmp_path):
+    made = Store(copy_finished_world(tmp_path).parent / ".decon").haystack / "haystack.md"
+    lines = made.read_text().splitlines()
+    rows = {tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines}
+    page = (DATA.parent / "docs/studies/haystack.md").read_text().splitlines()
+    shown = [tuple(re.split(r"\s{2,}", line.strip())) for line in page if line.startswith("    ")]
+    tables = [row for row in shown if row[0] in BUILT_IN]
+    assert len(tables) > 20
+    assert {*tables} <= rows

@@ -34,7 +34,7 @@ GROUPS = {
     ],
 }
 NOT_BUILT = {"benchmark_files", "corpus", "scorecard"}  # files of others, and what a run leaves out
-OFF = {"haystack", "neighbours", "sketch"}  # not configured
+OFF = {"neighbours", "sketch"}  # not configured
 BENCHMARKS = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
 PACKS = [f"shelf-000{n}" for n in range(5)] + [f"parlor-000{n}" for n in range(3)]
 LATER = "orchard_code"

@@ -12,6 +12,8 @@ from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.studies.game.model import Floats, Game, Solution, best_levels, solve
 from decon_core.wording import render
 
+PICTURE = "game.svg"
+
 HEADS = ("best level", "case", "detected", "advantage", "payoff if all do", "deterring penalty")
 
 CASES = {
@@ -76,7 +78,7 @@ def write(game: Game, folder: Path) -> None:
         for gain, row in zip(around.gains, around.levels, strict=True):
             for penalty, level in zip(around.penalties, row, strict=True):
                 writer.writerow((f"{gain:.6g}", f"{penalty:.6g}", f"{level:.6g}"))
-    with atomic_path(folder / "game.svg") as draft:
+    with atomic_path(folder / PICTURE) as draft:
         draft.write_text(svg(game, solution, around), encoding="utf-8")
 
 

@@ -249,6 +249,13 @@ def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(at_hom
     assert "false alarms" in out
     assert out.count(str(at_home.store.report)) == 1
     assert out.count(str(at_home.store.report_page)) == 1
+    assert f"game: {at_home.store.game / 'game.svg'}" in out
+    assert (at_home.store.game / "game.svg").read_text().startswith("<svg")
+    assert "haystack: /" not in out  # not configured
+    at_home.mixtures = '[haystack]\nitems = 2\ndocuments = 20\nscorers = ["short"]\n'
+    at_home.write_config()
+    assert main(["demo"]) == 1
+    assert f"haystack: {at_home.store.haystack / 'haystack.svg'}" in capsys.readouterr().out
 
 
 def test_normalize_shows_records_and_refuses_a_bad_row(at_home, capsys):
