@@ -142,11 +142,16 @@ def _replace_folder(draft: Path, path: Path) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its checksum as the last key."""
+    with atomic_path(path) as draft:
+        draft.write_bytes(sealed_json(value))
+
+
+def sealed_json(value: Mapping[str, Any]) -> bytes:
+    """Return a JSON object with its checksum as the last key."""
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
     rest = text.removesuffix("}").rstrip()
     between = "," if value else ""
-    with atomic_path(path) as draft:
-        draft.write_bytes(sealed(f'{rest}{between}\n "{NAME}": "{EMPTY}"\n}}\n'.encode()))
+    return sealed(f'{rest}{between}\n "{NAME}": "{EMPTY}"\n}}\n'.encode())
 
 
 def write_plain_json(path: Path, value: object) -> None:

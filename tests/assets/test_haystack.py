@@ -5,6 +5,7 @@ import re
 
 from decon_assets.cli.main import main
 from decon_core.config.haystack import BUILT_IN
+from decon_core.quality.integrity import remove_damaged, verify_store
 from decon_core.storage.store import Store
 from tests.finished_world import DATA, copy_finished_world
 
@@ -26,8 +27,16 @@ def test_a_run_makes_it_if_it_is_configured_and_again_if_its_settings_change(wor
         "educational",
         "short",
     ]
+    assert not [one for one in verify_store(world.store) if one]
     world.run()
     assert "haystack: up to date" in world.said
+    table = world.store.haystack / "haystack.csv"
+    table.write_text(table.read_text() + "more\n")
+    found = [one for one in verify_store(world.store) if one]
+    assert [one.where for one in found] == [str(table)]
+    remove_damaged(world.store, found)
+    world.run()
+    assert "more" not in table.read_text()
     world.mixtures = TABLE.replace("items = 2", "items = 3")
     world.write_config()
     assert main(["status", "--config", str(world.config_path)]) == 1

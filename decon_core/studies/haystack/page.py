@@ -8,7 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from decon_core.storage.files import atomic_files
+from decon_core.corpus.packs import FILES as LISTED
+from decon_core.corpus.packs import hash_file
+from decon_core.errors import DamagedError
+from decon_core.storage.files import atomic_files, read_json, sealed_json
 from decon_core.studies.haystack.picture import svg
 from decon_core.studies.haystack.planted import PlantedItem
 from decon_core.studies.haystack.ranks import Amplification
@@ -18,7 +21,6 @@ from decon_core.studies.tables import as_csv, rounded
 from decon_core.wording import percent, plain, render
 
 PAGE, PICTURE, RESULT = "haystack.md", "haystack.svg", "haystack.json"
-# The result is the last to be written: with it, all of them are there.
 FILES = ("planted.jsonl", "haystack.csv", "amplification.csv", PICTURE, PAGE, RESULT)
 
 HEADS = ("scorer", "benchmark", "planted", "median percentile", "lowest", "highest")
@@ -91,11 +93,16 @@ def write(study: Study, folder: Path, *, key: str = "") -> None:
         "amplification.csv": as_csv([*_amplifications(study)]),
         PICTURE: svg(study),
         PAGE: as_markdown(study),
-        RESULT: json.dumps(as_json(study, key), indent=1, ensure_ascii=False) + "\n",
     }
     with atomic_files() as draft_of:
-        for name in FILES:
-            draft_of(folder / name).write_text(content[name], encoding="utf-8")
+        hashes = {}
+        for name, text in content.items():
+            draft = draft_of(folder / name)
+            draft.write_text(text, encoding="utf-8")
+            hashes[name] = hash_file(draft)
+        # The result is the last to be written: with it, all of them are there.
+        result = as_json(study, key) | {LISTED: hashes}
+        draft_of(folder / RESULT).write_bytes(sealed_json(result))
 
 
 def has_haystack(folder: Path, key: str) -> bool:
@@ -103,10 +110,9 @@ def has_haystack(folder: Path, key: str) -> bool:
     if not all((folder / name).is_file() for name in FILES):
         return False
     try:
-        value = json.loads((folder / RESULT).read_bytes())
-    except ValueError:
+        return bool(read_json(folder / RESULT).get("key") == key)
+    except DamagedError:
         return False
-    return isinstance(value, dict) and value.get("key") == key
 
 
 def planted_lines(planted: Sequence[PlantedItem]) -> str:
