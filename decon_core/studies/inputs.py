@@ -25,7 +25,7 @@ from decon_core.storage.store import Store
 
 SUMMARY = "study.json"
 
-_FORMAT = 1
+_FORMAT = 2  # changes whenever the same inputs would give other tables
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,14 @@ Basis = Literal["same items", "items", "standard errors", "benchmarks", ""]
 
 # With fewer, an interval means little.
 LEAST_ITEMS = 10
+# Arms are compared on their common items if these are at least so much of the larger set; with
+# fewer, two groups of all items tell more.
+_LEAST_SHARED = 0.5
 _LEAST_BENCHMARKS = 3  # that an interval of their average can rest on
+# Words in names of metrics of which less is better.
+_ERRORS = frozenset(
+    ("perplexity", "ppl", "bits", "nll", "loss", "brier", "error", "ter", "wer", "cer")
+)
 _Z = 1.959963984540054  # of the normal distribution, for 95 %
 
 
@@ -53,6 +60,11 @@ class Difference:
     stderr: float | None = None  # of the difference
     basis: Basis = ""
     remark: str = ""
+
+    @property
+    def compared_on(self) -> str:
+        """What the interval rests on, and why there is none or what differs from the rule."""
+        return "; ".join(filter(None, (self.basis, self.remark)))
 
     @property
     def relative(self) -> float | None:
@@ -97,16 +109,27 @@ def _members(
 ) -> Iterator[tuple[str, str, list[Measure]]]:
     """Yield each group with its measures, one for each benchmark; then that of all benchmarks.
 
-    Scores of translations have another scale: they are averaged apart, one metric at a time.
+    Scores of translations have another scale, and of perplexities and errors less is better: they
+    are averaged apart, one metric at a time. A benchmark does not count beside one that it is a
+    part of, such as a subject of MMLU beside MMLU.
     """
+    part_of = {name: above for arm in arms for name, above in arm.part_of.items()}
     kinds: defaultdict[str, list[Measure]] = defaultdict(list)
     for measure in measures:
         if all(measure in arm.scores for arm in arms):
-            is_computed = any(arm.scores[measure].segments for arm in arms)
-            kinds[measure.metric if is_computed else ""].append(measure)
+            is_apart = any(arm.scores[measure].segments for arm in arms) or _is_error(measure)
+            kinds[measure.metric if is_apart else ""].append(measure)
     for metric, of_kind in sorted(kinds.items()):
         for name, members in _groups(of_kind, groups):
-            yield name, metric, members
+            names = {one.benchmark for one in members}
+            whole = [one for one in members if not part_of.get(one.benchmark, frozenset()) & names]
+            if len(whole) > 1 or name != AVERAGE:
+                yield name, metric, whole
+
+
+def _is_error(measure: Measure) -> bool:
+    """Whether less is better, by the name of the metric."""
+    return not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
 
 
 def _groups(
@@ -154,22 +177,38 @@ def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference
 def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
     """Compare the same items where both arms have them, else the two sets of items."""
     both = sorted(own.by_item.keys() & other.by_item.keys())
-    if len(both) == max(len(own.by_item), len(other.by_item)):
-        differences = np.array([own.by_item[key] - other.by_item[key] for key in both])
-        found = replace(found, basis="same items", stderr=_stderr(differences))
+    n_most = max(len(own.by_item), len(other.by_item))
+    if len(both) >= n_most * _LEAST_SHARED:
+        ours, theirs = (np.array([one.by_item[key] for key in both]) for one in (own, other))
+        differences = ours - theirs
+        found = replace(
+            found,
+            n=len(both),
+            score=_mean(ours.tolist()),
+            baseline=_mean(theirs.tolist()),
+            difference=float(differences.mean()),
+            basis="same items",
+            stderr=_stderr(differences),
+            remark="" if len(both) == n_most else _only_on(both),
+        )
         if len(both) < LEAST_ITEMS:
             return replace(found, remark=f"too few items: {len(both)}")
         low, high = paired_interval(differences, text)
         return replace(found, low=low, high=high, p=paired_p_value(np.sort(differences), text))
     # Sorted: draws depend on the order, which must not be that of the rows.
     ours, theirs = (np.sort(np.array([*one.by_item.values()])) for one in (own, other))
-    error = math.hypot(_stderr(ours) or 0.0, _stderr(theirs) or 0.0)
+    errors = [one for one in map(_stderr, (ours, theirs)) if one is not None]
+    error = math.hypot(*errors) if len(errors) == 2 else None
     remark = f"only {len(both)} items are in the results of both arms"
     found = replace(found, basis="items", stderr=error, remark=remark)
     if min(ours.size, theirs.size) < LEAST_ITEMS:
         return replace(found, remark=f"too few items: {min(ours.size, theirs.size)}")
     low, high = interval(ours, theirs, text)
     return replace(found, low=low, high=high, p=p_value(ours, theirs, text))
+
+
+def _only_on(both: Sequence[object]) -> str:
+    return f"only on the {counted(len(both), 'item')} that both arms have"
 
 
 def _of_segments(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
@@ -186,8 +225,7 @@ def _of_segments(found: Difference, own: Scores, other: Scores, text: str) -> Di
     found = replace(found, n=len(both), score=score, baseline=baseline, basis="same items")
     found = replace(found, difference=score - baseline)
     if len(both) < max(len(own.segments.counts), len(other.segments.counts)):
-        remark = f"only on the {counted(len(both), 'item')} that both arms have"
-        found = replace(found, remark=remark)
+        found = replace(found, remark=_only_on(both))
     if len(both) < LEAST_ITEMS:
         return replace(found, basis="", remark=f"too few items: {len(both)}")
     drawn = summarize(paired_draws(ours, theirs, metric, text), score - baseline)
@@ -206,7 +244,9 @@ def _of_aggregates(found: Difference, own: Scores, other: Scores) -> Difference:
 def _normal(found: Difference) -> Difference:
     """Add interval and p-value of a difference that is normal, with its standard error."""
     difference, error = found.difference or 0.0, found.stderr or 0.0
-    p = math.erfc(abs(difference) / error / math.sqrt(2)) if error else float(not difference)
+    if difference and not error:  # all items right in one arm, all wrong in the other
+        return replace(found, remark="no interval: the standard errors are 0")
+    p = math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0
     return replace(found, low=difference - _Z * error, high=difference + _Z * error, p=p)
 
 

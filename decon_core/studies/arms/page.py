@@ -30,7 +30,7 @@ def line(one: Difference) -> tuple[str, ...]:
         interval(one.low, one.high),
         p_value(one.p),
         "" if one.relative is None else f"{one.relative:+.1%}",
-        one.basis or one.remark,
+        one.compared_on,
     )
 
 

@@ -69,6 +69,7 @@ class ArmScores:
     problems: list[Problem]
     others: list[str]  # files without results
     earlier: list[str]  # files of runs that were repeated later
+    part_of: Mapping[str, frozenset[str]]  # of benchmarks that are parts of others, those others
 
 
 def read_arms(study: Study, folder: Path) -> list[ArmScores]:
@@ -155,7 +156,8 @@ def read_arm(
         segments, not_counted = translated(read.results, translation, key_of)
         problems += not_counted
         chosen |= {Measure(*name): Scores(segments=one) for name, one in segments.items()}
-    return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier)
+    part_of = {one.task: one.part_of for one in aggregates if one.part_of}
+    return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier, part_of)
 
 
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:

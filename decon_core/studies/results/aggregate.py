@@ -8,15 +8,23 @@ task-*-metrics.json      of OLMES
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.errors import DeconError, Problem
-from decon_core.studies.results.per_item import companion, mapping_in, number_of, rows_of
+from decon_core.studies.results.per_item import (
+    companion,
+    listed_texts,
+    mapping_in,
+    number_of,
+    rows_of,
+)
 
 _STDERR = "_stderr"
+_ALL_TASKS = "all"  # lighteval's average over everything that it ran
+_AVERAGE = ":_average"
 _NOT_METRICS = ("alias", "samples", "name", "sample_len", "sample_count")
 _ITEM_COLUMNS = {"index", "id", "question", "doc_id", "native_id"}
 _LEFT_OUT = "The row is left out."
@@ -33,6 +41,7 @@ class Aggregate:
     score: float
     stderr: float | None = None
     n: int | None = None  # items
+    part_of: frozenset[str] = frozenset()  # tasks whose scores are of this one's items and others
 
 
 def read_aggregates(path: Path) -> list[Aggregate | Problem] | None:
@@ -60,10 +69,36 @@ def _from_json(path: Path) -> list[Aggregate | Problem] | None:
     if not isinstance(content.get("results"), Mapping):
         return None
     found: list[Aggregate | Problem] = []
-    for task in mapping_in(content, "results"):
+    tasks = [task for task in mapping_in(content, "results") if task != _ALL_TASKS]
+    groups = _groups(tasks, mapping_in(content, "group_subtasks"))
+    for task in tasks:
         n = _count(mapping_in(content, "n-samples", task).get("effective"))
-        found += _of_task(path, task, mapping_in(content, "results", task), n)
+        above = _above(task, groups)
+        read = _of_task(path, task, mapping_in(content, "results", task), n)
+        found += [replace(one, part_of=above) for one in read]
     return found
+
+
+def _groups(tasks: Sequence[str], listed: Mapping[str, object]) -> dict[str, set[str]]:
+    """Return the tasks of each group: those that lm-evaluation-harness lists, and averages of
+    lighteval, whose names end in `:_average` where those of their tasks go on.
+    """
+    groups = {name: {*listed_texts(members)} for name, members in listed.items()}
+    for task in tasks:
+        start, mark, _ = task.partition(_AVERAGE)
+        if mark:
+            groups[task] = {one for one in tasks if one != task and one.startswith(f"{start}:")}
+    return groups
+
+
+def _above(task: str, groups: Mapping[str, set[str]]) -> frozenset[str]:
+    """Return all groups that a task belongs to, also through others."""
+    found: set[str] = set()
+    new = {task}
+    while new:
+        new = {name for name, members in groups.items() if members & new} - found - {task}
+        found |= new
+    return frozenset(found)
 
 
 def _of_task(path: Path, task: str, metrics: Row, n: int | None) -> Iterator[Aggregate]:

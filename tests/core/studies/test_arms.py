@@ -14,7 +14,7 @@ from decon_core.config.study import Arm, Study
 from decon_core.errors import InputError
 from decon_core.studies import statistics
 from decon_core.studies.arms.differences import AVERAGE, compare_arms
-from decon_core.studies.arms.page import wide
+from decon_core.studies.arms.page import line, wide
 from decon_core.studies.arms.scores import read_arms
 from decon_core.studies.statistics import paired_interval, paired_p_value
 
@@ -148,14 +148,42 @@ def test_items_that_are_not_the_same_are_compared_as_two_groups(tmp_path):
     scores = [rng.random() < 0.5 for _ in range(60)]
     arms = (
         write_items(tmp_path, "one", {"quiz": scores}),
-        write_items(tmp_path, "other", {"quiz": scores[:40]}),
+        write_items(tmp_path, "other", {"quiz": scores[:20]}),
     )
     _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
     found = by_name["other", "quiz"]
     assert found.basis == "items"
-    assert found.remark == "only 40 items are in the results of both arms"
+    assert found.compared_on == "items; only 20 items are in the results of both arms"
     assert found.low < found.difference < found.high
-    assert found.difference == pytest.approx(sum(scores[:40]) / 40 - sum(scores) / 60)
+    assert found.difference == pytest.approx(sum(scores[:20]) / 20 - sum(scores) / 60)
+
+
+def test_a_few_missing_items_do_not_change_what_is_compared(tmp_path):
+    scores = [number % 2 for number in range(60)]
+    better = [1] * 10 + scores[10:59]  # without the last item, which the baseline has right
+    arms = (
+        write_items(tmp_path, "one", {"quiz": scores, "few": [0] * 6}),
+        write_items(tmp_path, "other", {"quiz": better, "few": [1] * 6}),
+    )
+    found, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    quiz = by_name["other", "quiz"]
+    assert (quiz.basis, quiz.n) == ("same items", 59)
+    assert quiz.baseline == pytest.approx(29 / 59)
+    assert quiz.difference == pytest.approx(5 / 59)
+    assert quiz.low >= 0
+    shown = {line(one)[1]: line(one)[-1] for one in found.benchmarks if one.arm == "other"}
+    assert shown["quiz"] == "same items; only on the 59 items that both arms have"
+    assert shown["few"] == "same items; too few items: 6"
+
+
+def test_one_item_in_one_arm_has_no_standard_error(tmp_path):
+    arms = (
+        write_items(tmp_path, "one", {name: [0, 1] * 30 for name in "abc"}),
+        write_items(tmp_path, "other", {name: [1] for name in "abc"}),
+    )
+    _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    assert by_name["other", "a"].stderr is None
+    assert by_name["other", AVERAGE].basis == "benchmarks"
 
 
 def test_results_of_harnesses_for_whole_benchmarks(tmp_path):
@@ -194,6 +222,55 @@ def test_results_of_harnesses_for_whole_benchmarks(tmp_path):
     assert (strict.filter, strict.basis) == ("strict", "standard errors")
     assert strict.stderr == pytest.approx((0.25 * 0.75 / 400 + 0.3 * 0.7 / 400) ** 0.5)
     assert by_name["two", "puzzle", "primary_score"].difference == 0
+
+
+def test_averages_count_no_item_twice_and_leave_out_perplexities(tmp_path):
+    def harness(name, more):
+        tasks = ["mmlu", "mmlu_stem", "mmlu_anatomy", "mmlu_physics", "arc_easy"]
+        scores = {task: {"acc,none": 0.5, "acc_stderr,none": 0.02} for task in tasks}
+        scores["mmlu"]["acc,none"] += more
+        texts = {"bits_per_byte,none": 0.7, "word_perplexity,none": 12.0}
+        content = {
+            "results": {**scores, "wikitext": texts, "c4": texts},
+            "group_subtasks": {
+                "mmlu": ["mmlu_stem"],
+                "mmlu_stem": ["mmlu_anatomy", "mmlu_physics"],
+                "arc_easy": [],
+            },
+        }
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results_2026-01-01.json").write_text(json.dumps(content))
+        return Arm(name=name, results=(name,))
+
+    arms = harness("one", 0.0), harness("two", 0.1)
+    groups = {"all of mmlu": ("mmlu*",), "subjects": ("mmlu_[ap]*",)}
+    found, by_name = compared(Study(baseline="one", arm=arms, groups=groups), tmp_path)
+    assert by_name["two", "all of mmlu"].n_benchmarks == 1
+    assert by_name["two", "subjects"].n_benchmarks == 2
+    averages = {one.metric: one for one in found.averages if one.arm == "two"}
+    assert averages[""].n_benchmarks == 2
+    assert averages[""].difference == pytest.approx(0.05)
+    assert averages["bits_per_byte"].n_benchmarks == 2
+
+
+def test_the_averages_of_lighteval_are_no_tasks_beside_their_subjects(tmp_path):
+    for name, score in (("one", 0.5), ("two", 0.6)):
+        tasks = ["all", "mmlu:_average|5", "mmlu:anatomy|5", "mmlu:physics|5", "arc|25"]
+        content = {"results": {task: {"acc": score, "acc_stderr": 0.02} for task in tasks}}
+        (tmp_path / f"results_{name}.json").write_text(json.dumps(content))
+    arms = tuple(Arm(name=name, results=(f"results_{name}.json",)) for name in ("one", "two"))
+    _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    assert ("two", "all") not in by_name
+    assert by_name["two", AVERAGE].n_benchmarks == 2
+
+
+def test_standard_errors_of_0_are_no_certainty(tmp_path):
+    for name, score in (("one", 0), ("two", 1)):
+        (tmp_path / f"{name}.csv").write_text(f"benchmark,score,n\nquiz,{score},3\n")
+    arms = tuple(Arm(name=name, results=(f"{name}.csv",)) for name in ("one", "two"))
+    _, by_name = compared(Study(baseline="one", arm=arms), tmp_path)
+    assert by_name["two", "quiz"].p is None
+    assert by_name["two", "quiz"].remark == "no interval: the standard errors are 0"
 
 
 def test_what_cannot_be_compared_says_why(tmp_path):
