@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -18,8 +18,9 @@ from decon_core.studies.tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 _ARMS = (
-    "Models that were trained on variants of the data, compared with {baseline}. An average counts "
-    "each benchmark the same. docs/studies/arms.md explains the numbers."
+    "Models that were trained on variants of the data, compared with the model of the arm "
+    "“{baseline}”. An average counts each benchmark the same. docs/studies/arms.md explains the "
+    "numbers."
 )
 _EFFECTS = (
     "Effects are on the same items: planted in the arm's blend (seen) or held back, leaked into "
@@ -35,12 +36,25 @@ def study_on_page(store: Store) -> Addition | None:
     with duckdb.connect(str(store.study / DATABASE), read_only=True) as connection:
         (baseline,) = rows_of(connection, "SELECT arm FROM arms WHERE is_baseline")
         differences = rows_of(connection, "FROM differences WHERE difference IS NOT NULL")
+        without = rows_of(connection, "FROM differences WHERE difference IS NULL AND remark <> ''")
         effects = rows_of(connection, "FROM effects")
+        problems = rows_of(connection, "FROM problems")
     words, tables = [_ARMS.format(baseline=baseline["arm"])], [_differences(differences)]
+    words += _left_out(len(without), len(problems))
     if effects:
         words.append(_EFFECTS)
         tables.append(_effects(effects))
     return Addition(key, Section("study", "Study", words, (), tables))
+
+
+def _left_out(n_without: int, n_problems: int) -> Iterator[str]:
+    """Say what is not in the tables."""
+    if n_without:
+        n_scores = counted(n_without, "score")
+        yield f"Without a score of the baseline: {n_scores}, listed in study.md."
+    if n_problems:
+        found = counted(n_problems, "problem")
+        yield f"Some results could not be read or matched to an item: {found}, listed in study.md."
 
 
 _Rows = Sequence[dict[str, Any]]
@@ -49,9 +63,9 @@ _Rows = Sequence[dict[str, Any]]
 def _differences(rows: _Rows) -> Table:
     """Return the differences, averages first."""
     heads = {
-        "arm": "name", "benchmark": "name", "metric": "name", "score": "formatted",
+        "arm": "short", "benchmark": "short", "metric": "short", "score": "formatted",
         "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
-        "p": "formatted", "compared on": "text",
+        "p": "formatted", "compared on": "short",
     }  # fmt: skip
     in_order = sorted(rows, key=lambda row: row["n_benchmarks"] is None)
     cells = [
@@ -59,7 +73,7 @@ def _differences(rows: _Rows) -> Table:
             *(row["arm"], row["benchmark"], _measure(row)),
             *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
             *(interval(row["low"], row["high"]), p_value(row["p"])),
-            row["basis"] or row["remark"],
+            "; ".join(filter(None, (row["basis"], row["remark"]))),
         )
         for row in in_order
     ]
@@ -69,8 +83,8 @@ def _differences(rows: _Rows) -> Table:
 def _effects(rows: _Rows) -> Table:
     """Return the effects, those of all benchmarks first."""
     heads = {
-        "arm": "name", "benchmark": "name", "metric": "name", "exposure": "name",
-        "planted as": "name", "items": "formatted", "score": "formatted",
+        "arm": "short", "benchmark": "short", "metric": "short", "exposure": "short",
+        "planted as": "short", "items": "formatted", "score": "formatted",
         "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
         "p": "formatted",
     }  # fmt: skip
@@ -81,7 +95,7 @@ def _effects(rows: _Rows) -> Table:
             ", ".join(filter(None, (row["form"], row["copies"], row["when"]))),
             f"{row['n']:,}",
             *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
-            *(interval(row["low"], row["high"]), p_value(row["p"])),
+            *(interval(row["low"], row["high"]) or row["remark"], p_value(row["p"])),
         )
         for row in in_order
     ]

@@ -754,6 +754,18 @@ def dagster_home(config: Path) -> Path:
     return ensure_home(config.parent.parent / "home")
 
 
+def test_the_tables_of_the_study_are_no_wider_than_the_page(browser, sample):
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page.goto(Store(load_config(sample).store).report_page.as_uri())
+    tables = page.locator("#study .scrolls")
+    expect(tables).to_have_count(2)
+    assert (
+        tables.evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth)") == []
+    )
+    expect(tables.last).to_contain_text("too few items: 5")
+    page.close()
+
+
 def test_a_verdict_of_the_page_holds_in_the_next_report_and_mixture(show, sample, keep):
     store = Store(load_config(sample).store)
     page = show(store.report)

@@ -10,6 +10,7 @@ from decon_core.quality.integrity import verify_store
 from decon_core.report.html.build import study_of_page
 from decon_core.storage.store import Store
 from decon_core.studies.inputs import is_current, study_key
+from decon_core.studies.on_page import study_on_page
 from decon_core.studies.study import EFFECTS_FILE
 from tests.finished_world import DATA, copy_finished_world
 
@@ -86,6 +87,8 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     assert "no item with this text" in capsys.readouterr().err
     assert is_current(inputs)
     assert study_of_page(report_page) != study_key(inputs.store)
+    said = " ".join(study_on_page(inputs.store).section.words)
+    assert "could not be read or matched to an item: 1 problem, listed in study.md" in said
     capsys.readouterr()
     assert main(["status", "--config", str(finished)]) == 1
     assert "report_page: missing or outdated" in capsys.readouterr().out
