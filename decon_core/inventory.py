@@ -25,7 +25,7 @@ from decon_core.benchmarks import (
 )
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.blends.build import Blender
-from decon_core.config.blends import unknown_in_blends
+from decon_core.config.blends import Blend, unknown_in_blends
 from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
@@ -257,7 +257,11 @@ def study_inputs(config: Config, store: Store) -> Inputs | None:
     recipes = dict(catalog())
     for path in config.recipes:
         recipes |= load_recipes(path)
-    return Inputs(config.study, config.folder, store, config.blends, recipes)
+
+    def is_built(blend: Blend) -> bool:
+        return blender_of(config, store).is_current(blend)
+
+    return Inputs(config.study, config.folder, store, config.blends, recipes, is_built)
 
 
 def input_files(config: Config) -> list[InputFile]:

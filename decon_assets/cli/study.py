@@ -72,6 +72,8 @@ def study(
     if found.effects:
         say()
         say_filled(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects])
+    elif not store.report.is_file():
+        say("\nno effects by exposure: there is no report yet, `decon-assets run` makes it")
     say(f"\n{(out or store.study) / PAGE}")
     if found.problems:
         warn(f"\nnot read, or not joined: {format_problems(found.problems)}")

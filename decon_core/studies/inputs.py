@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -37,6 +37,7 @@ class Inputs:
     store: Store
     blends: Sequence[Blend]
     recipes: Mapping[str, Recipe]  # read the raw rows that harnesses keep in their results
+    is_built: Callable[[Blend], bool]  # whether a blend exists, made from the current inputs
 
 
 def is_current(inputs: Inputs) -> bool:

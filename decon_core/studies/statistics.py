@@ -8,6 +8,7 @@ Random numbers are seeded by a name, so the same results give the same numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from decon_core.config import seeding
 from decon_core.similarity.calibration import wilson
+from decon_core.studies.sampling import beta_share
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -27,6 +29,7 @@ _MOST_EXACT = 10_000  # up to this many ways to draw the smaller group, all are 
 _MOST_AT_ONCE = 2_000_000  # numbers drawn at a time
 _MOST_VALUES = 9  # evenly spaced, whose sums have a distribution that is computed
 _MOST_SIGNS = 13  # up to this many differences, all signs are tried
+_N_HALVINGS = 60
 _TOLERANCE = 1e-9  # relative rounding error of sums of scores
 
 
@@ -164,6 +167,26 @@ def paired_interval(differences: Floats, name: str) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the mean of differences between paired scores."""
     low, high = np.quantile(_means(differences, name), [(1 - _SURE) / 2, (1 + _SURE) / 2])
     return float(low), float(high)
+
+
+def interval_of_few(differences: Floats) -> tuple[float, float]:
+    """Return the 95 % interval of Student's t for the mean of a few differences, at least two.
+
+    With three of them, a bootstrap interval holds the mean in 76 of 100 cases.
+    """
+    n, mean = differences.size, float(differences.mean())
+    error = float(differences.std(ddof=1)) / math.sqrt(n)
+    half = _t_quantile(n - 1) * error
+    return mean - half, mean + half
+
+
+def _t_quantile(freedom: int) -> float:
+    """Return the distance from 0 that Student's t exceeds, on both sides, in 5 % of all cases."""
+    low, high = 0.0, 1.0  # of x = freedom / (freedom + t^2), whose distribution is a beta one
+    for _ in range(_N_HALVINGS):
+        x = (low + high) / 2
+        low, high = (x, high) if beta_share(x, freedom / 2, 0.5) < 1 - _SURE else (low, x)
+    return math.sqrt(freedom * (1 - low) / low)
 
 
 def paired_p_value(differences: Floats, name: str) -> float:

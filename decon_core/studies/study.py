@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from decon_core.config.study import Study
 from decon_core.corpus.packs import FILES, hash_file
-from decon_core.errors import Problem
+from decon_core.errors import Problem, StaleError
 from decon_core.schemas import EFFECTS, STUDY_ARMS, STUDY_DIFFERENCES, STUDY_PROBLEMS
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.storage.store import Store
@@ -117,12 +117,20 @@ def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], l
             continue
         labellings = [leaked]
         if blend := blends.get(arm.arm.of or ""):
+            if not inputs.is_built(blend):
+                raise StaleError(_not_built(arm.arm.name, blend.name))
             planted = planted_labels(blend, inputs.store.blend(blend.name))
             # An item that the blend plants or holds back is no measure of leaks of the corpus.
             labellings = [planted, _without(leaked, planted)] if planted else labellings
         for labels in labellings:
             found += _effects_of(arm.arm.name, joined[arm.arm.name], baseline, labels)
     return found, problems
+
+
+def _not_built(arm: str, blend: str) -> Problem:
+    found = f"the blend {blend!r}, which is not built, or of other inputs"
+    expected = "a blend that says which items were planted"
+    return Problem(f"study.arm {arm!r}", found, expected, "`decon-assets run` builds it")
 
 
 def _without(labels: Mapping[ItemId, Label], others: Iterable[ItemId]) -> dict[ItemId, Label]:

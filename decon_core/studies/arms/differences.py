@@ -15,6 +15,7 @@ from decon_core.studies.arms.scores import ArmScores, Measure, Scores
 from decon_core.studies.statistics import (
     Floats,
     interval,
+    interval_of_few,
     p_value,
     paired_interval,
     paired_p_value,
@@ -300,7 +301,7 @@ def _average(
     if len(parts) < _LEAST_BENCHMARKS:
         return replace(found, remark="no interval: scores without items or standard errors")
     text = f"study | {first.arm} | {baseline} | {name}"
-    low, high = paired_interval(np.sort(differences), text)
+    low, high = interval_of_few(differences)
     p = paired_p_value(np.sort(differences), text)
     return replace(found, low=low, high=high, p=p, basis="benchmarks")
 

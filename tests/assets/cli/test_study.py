@@ -1,6 +1,10 @@
 """`decon-assets study` and the asset: arms of the sample world, whose effects are known."""
 
+import shutil
+from collections import Counter
+
 import duckdb
+import numpy as np
 import pytest
 
 from decon_assets.cli.main import main
@@ -9,9 +13,14 @@ from decon_core.inventory import study_inputs
 from decon_core.quality.integrity import verify_store
 from decon_core.report.html.build import study_of_page
 from decon_core.storage.store import Store
+from decon_core.studies import statistics
+from decon_core.studies.exposure.effects import ALL, effects
+from decon_core.studies.exposure.labels import leaked_labels, planted_labels
 from decon_core.studies.inputs import is_current, study_key
 from decon_core.studies.on_page import study_on_page
+from decon_core.studies.results.items import indexed_items
 from decon_core.studies.study import EFFECTS_FILE
+from decon_core.studies.verdicts import load_report_items
 from tests.finished_world import DATA, copy_finished_world
 
 DOCS = DATA.parent / "docs"
@@ -98,6 +107,25 @@ def test_the_study_is_printed_copied_and_built_again_when_results_change(
     ]
 
 
+def test_a_blend_that_is_missing_or_of_other_settings_and_a_missing_report_are_named(
+    tmp_path, capsys
+):
+    config = copy_finished_world(tmp_path)
+    store = Store(config.parent / ".decon")
+    command = ["study", "--config", str(config)]
+    text = config.read_text()
+    config.write_text(text.replace("seen = 0.5", "seen = 0.6"))
+    assert main(command) == 2
+    assert "study.arm 'swapped': found the blend 'swapped', which is" in capsys.readouterr().err
+    config.write_text(text)
+    shutil.rmtree(store.blend("swapped"))
+    assert main(command) == 2
+    assert "`decon-assets run` builds it" in capsys.readouterr().err
+    store.report.unlink()
+    assert main(command) == 0
+    assert "no effects by exposure: there is no report yet" in capsys.readouterr().out
+
+
 def test_a_configuration_without_a_study_and_wrong_ones_are_refused(world, capsys):
     world.write_config()
     config = world.config_path
@@ -122,3 +150,35 @@ def test_a_configuration_without_a_study_and_wrong_ones_are_refused(world, capsy
     assert "study.translation.benchmarks" in said
     assert "study.translation.metrics" in said
     assert "study.translation.tokenize" in said
+
+
+def test_known_effects_on_the_items_of_the_sample_world_are_in_95_of_100_intervals(
+    finished, monkeypatch
+):
+    """As `data/make_study.py` draws scores, with other seeds; items and exposures are a run's."""
+    monkeypatch.setattr(statistics, "N_DRAWS", 1_000)  # the suite is long enough
+    config, store = load_config(finished), Store(finished.parent / ".decon")
+    (blend,) = (one for one in config.blends if one.name == "swapped")
+    rows = indexed_items(load_report_items(store.report))
+    planted = planted_labels(blend, store.blend("swapped"))
+    leaked = leaked_labels([item for of in rows.values() for item in of.all])
+    cases = {  # labels, effects by exposure, and the effect that the tables should find
+        "original": (leaked, {"leaked": LEAKED}, {"leaked": LEAKED, "clean": 0.0}),
+        "swapped": (planted, {"seen": SEEN, "held back": HELD_BACK},
+                    {"seen": SEEN, "held back": HELD_BACK, "seen - held back": SEEN - HELD_BACK}),
+    }  # fmt: skip
+    cases["original"][2]["leaked - clean"] = LEAKED
+    hits = Counter()
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        for arm, (labels, lifts, expected) in cases.items():
+            chances = {item: 0.5 + lifts.get(label.exposure, 0.0) for item, label in labels.items()}
+            own = {item: float(rng.random() < chance) for item, chance in chances.items()}
+            base = {item: float(rng.random() < 0.5) for item in chances}
+            whole = ALL if arm == "original" else "almanac_rc"
+            for one in effects(f"{arm} {seed}", own, base, labels):
+                if one.benchmark == whole and not one.label.form and one.low is not None:
+                    effect = expected[one.label.exposure]
+                    hits[one.label.exposure] += one.low - 1e-9 <= effect <= one.high + 1e-9
+    assert min(hits.values()) >= 88
+    assert sum(hits.values()) / len(hits) >= 93

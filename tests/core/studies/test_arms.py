@@ -16,7 +16,7 @@ from decon_core.studies import statistics
 from decon_core.studies.arms.differences import AVERAGE, compare_arms
 from decon_core.studies.arms.page import line, wide
 from decon_core.studies.arms.scores import read_arms
-from decon_core.studies.statistics import paired_interval, paired_p_value
+from decon_core.studies.statistics import interval_of_few, paired_interval, paired_p_value
 
 # Apertus, tables 10 and 11: scores by configuration, in the order of the columns.
 TABLE_10 = {
@@ -294,6 +294,16 @@ def test_missing_results_of_all_arms_are_named_at_once(tmp_path):
     arms = (Arm(name="one", results=("none",)), Arm(name="two", results=("no*.json",)))
     with pytest.raises(InputError, match=r"(?s)arm 'one'.*arm 'two'"):
         read_arms(Study(baseline="one", arm=arms), tmp_path)
+
+
+def test_the_interval_of_a_few_benchmarks_holds_their_mean():
+    values = np.array([1.0, 2.0, 6.0])  # a t of 4.3027 with two degrees of freedom
+    low, high = interval_of_few(values)
+    assert (high - low) / 2 == pytest.approx(4.302653 * values.std(ddof=1) / 3**0.5, rel=1e-6)
+    for n in (3, 13):
+        drawn = np.random.default_rng(n).normal(0, 1, (400, n))
+        n_hits = sum(low <= 0 <= high for low, high in map(interval_of_few, drawn))
+        assert 368 <= n_hits <= 392
 
 
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.5, 1.0]), min_size=1, max_size=9))
