@@ -306,7 +306,7 @@ STUDY_ARMS = pa.schema(
 _COMPARED = (
     _required("arm", pa.string(), "name of the arm"),
     _required("benchmark", pa.string(), "name of the task, or of a group of them"),
-    _required("metric", pa.string(), "name of the metric; empty: an average"),
+    _required("metric", pa.string(), "name of the metric; empty: an average over several"),
     _required("filter", pa.string(), "how answers were extracted; empty: in no special way"),
 )
 _INTERVAL = (
@@ -320,15 +320,19 @@ STUDY_DIFFERENCES = pa.schema(
     [
         *_COMPARED,
         _field("n_benchmarks", pa.int64(), "of an average: its benchmarks"),
-        _field("n", pa.int64(), "items of the arm's results"),
-        _required("score", pa.float64(), "mean score of the arm"),
-        _field("baseline", pa.float64(), "mean score of the baseline"),
+        _field(
+            "n",
+            pa.int64(),
+            "items that are compared; of the baseline and of two groups, the arm's own",
+        ),
+        _required("score", pa.float64(), "score of the arm on them"),
+        _field("baseline", pa.float64(), "score of the baseline"),
         _field("difference", pa.float64(), "score less baseline; null: the baseline itself"),
         *_INTERVAL,
         _field("stderr", pa.float64(), "standard error of the difference"),
         _field("relative", pa.float64(), "difference as a share of the baseline"),
         _required("basis", pa.string(), "what the interval rests on; empty: there is none"),
-        _required("remark", pa.string(), "why there is none, or why items are not paired"),
+        _required("remark", pa.string(), "why there is none, or on which items it rests"),
     ]
 )
 
@@ -341,8 +345,8 @@ EFFECTS = pa.schema(
         _required("copies", pa.string(), "of seen items: how often"),
         _required("when", pa.string(), "of seen items: in which part of the blend"),
         _required("n", pa.int64(), "items that both arms answered"),
-        _field("score", pa.float64(), "mean score of the arm on them"),
-        _field("baseline", pa.float64(), "mean score of the baseline on them"),
+        _field("score", pa.float64(), "score of the arm on them"),
+        _field("baseline", pa.float64(), "score of the baseline on them"),
         _field("difference", pa.float64(), "score less baseline, or the difference of two effects"),
         *_INTERVAL,
         _required("remark", pa.string(), "why there is no interval"),

@@ -14,7 +14,7 @@ from decon_core.storage.store import Store
 
 @stage(missing=missing.needs_page, priority=1, deps=[report, study], group=GROUP, kind="html")
 def report_page(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
-    """The report as a self-contained HTML page, a dataset card section and a JSON summary."""
+    """The report and the study as an HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import write_page
     from decon_core.report.publish.card import CARD, SUMMARY, write_published
     from decon_core.report.publish.summary import summary_of
