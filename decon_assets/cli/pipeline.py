@@ -166,17 +166,21 @@ def demo(
     """Run a project that has a truth file, and compare the result with it.
 
     The truth file lists leaks that were planted into the corpus, as for the sample data. The
-    command fails if a planted leak was not found, or if there is a false alarm. It also solves and
-    draws the contamination game, which needs no input, with its default parameters.
+    command fails if a planted leak was not found, or if there is a false alarm. It also prints leak
+    rates by split, and solves and draws the contamination game with its default parameters.
 
     Examples:
       decon-assets demo --config data/decon.toml
     """
+    from decon_assets.cli.gap import say_rates
     from decon_core.report.truth import compare
+    from decon_core.studies.categories.groupings import parse_groupings
+    from decon_core.studies.categories.rates import leak_rates
     from decon_core.studies.game.model import Game
     from decon_core.studies.game.page import PICTURE as GAME_PICTURE
     from decon_core.studies.game.page import write as write_game
     from decon_core.studies.haystack.page import PICTURE
+    from decon_core.studies.verdicts import load_report_items
 
     started = time.monotonic()
     truth = truth or config.parent / "truth.jsonl"
@@ -188,6 +192,8 @@ def demo(
     store = open_store(load_config(config))
     benchmarks, phenomena = compare(store.report, truth)
     say_truth(benchmarks, phenomena)
+    say_rates(leak_rates(load_report_items(store.report), parse_groupings(["split"], [])).rates)
+    say()
     # The program as it was called: it may not be on the PATH.
     program = sys.argv[0] if Path(sys.argv[0]).name == _NAME else _NAME
     say(f"report: {store.report}  (print its tables: {program} report --config {config})")
