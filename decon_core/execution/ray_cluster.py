@@ -6,6 +6,7 @@ corpus by path, so nothing large goes through Ray's object store.
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
@@ -32,6 +33,9 @@ from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import JobCounts, Tracker
 from decon_core.execution.ray_task import ProgressBoard, run_task
 from decon_core.storage.paths import RemotePath
+from decon_core.wording import counted, size
+
+_log = logging.getLogger(__name__)
 
 _MOST_SUBMITTED = 1000  # tasks that Ray knows at once, running or queued
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -55,6 +59,9 @@ class RayEngine:
     def run(self, work: Work, *, workers: int) -> Iterator[Ended]:  # noqa: ARG002 - of this machine
         ray = _connected(self.settings)
         self.counts = JobCounts(len(work.jobs))
+        address = ray.get_runtime_context().gcs_address
+        _log.info(f"Ray at {address}: {counted(len(work.jobs), 'job')}")
+        _warn_if_no_node_fits(ray, self.settings)
         run = _Run(ray, work, self)
         with cancelled_at_end(run.cancel):
             yield from run.results()
@@ -116,6 +123,8 @@ class _Run:
             events = self._ray.get(self._board.take.remote(), timeout=_SECONDS_FOR_PROGRESS)
         except (errors.RayActorError, errors.GetTimeoutError):
             return
+        except errors.RuntimeEnvSetupError as error:
+            raise _bad_environment(error) from error
         running = {*self._numbers.values()}
         for event in events:
             if event.number in running:
@@ -137,6 +146,8 @@ class _Run:
             self._follower.tracker.requeue(number)
             self._waiting.appendleft(number)
             return None
+        except errors.RuntimeEnvSetupError as error:
+            raise _bad_environment(error) from error
         except errors.RayError as error:
             name = self._follower.name_of(number)
             remedy = "all nodes need this version of decon-assets, and Python as here"
@@ -166,14 +177,41 @@ _CAUSES = {
 }
 
 
+def _bad_environment(error: Exception) -> EngineError:
+    """Return the error of a runtime environment that Ray cannot set up: the last line says why."""
+    found = str(error).strip().rpartition("\n")[2]
+    expected = "an environment that Ray can set up on every node"
+    return EngineError(Problem("execution.ray.runtime_env", found, expected))
+
+
+def _warn_if_no_node_fits(ray: ModuleType, settings: Ray) -> None:
+    """Say it if no node can run a task. Not an error: a cluster may start nodes when they wait."""
+    wanted = {"CPU": settings.cpus, "memory": settings.memory or 0, **settings.resources}
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if any(all(node.get(name, 0) >= n for name, n in wanted.items()) for node in nodes):
+        return
+    listed = ", ".join(
+        f"{name} {size(int(n)) if name == 'memory' else f'{n:g}'}"
+        for name, n in wanted.items()
+        if n
+    )
+    _log.warning(
+        f"no node of the Ray cluster has what a task asks for ({listed}): jobs are queued until "
+        "one joins; the settings are in [execution.ray]"
+    )
+
+
 def _progress_board(ray: ModuleType) -> Any:
-    """Start the actor that collects progress, on the node of this process if it is one."""
+    """Start the actor that collects progress, on the node of this process.
+
+    Ray starts it again if its process dies. It does not outlive the node, nor does this process.
+    """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     node = ray.get_runtime_context().get_node_id()
-    strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=True)
-    actor = ray.remote(num_cpus=0, scheduling_strategy=strategy)(ProgressBoard)
-    return actor.remote()
+    strategy = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+    options = {"num_cpus": 0, "max_restarts": -1, "scheduling_strategy": strategy}
+    return ray.remote(**options)(ProgressBoard).remote()
 
 
 def require_ray(settings: Ray) -> None:
@@ -200,7 +238,7 @@ def _connected(settings: Ray) -> ModuleType:
     if ray.is_initialized():
         return ray
     address = _address(settings)
-    with _failures_at(address), _sigterm_kept():
+    with _failures_at(address, has_environment=bool(settings.runtime_env)), _sigterm_kept():
         ray.init(
             address=address,
             runtime_env=settings.runtime_env or None,
@@ -215,12 +253,14 @@ def _address(settings: Ray) -> str:
 
 
 @contextmanager
-def _failures_at(address: str) -> Iterator[None]:
-    """Raise EngineError with the address if a connection fails."""
+def _failures_at(address: str, *, has_environment: bool = False) -> Iterator[None]:
+    """Raise EngineError with the address if a connection fails; Ray reads `runtime_env` there."""
     try:
         yield
     except (OSError, ValueError, RuntimeError) as error:
         remedy = "`ray start --head` starts one; its address goes into [execution.ray]"
+        if has_environment:
+            remedy += "; or correct runtime_env there"
         found = str(error).strip().partition("\n")[0]
         raise EngineError(Problem(f"Ray at {address!r}", found, "a cluster", remedy)) from error
 

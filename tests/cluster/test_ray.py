@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
 from decon_core.config.execution import Ray
-from decon_core.errors import CorpusError
+from decon_core.errors import CorpusError, EngineError
+from decon_core.execution import ray_cluster
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.ray_cluster import RayEngine
 from tests.cluster.conftest import wait_for
@@ -63,7 +64,8 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     assert is_lost(), caplog.messages
 
 
-def test_results_failures_and_counts_of_jobs(engine):
+def test_results_failures_and_counts_of_jobs(ray_nodes, engine, caplog):
+    caplog.set_level("INFO")
     jobs = [Job(number) for number in range(12)]
     jobs[3], jobs[7] = Job(3, does="refuse"), Job(7, does="fail")
     progress = []
@@ -73,6 +75,81 @@ def test_results_failures_and_counts_of_jobs(engine):
     assert found == {job.number: 2 * job.number for job in jobs if not job.does}
     assert progress[-1] == 100
     assert str(engine.counts) == "0 queued, 0 running, 10 done, 2 failed, 0 requeued"
+    assert f"Ray at {ray_nodes.address}: 12 jobs" in caplog.messages
+
+
+class Board(ray_cluster.ProgressBoard):
+    """Tells where it is, and ends on demand."""
+
+    def node(self):
+        import ray
+
+        return ray.get_runtime_context().get_node_id()
+
+    def die(self):
+        os._exit(1)
+
+
+def test_progress_is_collected_beside_the_submitter_and_on_after_the_collector_died(
+    engine, monkeypatch
+):
+    import ray
+
+    results_of(run([Job(0)], engine))  # connects
+    monkeypatch.setattr(ray_cluster, "ProgressBoard", Board)
+    boards = [ray_cluster._progress_board(ray) for _ in range(4)]
+    here = ray.get_runtime_context().get_node_id()
+    assert {*ray.get([board.node.remote() for board in boards])} == {here}
+    with pytest.raises(ray.exceptions.RayActorError):
+        ray.get(boards[0].die.remote())
+
+    def is_back():
+        with suppress(ray.exceptions.RayActorError):
+            return ray.get(boards[0].take.remote()) == []
+
+    wait_for(is_back)
+
+
+def test_a_runtime_environment_that_cannot_be_set_up_is_named(
+    ray_nodes, engine, tmp_path, monkeypatch
+):
+    import ray
+
+    # Not one that ends while it is cancelled: Ray may abort this process then.
+    waiting = Job(1, tmp_path, "wait")
+    results_of(run([Job(0)], engine))  # connects
+
+    def fail(*_, **__):
+        raise ray.exceptions.RuntimeEnvSetupError("Traceback\nRuntimeError: no such package")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("ray.get", fail)
+        with pytest.raises(EngineError, match=r"runtime_env: found RuntimeError: no such package"):
+            results_of(run([waiting], engine))
+
+    def refuse(**_):
+        raise ValueError("directory /nowhere must exist")
+
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", refuse)
+    wrong = RayEngine(Ray(address=ray_nodes.address, runtime_env={"working_dir": "/nowhere"}))
+    with pytest.raises(EngineError, match=r"/nowhere must exist.*or correct runtime_env there"):
+        results_of(run([Job(0)], wrong))
+
+
+class SeenError(Exception):
+    """The engine has looked at its tasks."""
+
+
+def test_tasks_that_no_node_can_run_are_announced(ray_nodes, caplog):
+    def stop(_):
+        raise SeenError
+
+    settings = Ray(address=ray_nodes.address, cpus=8, memory=10**15, resources={"scan": 1})
+    with pytest.raises(SeenError):
+        results_of(run([Job(0)], RayEngine(settings), on_advance=stop))
+    assert "no node of the Ray cluster has what a task asks for (CPU 8, memory 1" in caplog.text
+    assert ", scan 1): jobs are queued until one joins" in caplog.text
 
 
 @pytest.mark.parametrize("death", ["die", "be killed"])
