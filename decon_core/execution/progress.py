@@ -77,6 +77,7 @@ class Tracker:
         self._units[number] = n_units
 
     def end(self, number: int, *, is_failed: bool) -> None:
+        self.report()  # before it counts: its caller has not seen that it ended
         self._leave(number)
         if is_failed:
             self.counts.n_failed += 1

@@ -104,6 +104,7 @@ class _Run:
         self._again: list[TaskJobs] = []  # to be submitted: what is left of tasks that have ended
         self._again_at = 0.0
         self._refused_at: float | None = None  # since when Slurm refuses that
+        self._is_answered = True  # by Slurm, when it was asked last
         self._succeeded: list[Path] = []  # logs of tasks without problems
         self._fruitless: list[str] = []  # nodes of such tasks, since any task did something
 
@@ -200,8 +201,13 @@ class _Run:
     def _look(self) -> Iterator[Ended]:
         """Look at the queue, and submit again what is left of tasks that have ended."""
         if (found := slurm_queue.states(self._arrays)) is None:
-            _log.warning("Slurm does not answer; waiting")
+            if self._is_answered:
+                _log.warning("Slurm does not answer; waiting until it does")
+            self._is_answered = False
             return
+        if not self._is_answered:
+            _log.info("Slurm answers again")
+        self._is_answered = True
         for task in [*self._tasks]:
             state = found.get(task.id, GONE)
             if not state.has_ended:

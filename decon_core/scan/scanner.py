@@ -114,10 +114,14 @@ def scan_packs(
         compile_kernels(reading[0])
     joining = _Joining(store, plan, packs, jobs, [*versions, *along], url_store)
     started = time.monotonic()
-    n_done = 0
+    n_done, is_last_reported = 0, False
     n_bytes_total = sum(job.n_bytes_to_read for job in jobs)
 
     def report(n_bytes: int) -> None:
+        nonlocal is_last_reported
+        if is_last_reported:
+            return
+        is_last_reported = n_done == len(jobs)
         summary.n_bytes = n_bytes
         summary.seconds = time.monotonic() - started
         if on_progress:

@@ -13,6 +13,7 @@ from decon_core.execution.jobs import (
     useful_workers,
     wanted_workers,
 )
+from decon_core.execution.progress import JobCounts, Tracker
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores cannot be bound here")
@@ -46,6 +47,21 @@ def test_many_small_shards_are_worth_workers_when_many_files_are_written_of_them
     assert useful_workers(2, [1_000] * 5_000) == 0
     assert useful_workers(2, [1_000] * 5_000, n_files=200_000) == 2
     assert useful_workers(2, [1_000], n_files=200_000) == 1
+
+
+def test_all_progress_of_a_job_is_reported_before_it_counts_as_ended():
+    reported = []
+    counts = JobCounts(2)
+    tracker = Tracker(counts, lambda n: reported.append((n, counts.n_done + counts.n_failed)))
+    tracker.start(0)
+    tracker.advance(0, 4)
+    tracker.report()
+    tracker.advance(0, 6)
+    tracker.end(0, is_failed=False)
+    tracker.advance(1, 10)
+    tracker.end(1, is_failed=True)
+    tracker.report()
+    assert reported == [(4, 0), (10, 0), (20, 1), (20, 2)]
 
 
 def test_a_job_beside_is_done_when_its_block_ends(tmp_path):

@@ -36,6 +36,7 @@ class Queue:
     n_submissions: int = 0
     found: dict = field(default_factory=dict)  # states of tasks
     running: list = field(default_factory=list)
+    n_silences: int = 0  # looks at the states that are not answered
 
     def submit(self, settings, *, n_tasks, folder, array, logs):
         answer = self.arrays[min(self.n_submissions, len(self.arrays) - 1)]
@@ -61,7 +62,8 @@ class Queue:
                 writer.write(Event(Kind.ENDED, number, outcome_of(fn, pickle.loads(job))))
 
     def states(self, jobs):
-        return self.found
+        self.n_silences -= 1
+        return None if self.n_silences >= 0 else self.found
 
 
 @pytest.fixture
@@ -95,6 +97,15 @@ def test_what_is_left_of_lost_tasks_is_submitted_until_slurm_accepts_it(queue, t
     assert made.n_submissions == 5
     assert engine.counts.queue == "Slurm job 4"
     assert sum("the controller is busy" in one for one in caplog.messages) == 1
+
+
+def test_that_slurm_does_not_answer_is_said_once(queue, tmp_path, caplog):
+    made = queue([LOST], [COMPLETED])
+    made.n_silences = 3
+    with caplog.at_level("INFO"):
+        assert run(engine_in(tmp_path), n_jobs=1) == {0: 0}
+    said = [one for one in caplog.messages if one.startswith("Slurm ") and "answer" in one]
+    assert said == ["Slurm does not answer; waiting until it does", "Slurm answers again"]
 
 
 def test_a_submission_that_stays_refused_ends_the_run_with_the_reason(queue, tmp_path, monkeypatch):

@@ -112,6 +112,21 @@ def test_a_scan_that_was_interrupted_leaves_the_bytes_of_one_scan(scene, monkeyp
     assert not files(bench, below="unjoined")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_last_progress_of_a_scan_has_all_bytes_and_comes_once(scene, monkeypatch, workers):
+    bench, versions, pack = scene
+    monkeypatch.setattr("decon_core.execution.jobs._BYTES_PER_WORKER", 1)
+    last = []
+
+    def note(n_done, n_shards, n_bytes, n_bytes_in_all, _):
+        if n_done == n_shards:
+            last.append((n_shards, n_bytes, n_bytes_in_all))
+
+    scan(bench, [pack], versions, workers=workers, on_progress=note)
+    n_bytes = sum(shard.n_bytes for shard in pack.shards)
+    assert last == [(N_SHARDS, n_bytes, n_bytes)]
+
+
 def test_benchmarks_that_come_after_an_interrupt_leave_the_bytes_of_one_scan(scene, monkeypatch):
     bench, versions, pack = scene
     scan(bench, [pack], versions)
