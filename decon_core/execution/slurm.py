@@ -74,10 +74,12 @@ class _Task:
     log: Path
     n_started: int = 0
     n_ended: int = 0
+    has_deaths: bool = False  # of its workers: messages name its log
     running: set[int] = field(default_factory=set)
     ended_at: float | None = None  # when it was first seen as ended with jobs left
 
     def note(self, event: Event) -> None:
+        self.has_deaths |= event.kind in (Kind.DIED, Kind.ABANDONED)
         match event.kind:
             case Kind.STARTED:
                 self.n_started += 1
@@ -196,7 +198,8 @@ class _Run:
                 yield ended
         if not task.left:
             self._tasks.remove(task)
-            self._succeeded.append(task.log)
+            if not task.has_deaths:
+                self._succeeded.append(task.log)
 
     def _look(self) -> Iterator[Ended]:
         """Look at the queue, and submit again what is left of tasks that have ended."""

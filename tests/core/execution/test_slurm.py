@@ -29,13 +29,15 @@ def failed_on(node):
 class Queue:
     """Answers like Slurm: arrays are refused, or their tasks end in the given states at once.
 
-    A task that completes has done its jobs. One that runs does them when it is looked at.
+    A task that completes has done its jobs. One that runs does them when it is looked at. The
+    workers of some jobs die first.
     """
 
     arrays: list  # for each submission: a refusal, or the states of its tasks
     n_submissions: int = 0
     found: dict = field(default_factory=dict)  # states of tasks
     running: list = field(default_factory=list)
+    deadly: tuple = ()  # numbers of jobs
     n_silences: int = 0  # looks at the states that are not answered
 
     def submit(self, settings, *, n_tasks, folder, array, logs):
@@ -59,6 +61,8 @@ class Queue:
         with EventWriter(files.events(array, task)) as writer:
             for number, job in files.read_jobs(array, task).jobs:
                 writer.write_start(number)
+                if number in self.deadly:
+                    writer.write(Event(Kind.DIED, number, "killed by SIGKILL"))
                 writer.write(Event(Kind.ENDED, number, outcome_of(fn, pickle.loads(job))))
 
     def states(self, jobs):
@@ -114,6 +118,19 @@ def test_a_submission_that_stays_refused_ends_the_run_with_the_reason(queue, tmp
     with pytest.raises(EngineError, match="the controller is busy"):
         run(engine_in(tmp_path))
     assert made.n_submissions > 1
+
+
+def test_the_log_of_a_task_is_kept_if_a_worker_died_in_it(queue, tmp_path, caplog):
+    made = queue([COMPLETED])
+    made.deadly = (1,)
+    engine = engine_in(tmp_path)
+    engine.logs.mkdir()
+    logs = [engine.logs / f"0_{number}.log" for number in range(3)]
+    for log in logs:
+        log.touch()
+    assert run(engine) == {0: 0, 1: 2, 2: 4}
+    assert [*engine.logs.iterdir()] == [logs[1]]
+    assert f"its worker died (killed by SIGKILL); log: {logs[1]}" in caplog.text
 
 
 def test_the_first_submission_is_not_repeated(queue, tmp_path):
