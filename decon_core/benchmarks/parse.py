@@ -31,6 +31,7 @@ _AN_OBJECT = "an object (`key: value` lines)"
 _ONLY_WITH_A_PROMPT = ("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits")
 
 
+IN_MEMORY = "test"  # the split of rows in memory that name none
 CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
 
 
@@ -51,6 +52,21 @@ def _parse(path: Path, content: bytes) -> dict[str, Recipe]:
     if parser.problems:
         raise RecipeError(parser.problems)
     return recipes
+
+
+def parse_recipe(name: str, fields: Mapping[str, object], *, where: str) -> Recipe:
+    """Return a recipe for rows in memory, from the keys of a recipe that name their fields."""
+    given = [key for key in ("local_path", "hf_path", "splits") if key in fields]
+    if given:
+        expected = "only keys that name fields of the rows, as prompt, answers and passage"
+        raise RecipeError(Problem(where, ", ".join(given), expected))
+    try:
+        table = {"local_path": "rows", "splits": [IN_MEMORY], **fields}
+        content = yaml.safe_dump({"evals": {name: table}}, sort_keys=False).encode()
+    except yaml.YAMLError as error:
+        found = f"a value that YAML has no form for ({error})"
+        raise RecipeError(Problem(where, found, "texts, lists and mappings")) from None
+    return _parse(Path(where), content)[name]
 
 
 def catalog() -> dict[str, Recipe]:

@@ -8,8 +8,9 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TypeVar, cast
 
@@ -20,6 +21,7 @@ from decon_core.execution.preparation import Prepare
 from decon_core.execution.progress import Advance, ignore
 
 Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +118,26 @@ def _log_of_states(engine: Engine) -> Advance:
             _log.debug(str(engine.counts))
 
     return log
+
+
+def in_threads(
+    fn: Callable[[Job], Result], jobs: Iterable[Job], *, threads: int
+) -> Iterator[Result]:
+    """Apply a function to jobs in several threads, and yield the results in order.
+
+    Two jobs ahead per thread keep the threads busy and memory bounded.
+    """
+    pool = ThreadPoolExecutor(threads)
+    try:
+        waiting: deque[Future[Result]] = deque()
+        for job in jobs:
+            waiting.append(pool.submit(fn, job))
+            if len(waiting) > 2 * threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # jobs that wait are left out if the caller stopped, or one has failed
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

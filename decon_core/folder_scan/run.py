@@ -31,17 +31,14 @@ from decon_core.errors import (
     CorpusError,
     DamagedError,
     InputError,
-    MissingError,
     Problem,
-    StaleError,
 )
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.folder_scan import results
 from decon_core.folder_scan.corpus import corpus_files, packs_of, some
 from decon_core.folder_scan.estimates import SAMPLE_FILE, write_rates
-from decon_core.index.idf import current_snapshot, freeze
-from decon_core.index.parts import build_part, has_part, index_fingerprint
+from decon_core.index.parts import index_alone, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
 from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
 from decon_core.quality.indexability import indexability
@@ -202,7 +199,8 @@ def _scan_folder(
     versions = _save_benchmarks(request, store, on_step)
     if problems := [*unknown_benchmarks(policy, [version.benchmark for version in versions])]:
         raise ConfigError(problems)
-    _index(store, versions, policy, on_step)
+    n_built = index_alone(store, versions, policy)
+    on_step(f"index: {n_built} built, {len(versions) - n_built} reused")
     pa.default_memory_pool().release_unused()  # the memory that reading benchmarks took
     scan = scan_fingerprint(store, policy)
     missing = [shard for _, shard, _ in missing_tiles(store, packs, versions, scan)]
@@ -267,24 +265,6 @@ def _save_benchmarks(
     n_records = counted(sum(version.n_records for version in versions), "record")
     on_step(f"{counted(len(versions), 'benchmark')}: {n_items}, {n_records}")
     return versions
-
-
-def _index(
-    store: Store, versions: Sequence[Version], policy: Policy, on_step: Callable[[str], None]
-) -> None:
-    """Freeze idf over exactly these benchmarks, and build missing index parts."""
-    try:
-        snapshot = current_snapshot(store, policy)
-        is_current = snapshot.members == {one.benchmark: one.fingerprint for one in versions}
-    except (MissingError, StaleError):
-        is_current = False
-    if not is_current:
-        snapshot = freeze(store, versions, policy)
-    index = index_fingerprint(store, policy)
-    missing = [version for version in versions if not has_part(store, version, index)]
-    for version in missing:
-        build_part(store, version, snapshot, policy)
-    on_step(f"index: {len(missing)} built, {len(versions) - len(missing)} reused")
 
 
 def _say_sketch(request: Request, summary: ScanSummary, on_step: Callable[[str], None]) -> None:

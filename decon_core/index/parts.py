@@ -8,7 +8,7 @@ every machine. `joined_index.py` joins parts into the index that a scan searches
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
-from decon_core.errors import MissingError, Problem
+from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.index.entries import (
     EXACT_REPEAT,
     REASONS,
@@ -29,7 +29,12 @@ from decon_core.index.entries import (
     entries_of,
     grams_of_fields,
 )
-from decon_core.index.idf import Snapshot, current_snapshot_fingerprint
+from decon_core.index.idf import (
+    Snapshot,
+    current_snapshot,
+    current_snapshot_fingerprint,
+    freeze,
+)
 from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
 from decon_core.schemas import INDEX
 from decon_core.storage.store import Store
@@ -82,6 +87,22 @@ def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Polic
     write_arrays(path, _arrays(part), schema=INDEX, about={_N_RECORDS: str(part.n_records)})
     dropped = Counter(reason for reason in part.why_dropped if reason)
     return IndexSummary(entries.records.size, dict(sorted(dropped.items())))
+
+
+def index_alone(store: Store, versions: Sequence[Version], policy: Policy) -> int:
+    """Freeze idf over exactly these benchmarks, build missing parts, and return their number."""
+    try:
+        snapshot = current_snapshot(store, policy)
+        is_current = snapshot.members == {one.benchmark: one.fingerprint for one in versions}
+    except (MissingError, StaleError):
+        is_current = False
+    if not is_current:
+        snapshot = freeze(store, versions, policy)
+    index = index_fingerprint(store, policy)
+    missing = [version for version in versions if not has_part(store, version, index)]
+    for version in missing:
+        build_part(store, version, snapshot, policy)
+    return len(missing)
 
 
 def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool) -> Part:

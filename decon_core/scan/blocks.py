@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -31,7 +29,7 @@ from decon_core.corpus.sketch.shard_sketch import PartSketch, digest_of_texts, o
 from decon_core.corpus.sketch.tokens import TwoNumberings
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.errors import CorpusError
-from decon_core.execution.jobs import in_subprocess, usable_cores
+from decon_core.execution.jobs import in_subprocess, in_threads, usable_cores
 from decon_core.index.joined_index import open_search
 from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
@@ -196,6 +194,11 @@ class Scanner:
             compile_markup()
         return tokens
 
+    def compile(self) -> None:
+        """Compile or load all kernels, so that no later scan waits for one."""
+        tokens = self.compile_words()
+        self.detectors.compile(_SAMPLE, tokens, self.encoder)
+
     def tile(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
         """Return the tile of one benchmark, given by its number in the union, and a shard."""
 
@@ -264,15 +267,7 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
         finally:
             free.put(scanner)
 
-    with ThreadPoolExecutor(len(scanners)) as pool:
-        # Two blocks ahead per thread keep the threads busy and memory bounded.
-        waiting: deque[Future[ScannedBlock]] = deque()
-        for block in blocks:
-            waiting.append(pool.submit(scan, block))
-            if len(waiting) > 2 * len(scanners):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    yield from in_threads(scan, blocks, threads=len(scanners))
 
 
 def _read_some(job: ShardJob, some: SomeBlocks) -> Iterator[Block]:
@@ -293,14 +288,23 @@ def _read_some(job: ShardJob, some: SomeBlocks) -> Iterator[Block]:
         yield replace(block, read=read)
 
 
-def compile_kernels(job: ShardJob) -> None:
-    """Compile all kernels before workers start; otherwise each worker would compile them."""
+@contextmanager
+def compilation_notice(level: int = logging.INFO) -> Iterator[None]:
+    """Log that kernels are being compiled, if the block takes longer than loading them."""
     notice = Timer(
         _LOADING_SECONDS,
-        lambda: _log.info("compiling the kernels: up to a minute, once on this machine"),
+        lambda: _log.log(level, "compiling the kernels: up to a minute, once on this machine"),
     )
     notice.start()
     try:
+        yield
+    finally:
+        notice.cancel()
+
+
+def compile_kernels(job: ShardJob) -> None:
+    """Compile all kernels before workers start; otherwise each worker would compile them."""
+    with compilation_notice():
         scanner = scanners_for(job)[0]
         tokens = scanner.compile_words()
         if is_new(word_table.look_up) and not scanner.detectors.is_ready_to_judge:
@@ -308,9 +312,7 @@ def compile_kernels(job: ShardJob) -> None:
                 compile_reader(job.source)
                 scanner.detectors.compile_all_but_judging(tokens)
         compile_reader(job.source)
-        scanner.detectors.compile(_SAMPLE, tokens, scanner.encoder)
-    finally:
-        notice.cancel()
+        scanner.compile()
 
 
 def _compile_judging(job: ShardJob) -> None:

@@ -194,7 +194,11 @@ def _text_column(table: pa.RecordBatch, source: Source) -> pa.Array | None:
     is_one = isinstance(source.text, str) and table.schema.names.count(source.text) == 1
     if not is_one or not table.num_rows:
         return None
-    column = table.column(source.text)
+    return as_strings(table.column(source.text))
+
+
+def as_strings(column: pa.Array) -> pa.Array | None:
+    """Return a column of texts as a string array with offsets; None if it has another type."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_string_view(column.type):

@@ -1,0 +1,200 @@
+"""What was found in one text: the decided matches, as objects, as a table and as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, overload
+
+import pyarrow as pa
+
+from decon_core.config.policy import Policy
+from decon_core.errors import IncompleteError, Problem
+from decon_core.schemas import ENTRIES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Span = tuple[int, int]
+
+# Columns that say of which shard and scan an entry is, and of which field of a row.
+_OF_SHARD = frozenset(
+    {"shard", "doc_id", "detector_fingerprint", "holds_to"}
+    | {f"{part}_part" for part in ("question", "answer", "passage")}
+)
+FINDINGS = pa.schema([one for one in ENTRIES if one.name not in _OF_SHARD])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One benchmark item found in a text by one detector, with its score.
+
+    Spans are half-open, in characters of `Findings.text`; None: this part was not found. An overlap
+    is the share of the part that was found; None: the item has no such part, or the detector does
+    not look for it.
+    """
+
+    benchmark: str
+    config: str | None
+    split: str
+    instance_index: int
+    record: int
+    """Row in the table of the benchmark's records: `Index.record` returns it."""
+    detector: str
+    looked_for: str | None
+    score: float
+    is_leak: bool
+    """Whether the score reaches the policy's threshold for this detector and benchmark."""
+    is_question_only: bool
+    """Found without its answer: not a leak, but not clean either."""
+    is_candidate: bool
+    """The score reaches the threshold of a detector whose score alone is no proof."""
+    question_overlap: float | None
+    answer_overlap: float | None
+    passage_overlap: float | None
+    question_span: Span | None
+    answer_span: Span | None
+    passage_span: Span | None
+    pair: str
+    """What was found, wherever it occurs: the name by which verdicts refer to it."""
+
+    @property
+    def item(self) -> str:
+        """The item as reports name it: `gsm8k test 16`."""
+        return f"{self.benchmark} {self.split} {self.instance_index}"
+
+    @property
+    def call(self) -> str:
+        """What the policy calls it: leak, question only, candidate, or below the threshold."""
+        calls = {
+            "leak": self.is_leak,
+            "question only": self.is_question_only,
+            "candidate": self.is_candidate,
+        }
+        return next((call for call, is_called in calls.items() if is_called), "below the threshold")
+
+
+class Compared(Protocol):
+    """What findings ask of the index that they are from."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+    def record(self, finding: Finding) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Findings(Sequence[Finding]):
+    """What was found in one text; empty if nothing was.
+
+    Has every match down to the evidence floor of its detector, as a scan keeps them. `is_leaked`
+    and `is_kept` are what the policy decides.
+    """
+
+    row: int
+    """Position of the text among those that were checked, from 0."""
+    text: str | None
+    """The text, with U+FFFD for what UTF-8 cannot encode; None if nothing was found in it."""
+    unread: str | None
+    """Why the text could not be read; None: it was read."""
+    has_invalid_utf8: bool
+    """Whether bytes of the text were not UTF-8. Only Arrow arrays can hold such."""
+    _found: tuple[Finding, ...] = ()
+    _is_removed: bool = False
+    _entries: pa.Table | None = field(default=None, compare=False, repr=False)
+    _index: Compared | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_leaked(self) -> bool:
+        """Whether a benchmark item leaked into the text.
+
+        Raises `IncompleteError` for a text that could not be read: it may contain anything. With
+        `unreadable="drop"` in the policy it is False.
+        """
+        self._require_read()
+        return any(finding.is_leak for finding in self._found)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a clean mixture keeps the text: nothing leaked, and no question without answer.
+
+        Raises `IncompleteError` for a text that could not be read, or is False with
+        `unreadable="drop"` in the policy.
+        """
+        self._require_read()
+        is_dropped = self.has_invalid_utf8 and self._policy.invalid_utf8 == "drop"
+        return not (self.unread or is_dropped or self._is_removed)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the findings as a table: the columns of a scan's `matches.parquet` but the file.
+
+        Docs/library.md lists the columns.
+        """
+        if self._entries is None:
+            return FINDINGS.empty_table()
+        return self._entries.select(FINDINGS.names)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the findings as a polars data frame, with the columns of `to_arrow`."""
+        import polars as pl
+
+        return pl.DataFrame(self.to_arrow())
+
+    @overload
+    def __getitem__(self, at: int) -> Finding: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Finding, ...]: ...
+    def __getitem__(self, at: int | slice) -> Finding | tuple[Finding, ...]:
+        return self._found[at]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._found)
+
+    def __repr__(self) -> str:
+        from decon_core.library.highlight import summary_of
+
+        return f"<Findings: {summary_of(self)}>"
+
+    def _repr_html_(self) -> str:
+        from decon_core.library.highlight import html_of
+
+        return html_of(self, self._index)
+
+    @property
+    def _policy(self) -> Policy:
+        return self._index.policy if self._index else Policy()
+
+    def _require_read(self) -> None:
+        """Raise `IncompleteError` if the policy does not allow what could not be read."""
+        where = f"text {self.row}"
+        if self.unread and self._policy.unreadable == "block":
+            remedy = "Leave it out, or drop such texts: unreadable='drop' in the policy."
+            raise IncompleteError(Problem(where, self.unread, "a string", remedy))
+        if self.has_invalid_utf8 and self._policy.invalid_utf8 == "block":
+            remedy = "Repair it, or set invalid_utf8='replace' or 'drop' in the policy."
+            raise IncompleteError(Problem(where, "bytes that are not UTF-8", "UTF-8", remedy))
+
+
+def findings_in(entries: pa.Table) -> list[Finding]:
+    """Return the rows of a table of decided matches as objects."""
+    spans = {
+        f"{part}_span": (f"{part}_char_start", f"{part}_char_stop")
+        for part in ("question", "answer", "passage")
+    }
+    names = [name for name in Finding.__slots__ if name not in spans and name != "is_leak"]
+    edges = [edge for both in spans.values() for edge in both]
+    rows = entries.select([*names, "is_contaminated", *edges]).to_pylist()
+    return [
+        Finding(
+            **{name: row[name] for name in names},
+            is_leak=row["is_contaminated"],
+            **{
+                name: None if row[start] is None else (row[start], row[stop])
+                for name, (start, stop) in spans.items()
+            },
+        )
+        for row in rows
+    ]

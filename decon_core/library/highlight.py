@@ -1,0 +1,98 @@
+"""Findings in words, and as HTML for notebooks: the text beside the item, what they share marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from decon_core.library.findings import Compared, Finding, Findings
+from decon_core.report.excerpts import PARTS, Excerpt, Mark, agree_of, make_excerpt
+from decon_core.wording import counted, render
+
+_MOST_SHOWN = 10  # findings; a text with a whole benchmark in it has thousands
+_CONTEXT = 200  # characters shown before and after a span
+_TEMPLATE = "library/findings.html.j2"
+
+Piece = tuple[str, str | None]  # text, and the part of the item that it is of
+
+
+def summary_of(findings: Findings) -> str:
+    """Describe findings in one line."""
+    if findings.unread:
+        return f"text {findings.row} could not be read: {findings.unread}"
+    if not len(findings):
+        return f"nothing in text {findings.row}"
+    first = findings[0]
+    more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+    return f"text {findings.row}: {line_of(first)}{more}"
+
+
+def line_of(finding: Finding) -> str:
+    """Describe a finding in one line: `leak of gsm8k test 16 by decon, score 0.920; question …`."""
+    places = [
+        f"{part} {at}"
+        for part in PARTS
+        if (at := _place(getattr(finding, f"{part}_overlap"), getattr(finding, f"{part}_span")))
+    ]
+    head = f"{finding.call}: {finding.item}, by {finding.detector}, score {finding.score:.3f}"
+    return "; ".join([head, *places])
+
+
+def _place(overlap: float | None, span: tuple[int, int] | None) -> str:
+    share = "" if overlap is None else f"({overlap:.2f}) "
+    return f"{share}at characters {span[0]}-{span[1]}" if span else ""
+
+
+def html_of(findings: Findings, index: Compared | None) -> str:
+    """Return findings as HTML that reads in light and dark notebooks; all texts are escaped."""
+    shown = [_shown(findings, one, index) for one in findings[:_MOST_SHOWN]] if index else []
+    n_more = len(findings) - len(shown)
+    return render(
+        _TEMPLATE,
+        summary=summary_of(findings) if not shown else "",
+        shown=shown,
+        more=f"and {counted(n_more, 'finding')} more" if shown and n_more else "",
+    )
+
+
+def _shown(findings: Findings, finding: Finding, index: Compared) -> dict[str, Any]:
+    record = index.record(finding)
+    excerpt = _excerpt(findings.text or "", finding, record, index)
+    parts = [(part, record[part]) for part in PARTS if record[part]]
+    return {
+        "line": line_of(finding),
+        "text": [*_pieces(excerpt.text, excerpt.text_marks)],
+        "is_cut": excerpt.start > 0,
+        "item": [(part, [*_pieces(text, excerpt.record_marks[part])]) for part, text in parts],
+    }
+
+
+def _excerpt(
+    text: str, finding: Finding, record: Mapping[str, Any], index: Compared
+) -> Excerpt:
+    spans = {
+        part: span for part in PARTS if (span := getattr(finding, f"{part}_span")) is not None
+    }
+    agree = agree_of(finding.detector)
+    form = index.policy.form
+    excerpt = make_excerpt(text, spans, record, context=_CONTEXT, form=form, agree=agree)
+    if excerpt.text_marks:
+        return excerpt
+    # Words of no length in common, as in a program under other names: mark all that was matched.
+    matched = {part: text[slice(*spans.get(part, (0, 0)))] for part in PARTS}
+    whole = make_excerpt(text, spans, matched, context=_CONTEXT, form=form)
+    return Excerpt(whole.text, whole.start, whole.text_marks, excerpt.record_marks, None)
+
+
+def _pieces(text: str, marks: Sequence[Mark]) -> Iterator[Piece]:
+    """Split a text at its marks, which are sorted and may overlap."""
+    at = 0
+    for start, stop, part in sorted(marks):
+        if stop > at:
+            first = max(start, at)
+            if first > at:
+                yield text[at:first], None
+            yield text[first:stop], part
+            at = stop
+    if at < len(text):
+        yield text[at:], None

@@ -1,0 +1,326 @@
+"""An index of benchmarks, and the comparison of texts in memory with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property, partial
+from itertools import groupby
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.benchmarks.fields import describe
+from decon_core.benchmarks.records import load_records
+from decon_core.config.mixtures import Leaks
+from decon_core.config.policy import Policy
+from decon_core.corpus.batches import Block
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.errors import InputError, Problem
+from decon_core.execution.jobs import in_threads, wanted_workers
+from decon_core.library.evals import Evals, records_of
+from decon_core.library.findings import FINDINGS, Finding, Findings, findings_in
+from decon_core.library.folder import IndexFolder, open_folder, write_folder
+from decon_core.library.texts import Texts, blocks_of
+from decon_core.quality.indexability import indexability
+from decon_core.scan.blocks import Scanner, compilation_notice
+from decon_core.scan.matches import Columns
+from decon_core.wording import counted
+
+_REMOVED_BY_DEFAULT = Leaks()
+_NO_SHARD = "memory"
+_Folder = str | os.PathLike[str]
+
+
+def build_index(
+    evals: Evals,
+    *,
+    policy: Policy | Mapping[str, Any] | None = None,
+    folder: _Folder | None = None,
+    name: str = "evals",
+    recipe: Mapping[str, Any] | None = None,
+) -> Index:
+    """Index benchmarks, so that texts can be compared with them.
+
+    `evals`: a recipe file (.yaml); a file or folder of records; or rows, as a list of dictionaries
+    or a table, with `question` and, if there are some, `answer` and `passage`. Rows may name their
+    `benchmark` and `split`, or else belong to the benchmark `name` and the split "test".
+    `recipe`: for rows with other fields, the keys of a recipe that name them, as
+    `{"prompt": "problem", "answer": "solution"}` (docs/recipes.md).
+    `policy`: settings as in `[policy]` of decon.toml; None: the defaults.
+    `folder`: where the index is kept, to be opened by `open_index`. If it has the same index, this
+    opens it. None: a temporary folder, removed with the index.
+
+    Warns if a detector cannot find some items, for example because they are too short. Raises
+    `InputError` if no detector can find any.
+    """
+    chosen = _policy_of(policy) or Policy()
+    tables = records_of(evals, name=name, recipe=recipe)
+    path = None if folder is None else Path(folder)
+    index = Index(write_folder(path, tables, chosen), is_temporary=folder is None)
+    index._warn_of_invisible()  # noqa: SLF001 - only a new index warns
+    return index
+
+
+def open_index(
+    folder: _Folder, *, policy: Policy | Mapping[str, Any] | None = None
+) -> Index:
+    """Open an index that `build_index` wrote.
+
+    `policy`: other thresholds than those it was built with. Raises `StaleError` if a setting
+    differs that what is found depends on.
+    """
+    return Index(open_folder(Path(folder), _policy_of(policy)))
+
+
+def _policy_of(policy: Policy | Mapping[str, Any] | None) -> Policy | None:
+    if policy is None or isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, Mapping):
+        expected = "a Policy, or a dictionary with its settings"
+        raise InputError(Problem("policy", describe(policy), expected))
+    return Policy.from_mapping(policy)
+
+
+class Index:
+    """Benchmarks that texts are compared with; made by `build_index` or `open_index`.
+
+    May be used by several threads, and in other processes: pickled, it is opened again there.
+    """
+
+    def __init__(self, folder: IndexFolder, *, is_temporary: bool = False) -> None:
+        self._folder = folder
+        # No tiles are read: matches are given to it.
+        self._reader = MatchReader(folder.store, folder.versions, folder.policy, folder.scan)
+        self._free: SimpleQueue[Scanner] = SimpleQueue()
+        self._first, self._is_compiled = Lock(), False
+        if is_temporary:
+            weakref.finalize(self, _remove_own, folder.path.parent, os.getpid())
+
+    def __reduce__(self) -> tuple[Callable[..., Index], tuple[object, ...]]:
+        # The fingerprint enters the caches of those who hash what they call, as `datasets` does.
+        return _reopen, (self.folder, self.policy, self._folder.fingerprint)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the index."""
+        return self._folder.path
+
+    @property
+    def policy(self) -> Policy:
+        """The settings by which texts are compared and matches decided."""
+        return self._folder.policy
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """The names of the benchmarks."""
+        return tuple(version.benchmark for version in self._folder.versions)
+
+    @property
+    def n_items(self) -> int:
+        """How many items the benchmarks have."""
+        return sum(version.n_items for version in self._folder.versions)
+
+    def check(self, text: str) -> Findings:
+        """Compare one text with the benchmarks."""
+        if not isinstance(text, str):
+            remedy = "For several texts, call `check_all`."
+            raise InputError(Problem("text", describe(text), "a string", remedy))
+        (block,) = blocks_of([text])
+        return self._check_block(block)[0]
+
+    def check_all(
+        self, texts: Texts, *, column: str | None = None, threads: int | None = None
+    ) -> Iterator[Findings]:
+        """Compare texts with the benchmarks, and yield what was found in each, in order.
+
+        `texts`: an iterable of strings, an Arrow array, a polars series; or a table or a data set
+        of the Hugging Face library, of which `column` names the column with the texts. They are
+        read and compared some 4 MB at a time, so they may be larger than memory. A null yields
+        findings with `unread`.
+        `threads`: None: one per usable core, or `$DECON_WORKERS`.
+        """
+        n_threads = wanted_workers() if threads is None else threads
+        if n_threads < 1:
+            raise InputError(Problem("threads", repr(threads), "1 or more"))
+        blocks = blocks_of(texts, column=column)
+        if n_threads == 1:
+            checked: Iterator[list[Findings]] = map(self._check_block, blocks)
+        else:
+            checked = in_threads(self._check_block, blocks, threads=n_threads)
+        return (one for findings in checked for one in findings)
+
+    def keep(self, text: str) -> bool:
+        """Return whether a clean mixture keeps a text: nothing leaked, no question without answer.
+
+        For `datasets.filter` and the like; `keep_all` is much faster for short texts.
+        """
+        return self.check(text).is_kept
+
+    def keep_all(
+        self, texts: Texts, *, column: str | None = None, threads: int | None = None
+    ) -> list[bool]:
+        """Return for each text whether a clean mixture keeps it.
+
+        Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy it is not kept.
+        """
+        return [one.is_kept for one in self.check_all(texts, column=column, threads=threads)]
+
+    def table(
+        self, texts: Texts, *, column: str | None = None, threads: int | None = None
+    ) -> pa.Table:
+        """Return all findings in texts as a table; `row` is the position of the text.
+
+        Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy it has no row.
+        """
+        tables = [FINDINGS.empty_table()]
+        for findings in self.check_all(texts, column=column, threads=threads):
+            if findings.is_leaked or findings:  # asked first: it raises for a null
+                tables.append(findings.to_arrow())
+        return pa.concat_tables(tables)
+
+    def record(self, finding: Finding) -> dict[str, Any]:
+        """Return the record of a benchmark that was found: question, answer, passage and labels."""
+        records = self._records(finding.benchmark)
+        record: dict[str, Any] = records.slice(finding.record, 1).to_pylist()[0]
+        return record
+
+    def invisible(self) -> pa.Table:
+        """Return the items that a detector cannot find whatever a text holds, with the reasons.
+
+        A text is never reported as clean of these: nothing is known of them.
+        """
+        return self._visibility.filter(pc.invert(self._visibility["is_visible"]))
+
+    def __repr__(self) -> str:
+        names = counted(len(self.benchmarks), "benchmark")
+        detectors = ", ".join(self.policy.detectors)
+        lost = [f"{counted(n, 'item')} not visible to {name}" for name, n in self._n_invisible()]
+        items = counted(self.n_items, "item")
+        return f"<Index: {names}, {items}; {'; '.join([detectors, *lost])}; in {self.folder}>"
+
+    @cached_property
+    def _visibility(self) -> pa.Table:
+        return indexability(self._folder.store, self._folder.versions, self.policy)
+
+    def _n_invisible(self) -> list[tuple[str, int]]:
+        counts = pc.value_counts(self.invisible()["detector"]).to_pylist()
+        return [(one["values"], one["counts"]) for one in counts]
+
+    def _warn_of_invisible(self) -> None:
+        """Warn of items that cannot be found, and refuse an index of nothing else."""
+        lost = self._n_invisible()
+        if not lost:
+            return
+        reasons = [
+            f"{one['values']}: {one['counts']:,}"
+            for one in pc.value_counts(self.invisible()["reason"]).to_pylist()
+        ]
+        if not pc.any(self._visibility["is_visible"]).as_py():
+            expected = "an item that a detector can find"
+            remedy = "docs/detectors.md has what each detector needs."
+            found = f"{counted(self.n_items, 'item')}, none visible ({'; '.join(reasons)})"
+            raise InputError(Problem("evals", found, expected, remedy))
+        named = ", ".join(f"{n:,} by {name}" for name, n in lost)
+        warnings.warn(
+            f"items that cannot be found: {named}, of {self.n_items:,} ({'; '.join(reasons)}). "
+            "No text is known to be clean of them; `invisible()` lists them.",
+            stacklevel=3,
+        )
+
+    @cached_property
+    def _tables(self) -> dict[str, pa.Table]:
+        return {}
+
+    def _records(self, benchmark: str) -> pa.Table:
+        if benchmark not in self._tables:
+            versions = {version.benchmark: version for version in self._folder.versions}
+            self._tables[benchmark] = load_records(self._folder.store, versions[benchmark])
+        return self._tables[benchmark]
+
+    @contextmanager
+    def _scanner(self) -> Iterator[Scanner]:
+        """Lend a scanner to a thread; the first one compiles the kernels."""
+        try:
+            scanner = self._free.get_nowait()
+        except Empty:
+            scanner = self._folder.new_scanner()
+        try:
+            with self._first:  # threads wait: each would compile the same
+                if not self._is_compiled:
+                    # A program without logging shows warnings, and this takes half a minute.
+                    with compilation_notice(logging.WARNING):
+                        scanner.compile()
+                    self._is_compiled = True
+            yield scanner
+        finally:
+            self._free.put(scanner)
+
+    def _check_block(self, block: Block) -> list[Findings]:
+        """Compare the texts of a block with the benchmarks; return findings for each of its rows."""
+        batch = block.read()
+        with self._scanner() as scanner:
+            scanned = scanner.scan(replace(block, read=lambda: batch))
+            scanner.detectors.take_counts()  # of a corpus, which texts in memory are not
+            entries = self._entries(scanner, scanned.matches)
+        unread = {row.row: "None" for row in scanned.unreadable}
+        invalid = {row.row for row in scanned.invalid}
+        found = _by_row(entries)
+        checked = []
+        for row in range(block.place.row, block.place.row + block.place.n_rows):
+            none = partial(Findings, row=row, unread=unread.get(row))
+            one = none(text=None, has_invalid_utf8=row in invalid, _index=self)
+            if row in found:
+                rows = found[row]
+                one = replace(
+                    one,
+                    text=batch.reread(row).text,  # type: ignore[union-attr] # a document
+                    _found=tuple(findings_in(rows)),
+                    _is_removed=any(map(_REMOVED_BY_DEFAULT.counts, rows.to_pylist())),
+                    _entries=rows,
+                )
+            checked.append(one)
+        return checked
+
+    def _entries(self, scanner: Scanner, matches: list[Columns]) -> pa.Table:
+        """Decide the matches of a block as those of a shard."""
+        numbers = sorted({number for columns in matches for number in columns["part"].tolist()})
+        tiles = [
+            (scanner.search.versions[number], scanner.tile(matches, number, _NO_SHARD))
+            for number in numbers
+        ]
+        tiles.sort(key=lambda one: one[0].benchmark)
+        return self._reader.decide(tiles, source=_NO_SHARD)
+
+
+def _by_row(entries: pa.Table) -> dict[int, pa.Table]:
+    """Split entries, which are sorted by row, into one table per row."""
+    found, first = {}, 0
+    for row, group in groupby(entries["row"].to_pylist()):
+        n = len([*group])
+        found[row] = entries.slice(first, n)
+        first += n
+    return found
+
+
+def _reopen(folder: Path, policy: Policy, fingerprint: str) -> Index:
+    """Open a pickled index; raise `StaleError` if its folder has another one now."""
+    opened = open_folder(folder, policy)
+    opened.require(fingerprint)
+    return Index(opened)
+
+
+def _remove_own(root: Path, process: int) -> None:
+    """Remove a temporary folder; a forked process does not own it."""
+    if os.getpid() == process:
+        shutil.rmtree(root, ignore_errors=True)
