@@ -24,9 +24,7 @@ Evals: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, Any]] | Any"
 _EXPECTED = "a path, a list of dictionaries, or a table with a row for each item"
 
 
-def records_of(
-    evals: Evals, *, name: str, recipe: Mapping[str, Any] | None
-) -> dict[str, pa.Table]:
+def records_of(evals: Evals, *, name: str, recipe: Mapping[str, Any] | None) -> dict[str, pa.Table]:
     """Return the records of each benchmark, by name.
 
     `name` is the benchmark of rows that name none, and of all rows if there is a recipe.

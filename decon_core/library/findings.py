@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import pyarrow as pa
 
+from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import Policy
 from decon_core.errors import IncompleteError, Problem
 from decon_core.schemas import ENTRIES
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 Span = tuple[int, int]
+_PARTS = ("question", "answer", "passage")
 
 # Columns that say of which shard and scan an entry is, and of which field of a row.
 _OF_SHARD = frozenset(
-    {"shard", "doc_id", "detector_fingerprint", "holds_to"}
-    | {f"{part}_part" for part in ("question", "answer", "passage")}
+    {"shard", "doc_id", "detector_fingerprint", "holds_to"} | {f"{part}_part" for part in _PARTS}
 )
 FINDINGS = pa.schema([one for one in ENTRIES if one.name not in _OF_SHARD])
 
@@ -44,7 +45,7 @@ class Finding:
     looked_for: str | None
     score: float
     is_leak: bool
-    """Whether the score reaches the policy's threshold for this detector and benchmark."""
+    """Whether it is one by the policy's thresholds for this detector and benchmark."""
     is_question_only: bool
     """Found without its answer: not a leak, but not clean either."""
     is_candidate: bool
@@ -65,13 +66,13 @@ class Finding:
 
     @property
     def call(self) -> str:
-        """What the policy calls it: leak, question only, candidate, or below the threshold."""
+        """What the policy calls it: leak, question only, candidate, or no leak."""
         calls = {
             "leak": self.is_leak,
             "question only": self.is_question_only,
             "candidate": self.is_candidate,
         }
-        return next((call for call, is_called in calls.items() if is_called), "below the threshold")
+        return next((call for call, is_called in calls.items() if is_called), "no leak")
 
 
 class Compared(Protocol):
@@ -178,23 +179,24 @@ class Findings(Sequence[Finding]):
             raise IncompleteError(Problem(where, "bytes that are not UTF-8", "UTF-8", remedy))
 
 
-def findings_in(entries: pa.Table) -> list[Finding]:
-    """Return the rows of a table of decided matches as objects."""
+def findings_in(entries: pa.Table) -> list[tuple[Finding, bool]]:
+    """Return decided matches as objects, and whether a clean mixture removes a text for each."""
+    names = [*_NAMES, "is_contaminated", "verdict", *(edge for both in _EDGES for edge in both)]
+    columns = [entries[name].to_pylist() for name in names]
+    return [_finding(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+_EDGES = [(f"{part}_char_start", f"{part}_char_stop") for part in _PARTS]
+_SPANS = [f"{part}_span" for part in _PARTS]
+_NAMES = [name for name in Finding.__slots__ if name not in (*_SPANS, "is_leak")]
+_REMOVED_BY_DEFAULT = Leaks()
+
+
+def _finding(entry: Mapping[str, Any]) -> tuple[Finding, bool]:
     spans = {
-        f"{part}_span": (f"{part}_char_start", f"{part}_char_stop")
-        for part in ("question", "answer", "passage")
+        name: None if entry[start] is None else (entry[start], entry[stop])
+        for name, (start, stop) in zip(_SPANS, _EDGES, strict=True)
     }
-    names = [name for name in Finding.__slots__ if name not in spans and name != "is_leak"]
-    edges = [edge for both in spans.values() for edge in both]
-    rows = entries.select([*names, "is_contaminated", *edges]).to_pylist()
-    return [
-        Finding(
-            **{name: row[name] for name in names},
-            is_leak=row["is_contaminated"],
-            **{
-                name: None if row[start] is None else (row[start], row[stop])
-                for name, (start, stop) in spans.items()
-            },
-        )
-        for row in rows
-    ]
+    values = {name: entry[name] for name in _NAMES}
+    found = Finding(**values, **spans, is_leak=entry["is_contaminated"])
+    return found, _REMOVED_BY_DEFAULT.counts(entry)

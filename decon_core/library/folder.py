@@ -60,9 +60,7 @@ class IndexFolder:
         return Scanner(self.store, self.versions, self.policy, self.index, self.scan)
 
 
-def write_folder(
-    path: Path | None, tables: Mapping[str, pa.Table], policy: Policy
-) -> IndexFolder:
+def write_folder(path: Path | None, tables: Mapping[str, pa.Table], policy: Policy) -> IndexFolder:
     """Write an index of these records, or open the folder if it has the same.
 
     None: a temporary folder, alone in its parent, which the caller removes.

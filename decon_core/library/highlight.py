@@ -1,4 +1,4 @@
-"""Findings in words, and as HTML for notebooks: the text beside the item, what they share marked."""
+"""Findings in words, and as HTML: the text beside the item, with marks on what they share."""
 
 from __future__ import annotations
 
@@ -67,12 +67,8 @@ def _shown(findings: Findings, finding: Finding, index: Compared) -> dict[str, A
     }
 
 
-def _excerpt(
-    text: str, finding: Finding, record: Mapping[str, Any], index: Compared
-) -> Excerpt:
-    spans = {
-        part: span for part in PARTS if (span := getattr(finding, f"{part}_span")) is not None
-    }
+def _excerpt(text: str, finding: Finding, record: Mapping[str, Any], index: Compared) -> Excerpt:
+    spans = {part: span for part in PARTS if (span := getattr(finding, f"{part}_span")) is not None}
     agree = agree_of(finding.detector)
     form = index.policy.form
     excerpt = make_excerpt(text, spans, record, context=_CONTEXT, form=form, agree=agree)

@@ -10,8 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -22,7 +23,6 @@ import pyarrow.compute as pc
 
 from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.records import load_records
-from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Block
 from decon_core.decisions.match_reader import MatchReader
@@ -37,7 +37,7 @@ from decon_core.scan.blocks import Scanner, compilation_notice
 from decon_core.scan.matches import Columns
 from decon_core.wording import counted
 
-_REMOVED_BY_DEFAULT = Leaks()
+_ROW = itemgetter(0)
 _NO_SHARD = "memory"
 _Folder = str | os.PathLike[str]
 
@@ -72,9 +72,7 @@ def build_index(
     return index
 
 
-def open_index(
-    folder: _Folder, *, policy: Policy | Mapping[str, Any] | None = None
-) -> Index:
+def open_index(folder: _Folder, *, policy: Policy | Mapping[str, Any] | None = None) -> Index:
     """Open an index that `build_index` wrote.
 
     `policy`: other thresholds than those it was built with. Raises `StaleError` if a setting
@@ -183,11 +181,10 @@ class Index:
 
         Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy it has no row.
         """
-        tables = [FINDINGS.empty_table()]
-        for findings in self.check_all(texts, column=column, threads=threads):
-            if findings.is_leaked or findings:  # asked first: it raises for a null
-                tables.append(findings.to_arrow())
-        return pa.concat_tables(tables)
+        every = self.check_all(texts, column=column, threads=threads)
+        # `is_leaked` raises for a null.
+        found = [one.to_arrow() for one in every if one.is_leaked or len(one)]
+        return pa.concat_tables([FINDINGS.empty_table(), *found])
 
     def record(self, finding: Finding) -> dict[str, Any]:
         """Return the record of a benchmark that was found: question, answer, passage and labels."""
@@ -218,23 +215,22 @@ class Index:
         return [(one["values"], one["counts"]) for one in counts]
 
     def _warn_of_invisible(self) -> None:
-        """Warn of items that cannot be found, and refuse an index of nothing else."""
-        lost = self._n_invisible()
-        if not lost:
+        """Warn of items that no detector can find, and refuse an index of nothing else."""
+        items = self._visibility.group_by(["benchmark", "split", "instance_index"])
+        seen = items.aggregate([("is_visible", "any"), ("reason", "min")])
+        lost = seen.filter(pc.invert(seen["is_visible_any"]))
+        if not lost.num_rows:
             return
-        reasons = [
-            f"{one['values']}: {one['counts']:,}"
-            for one in pc.value_counts(self.invisible()["reason"]).to_pylist()
-        ]
-        if not pc.any(self._visibility["is_visible"]).as_py():
-            expected = "an item that a detector can find"
+        counts = pc.value_counts(lost["reason_min"]).to_pylist()
+        reasons = "; ".join(f"{one['values']}: {one['counts']:,}" for one in counts)
+        if lost.num_rows == seen.num_rows:
+            found = f"{counted(self.n_items, 'item')}, none visible ({reasons})"
+            expected = f"an item that a detector can find ({', '.join(self.policy.detectors)})"
             remedy = "docs/detectors.md has what each detector needs."
-            found = f"{counted(self.n_items, 'item')}, none visible ({'; '.join(reasons)})"
             raise InputError(Problem("evals", found, expected, remedy))
-        named = ", ".join(f"{n:,} by {name}" for name, n in lost)
         warnings.warn(
-            f"items that cannot be found: {named}, of {self.n_items:,} ({'; '.join(reasons)}). "
-            "No text is known to be clean of them; `invisible()` lists them.",
+            f"no detector can find {lost.num_rows:,} of {counted(self.n_items, 'item')} "
+            f"({reasons}). Nothing is known of them in any text; `invisible()` lists them.",
             stacklevel=3,
         )
 
@@ -267,7 +263,7 @@ class Index:
             self._free.put(scanner)
 
     def _check_block(self, block: Block) -> list[Findings]:
-        """Compare the texts of a block with the benchmarks; return findings for each of its rows."""
+        """Compare the texts of a block with the benchmarks; return findings for each row."""
         batch = block.read()
         with self._scanner() as scanner:
             scanned = scanner.scan(replace(block, read=lambda: batch))
@@ -275,21 +271,23 @@ class Index:
             entries = self._entries(scanner, scanned.matches)
         unread = {row.row: "None" for row in scanned.unreadable}
         invalid = {row.row for row in scanned.invalid}
-        found = _by_row(entries)
-        checked = []
-        for row in range(block.place.row, block.place.row + block.place.n_rows):
-            none = partial(Findings, row=row, unread=unread.get(row))
-            one = none(text=None, has_invalid_utf8=row in invalid, _index=self)
-            if row in found:
-                rows = found[row]
-                one = replace(
-                    one,
-                    text=batch.reread(row).text,  # type: ignore[union-attr] # a document
-                    _found=tuple(findings_in(rows)),
-                    _is_removed=any(map(_REMOVED_BY_DEFAULT.counts, rows.to_pylist())),
-                    _entries=rows,
-                )
-            checked.append(one)
+        rows = range(block.place.row, block.place.row + block.place.n_rows)
+        checked = [
+            Findings(row, None, unread.get(row), row in invalid, _index=self) for row in rows
+        ]
+        first = 0
+        for row, group in groupby(
+            zip(entries["row"].to_pylist(), findings_in(entries), strict=True), _ROW
+        ):
+            found, is_removed = zip(*(one for _, one in group), strict=True)
+            checked[row - rows.start] = replace(
+                checked[row - rows.start],
+                text=batch.reread(row).text,  # type: ignore[union-attr] # a document
+                _found=found,
+                _is_removed=any(is_removed),
+                _entries=entries.slice(first, len(found)),
+            )
+            first += len(found)
         return checked
 
     def _entries(self, scanner: Scanner, matches: list[Columns]) -> pa.Table:
@@ -301,16 +299,6 @@ class Index:
         ]
         tiles.sort(key=lambda one: one[0].benchmark)
         return self._reader.decide(tiles, source=_NO_SHARD)
-
-
-def _by_row(entries: pa.Table) -> dict[int, pa.Table]:
-    """Split entries, which are sorted by row, into one table per row."""
-    found, first = {}, 0
-    for row, group in groupby(entries["row"].to_pylist()):
-        n = len([*group])
-        found[row] = entries.slice(first, n)
-        first += n
-    return found
 
 
 def _reopen(folder: Path, policy: Policy, fingerprint: str) -> Index:

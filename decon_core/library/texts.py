@@ -57,8 +57,10 @@ def _blocks(arrays: Iterable[pa.Array], block_bytes: int) -> Iterator[Block]:
 def _arrays(texts: Texts, column: str | None, block_bytes: int) -> Iterator[pa.Array]:
     """Return an iterator of string arrays, each of about `block_bytes` or less."""
     if isinstance(texts, str | bytes):
-        found = "one string" if isinstance(texts, str) else "bytes"
-        raise InputError(Problem("texts", found, _EXPECTED, "For one string, call `check`."))
+        if isinstance(texts, bytes):
+            raise InputError(Problem("texts", "bytes", _EXPECTED, "Decode them."))
+        remedy = "For one string, call `check`."
+        raise InputError(Problem("texts", "one string", _EXPECTED, remedy))
     if hasattr(texts, "select_columns") and hasattr(texts, "with_format"):
         chunks = _of_dataset(texts, _required(texts.column_names, column))
     elif hasattr(texts, "column_names") or hasattr(texts, "get_column"):

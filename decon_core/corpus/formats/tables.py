@@ -200,7 +200,11 @@ def _text_column(table: pa.RecordBatch, source: Source) -> pa.Array | None:
 def as_strings(column: pa.Array) -> pa.Array | None:
     """Return a column of texts as a string array with offsets; None if it has another type."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        # Arrow cannot decode a dictionary of string views.
+        values = as_strings(column.dictionary)
+        if values is None:
+            return None
+        return pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
     if pa.types.is_string_view(column.type):
         # Cast as bytes: the slow reader handles invalid UTF-8, a string cast would raise.
         column = column.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())

@@ -1,0 +1,140 @@
+"""The library finds and decides what a scan finds and decides of the same texts."""
+
+import json
+import os
+import random
+import tempfile
+import warnings
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import decon_core as dc
+from decon_core.config.detector_registry import BUILT_IN
+from decon_core.config.mixtures import Mixture
+from decon_core.config.policy import Policy
+from decon_core.folder_scan.results import MATCHES_FILE
+from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.library import index as library_index
+from decon_core.library.findings import FINDINGS
+from decon_core.library.texts import blocks_of
+from decon_core.mixtures.choice import counted_leaks
+from decon_core.similarity.calibration import NO_CALIBRATION
+from tests.core.detectors.test_prop_other_detectors import document_of, world_of
+from tests.core.library.samples import ITEMS, TEXTS
+
+Row = dict[str, Any]
+Texts = list[str | None]
+FORMS = {
+    "strings": iter,
+    "string": lambda texts: pa.array(clean(texts), pa.string()),
+    "chunked": lambda texts: pa.chunked_array([clean(texts[:2]), clean(texts[2:])], pa.string()),
+    "dictionary": lambda texts: pa.array(clean(texts), pa.string()).dictionary_encode(),
+    "polars": lambda texts: pl.Series(clean(texts), dtype=pl.String),
+}
+
+
+def clean(texts: Texts) -> Texts:
+    """With U+FFFD for lone surrogates, which Arrow cannot hold."""
+    return [
+        text and text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        for text in texts
+    ]
+
+
+def sample_of(seed: int) -> tuple[list[Row], Texts, Policy]:
+    """Records of several benchmarks, texts with pieces of them, and settings for all detectors."""
+    rng = random.Random(seed)
+    world = world_of(seed, rng.choice(["words", "cl100k"]))
+    rows = [
+        {"benchmark": name, **row} for name, made in world.benchmarks.items() for row in made
+    ] + [{"benchmark": "fixed", "split": "test", **item} for item in ITEMS]
+    pieces = [text for row in rows for text in (row["question"], row.get("answer") or "") if text]
+    texts: Texts = [*TEXTS, *(document_of(rng, pieces) for _ in range(6))]
+    texts += rng.choices([None, "", "\ud800 before " + TEXTS[0], "\ud83d\ude00 " + TEXTS[2]], k=2)
+    rng.shuffle(texts)
+    floor = rng.choice([0.3571, 0.6173])
+    return (
+        rows,
+        texts,
+        replace(
+            world.policy,
+            detectors=BUILT_IN,
+            evidence_floor=floor,
+            contamination_score_threshold=rng.choice([floor, 0.8]),
+            keep_question_only=rng.random() < 0.7,
+            sampling=rng.choice(["exhaustive", "reference"]),
+            strip_markup=rng.random() < 0.5,
+            normalize_unicode=rng.random() < 0.5,
+            word_table_mb=1,
+        ),
+    )
+
+
+def scanned(folder: Path, rows: list[Row], texts: Texts, policy: Policy) -> pa.Table:
+    """The matches that a scan of one shard with these texts writes."""
+    evals, corpus = folder / "evals.jsonl", folder / "corpus.jsonl"
+    evals.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    corpus.write_text("".join(f"{json.dumps({'text': text})}\n" for text in texts))
+    out = folder / "out"
+    request = Request(evals=evals, corpus=str(corpus), out=out, policy=policy, text="text")
+    outcome = scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+    assert outcome.n_unreadable == texts.count(None)
+    return pq.read_table(out / MATCHES_FILE)
+
+
+def built(rows: list[Row], policy: Policy) -> dc.Index:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # some random items cannot be found
+        return dc.build_index(rows, policy=policy)
+
+
+@settings(max_examples=12)
+@given(
+    st.integers(0, 1 << 60),
+    st.sampled_from([*FORMS]),
+    st.sampled_from([1, 300, 1 << 20]),
+    st.sampled_from([1, 3]),
+)
+def test_findings_and_decisions_are_those_of_a_scan(seed, form, block_bytes, threads):
+    rows, texts, policy = sample_of(seed)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)  # it takes much of the time
+        expected = scanned(Path(folder), rows, texts, policy)
+        index = built(rows, policy)
+        small = partial(blocks_of, block_bytes=block_bytes)
+        patch.setattr(library_index, "blocks_of", small)
+        found = [*index.check_all(FORMS[form](texts), threads=threads)]
+    assert [findings.row for findings in found] == [*range(len(texts))]
+    table = pa.concat_tables(findings.to_arrow() for findings in found)
+    assert table.to_pylist() == expected.select(FINDINGS.names).to_pylist()
+    assert {*table["detector"].to_pylist()} == {*BUILT_IN}
+
+    read = [one for one in found if not one.unread]
+    assert len(found) - len(read) == texts.count(None)
+    leaked = expected.filter(expected["is_contaminated"])["row"].to_pylist()
+    assert [one.row for one in read if one.is_leaked] == sorted({*leaked})
+    mixture = Mixture(name="clean")
+    removed = {entry["row"] for entry in counted_leaks(expected, mixture, NO_CALIBRATION)}
+    assert [one.row for one in read if not one.is_kept] == sorted(removed)
+
+    assert Counter(one.row for one in found for _ in one) == Counter(expected["row"].to_pylist())
+    for one in read:
+        alone = index.check(texts[one.row])
+        assert [*alone] == [*one]
+        for finding in one:
+            assert one.text == clean(texts)[one.row]
+            record = index.record(finding)
+            names = ("benchmark", "split", "instance_index")
+            assert [record[name] for name in names] == [getattr(finding, name) for name in names]
+            for span in (finding.question_span, finding.answer_span, finding.passage_span):
+                assert span is None or 0 <= span[0] < span[1] <= len(one.text)
