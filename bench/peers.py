@@ -46,7 +46,8 @@ def datatrove(items: list[str], job: dict[str, Any]) -> tuple[Look, str]:
     language = {"language": _white_space_words()} if job["tokenizer"] == "white space" else {}
     with tempfile.TemporaryDirectory() as folder:
         decont = import_module("datatrove.pipeline.decont").NGramsDecontFilter(folder, **language)
-        config = decont.config
+        config, hash_bytes = decont.config, decont.hash_func
+        decont.hash_func = lambda text: hash_bytes(text.encode())  # xxhash 4 takes no strings
         hashes = {
             decont.hash_func(" ".join(gram))
             for item in items

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import command, peers, stages
+from bench import command, library, peers, stages
 from bench.__main__ import main
 from bench.corpus import SHARD, make_corpus, truth_file
 from bench.mixtures import VARIANTS
@@ -240,3 +240,13 @@ def test_a_grid_is_filled_and_told_cell_by_cell(tmp_path):
 def test_a_grid_of_nothing_is_refused(capsys):
     assert main(["--grid", "--packs", "0"]) == 2
     assert "n_packs" in capsys.readouterr().err
+
+
+def test_the_library_finds_what_a_scan_finds_and_is_measured_beside_it(sources, capsys):
+    texts, evals, _ = sources
+    given = ["--evals", str(evals), "--texts", str(texts), "--mb", "0.4", "--rounds", "1"]
+    library.main(given)  # fails if the two find other leaks
+    said = capsys.readouterr().out
+    assert re.search(r"\| scan \| \d+ \| 1\.00 \|", said)
+    for way in (library.STRINGS, library.ARROW, library.ONE_BY_ONE):
+        assert re.search(rf"\| {way} \| \d+ \| \d+\.\d\d \|", said)

@@ -193,10 +193,8 @@ _REMOVED_BY_DEFAULT = Leaks()
 
 
 def _finding(entry: Mapping[str, Any]) -> tuple[Finding, bool]:
-    spans = {
-        name: None if entry[start] is None else (entry[start], entry[stop])
-        for name, (start, stop) in zip(_SPANS, _EDGES, strict=True)
-    }
-    values = {name: entry[name] for name in _NAMES}
-    found = Finding(**values, **spans, is_leak=entry["is_contaminated"])
+    values: dict[str, Any] = {name: entry[name] for name in _NAMES}
+    for name, (start, stop) in zip(_SPANS, _EDGES, strict=True):
+        values[name] = None if entry[start] is None else (entry[start], entry[stop])
+    found = Finding(**values, is_leak=entry["is_contaminated"])
     return found, _REMOVED_BY_DEFAULT.counts(entry)

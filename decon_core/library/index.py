@@ -7,11 +7,12 @@ import os
 import shutil
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -37,7 +38,7 @@ from decon_core.scan.blocks import Scanner, compilation_notice
 from decon_core.scan.matches import Columns
 from decon_core.wording import counted
 
-_ROW = itemgetter(0)
+_BLOCKS_AT_ONCE = 4  # whose matches are decided together: a call takes as long as scanning 1 MB
 _NO_SHARD = "memory"
 _Folder = str | os.PathLike[str]
 
@@ -81,7 +82,7 @@ def open_index(folder: _Folder, *, policy: Policy | Mapping[str, Any] | None = N
     return Index(open_folder(Path(folder), _policy_of(policy)))
 
 
-def _policy_of(policy: Policy | Mapping[str, Any] | None) -> Policy | None:
+def _policy_of(policy: object) -> Policy | None:
     if policy is None or isinstance(policy, Policy):
         return policy
     if not isinstance(policy, Mapping):
@@ -131,11 +132,11 @@ class Index:
 
     def check(self, text: str) -> Findings:
         """Compare one text with the benchmarks."""
-        if not isinstance(text, str):
+        given: object = text
+        if not isinstance(given, str):
             remedy = "For several texts, call `check_all`."
-            raise InputError(Problem("text", describe(text), "a string", remedy))
-        (block,) = blocks_of([text])
-        return self._check_block(block)[0]
+            raise InputError(Problem("text", describe(given), "a string", remedy))
+        return self._check_blocks([*blocks_of([text])])[0]
 
     def check_all(
         self, texts: Texts, *, column: str | None = None, threads: int | None = None
@@ -144,7 +145,7 @@ class Index:
 
         `texts`: an iterable of strings, an Arrow array, a polars series; or a table or a data set
         of the Hugging Face library, of which `column` names the column with the texts. They are
-        read and compared some 4 MB at a time, so they may be larger than memory. A null yields
+        read and compared some 16 MB at a time, so they may be larger than memory. A null yields
         findings with `unread`.
         `threads`: None: one per usable core, or `$DECON_WORKERS`.
         """
@@ -152,10 +153,11 @@ class Index:
         if n_threads < 1:
             raise InputError(Problem("threads", repr(threads), "1 or more"))
         blocks = blocks_of(texts, column=column)
+        groups = iter(lambda: [*islice(blocks, _BLOCKS_AT_ONCE)], [])
         if n_threads == 1:
-            checked: Iterator[list[Findings]] = map(self._check_block, blocks)
+            checked: Iterator[list[Findings]] = map(self._check_blocks, groups)
         else:
-            checked = in_threads(self._check_block, blocks, threads=n_threads)
+            checked = in_threads(self._check_blocks, groups, threads=n_threads)
         return (one for findings in checked for one in findings)
 
     def keep(self, text: str) -> bool:
@@ -262,36 +264,46 @@ class Index:
         finally:
             self._free.put(scanner)
 
-    def _check_block(self, block: Block) -> list[Findings]:
-        """Compare the texts of a block with the benchmarks; return findings for each row."""
-        batch = block.read()
+    def _check_blocks(self, blocks: Sequence[Block]) -> list[Findings]:
+        """Compare the texts of blocks with the benchmarks; return findings for each row."""
+        checked: list[Findings] = []
+        matches: list[Columns] = []
+        first_row = blocks[0].place.row
+        texts: list[Callable[[int], Any]] = []  # reads a row again, by block
         with self._scanner() as scanner:
-            scanned = scanner.scan(replace(block, read=lambda: batch))
-            scanner.detectors.take_counts()  # of a corpus, which texts in memory are not
-            entries = self._entries(scanner, scanned.matches)
-        unread = {row.row: "None" for row in scanned.unreadable}
-        invalid = {row.row for row in scanned.invalid}
-        rows = range(block.place.row, block.place.row + block.place.n_rows)
-        checked = [
-            Findings(row, None, unread.get(row), row in invalid, _index=self) for row in rows
-        ]
-        first = 0
-        for row, group in groupby(
-            zip(entries["row"].to_pylist(), findings_in(entries), strict=True), _ROW
-        ):
+            for block in blocks:
+                batch = block.read()
+                scanned = scanner.scan_batch(batch, block)
+                scanner.detectors.take_counts()  # of a corpus, which texts in memory are not
+                matches += scanned.matches
+                unread = {row.row: "None" for row in scanned.unreadable}
+                invalid = {row.row for row in scanned.invalid}
+                rows = range(block.place.row, block.place.row + block.place.n_rows)
+                checked += [
+                    Findings(row, None, unread.get(row), row in invalid, _index=self)
+                    for row in rows
+                ]
+                texts += [batch.reread]
+            entries = self._entries(scanner, matches)
+        if not entries.num_rows:
+            return checked
+        first_rows = [block.place.row for block in blocks]
+        at = 0
+        by_row = zip(entries["row"].to_pylist(), findings_in(entries), strict=True)
+        for row, group in groupby(by_row, itemgetter(0)):
             found, is_removed = zip(*(one for _, one in group), strict=True)
-            checked[row - rows.start] = replace(
-                checked[row - rows.start],
-                text=batch.reread(row).text,  # type: ignore[union-attr] # a document
+            checked[row - first_row] = replace(
+                checked[row - first_row],
+                text=texts[bisect_right(first_rows, row) - 1](row).text,
                 _found=found,
                 _is_removed=any(is_removed),
-                _entries=entries.slice(first, len(found)),
+                _entries=entries.slice(at, len(found)),
             )
-            first += len(found)
+            at += len(found)
         return checked
 
     def _entries(self, scanner: Scanner, matches: list[Columns]) -> pa.Table:
-        """Decide the matches of a block as those of a shard."""
+        """Decide matches as those of a shard."""
         numbers = sorted({number for columns in matches for number in columns["part"].tolist()})
         tiles = [
             (scanner.search.versions[number], scanner.tile(matches, number, _NO_SHARD))

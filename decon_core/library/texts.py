@@ -54,7 +54,7 @@ def _blocks(arrays: Iterable[pa.Array], block_bytes: int) -> Iterator[Block]:
         row += len(array)
 
 
-def _arrays(texts: Texts, column: str | None, block_bytes: int) -> Iterator[pa.Array]:
+def _arrays(texts: Any, column: str | None, block_bytes: int) -> Iterator[pa.Array]:
     """Return an iterator of string arrays, each of about `block_bytes` or less."""
     if isinstance(texts, str | bytes):
         if isinstance(texts, bytes):
@@ -117,7 +117,8 @@ def _split(chunk: pa.Array, block_bytes: int) -> Iterator[pa.Array]:
     """Yield slices of a chunk of about `block_bytes`, as strings with offsets."""
     for first in range(0, len(chunk), _MAX_ROWS):
         some = chunk.slice(first, _MAX_ROWS)
-        rows = pa.nulls(len(some), pa.string()) if pa.types.is_null(some.type) else as_strings(some)
+        is_null = pa.types.is_null(some.type)
+        rows: Any = pa.nulls(len(some), pa.string()) if is_null else as_strings(some)
         ends = np.cumsum(pc.fill_null(pc.binary_length(rows), 0).to_numpy(), dtype=np.int64)
         start = n_before = 0
         while start < len(rows):

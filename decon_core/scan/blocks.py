@@ -160,7 +160,10 @@ class Scanner:
         self._labels: dict[int, pa.Table] = {}
 
     def scan(self, block: Block) -> ScannedBlock:
-        batch = block.read()
+        return self.scan_batch(block.read(), block)
+
+    def scan_batch(self, batch: Batch, block: Block) -> ScannedBlock:
+        """Scan the documents that were read of a block."""
         tokens, stable = self._encode(batch)
         sketch = None
         if stable is not None:

@@ -44,7 +44,8 @@ RENAMED = (
 )
 REWORDED = (
     "At a speed of nine knots a pilot boat leaves the harbour before noon. On the same course a "
-    "tug follows it two hours later, at fifteen knots. The tug reaches the boat after how many hours?"
+    "tug follows it two hours later, at fifteen knots. The tug reaches the boat after how many "
+    "hours?"
 )
 CLEAN = "The weather in the valley was mild, and the market opened at eight as on every Monday."
 TEXTS = [VERBATIM, CLEAN, QUESTION_ONLY, RENAMED, REWORDED]

@@ -98,7 +98,7 @@ def built(rows: list[Row], policy: Policy) -> dc.Index:
         return dc.build_index(rows, policy=policy)
 
 
-@settings(max_examples=12)
+@settings(max_examples=14)
 @given(
     st.integers(0, 1 << 60),
     st.sampled_from([*FORMS]),
