@@ -127,10 +127,7 @@ class Findings(Sequence[Finding]):
         return not (self.unread or is_dropped or self._is_removed)
 
     def to_arrow(self) -> pa.Table:
-        """Return the findings as a table: the columns of a scan's `matches.parquet` but the file.
-
-        Docs/library.md lists the columns.
-        """
+        """Return the findings: the columns of a scan's `matches.parquet` without those of files."""
         if self._entries is None:
             return FINDINGS.empty_table()
         return self._entries.select(FINDINGS.names)

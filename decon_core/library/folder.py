@@ -102,6 +102,7 @@ def _written(path: Path, tables: Mapping[str, pa.Table], policy: Policy) -> Inde
 
 def open_folder(path: Path, policy: Policy | None = None) -> IndexFolder:
     """Open the folder of an index; a policy may differ from its own where no scan depends on it."""
+    path = path.absolute()  # processes that open it again may run in another folder
     file = path / _MANIFEST
     if not file.is_file():
         raise InputError(Problem(str(path), f"no {_MANIFEST}", "a folder that `build_index` wrote"))

@@ -7,6 +7,8 @@ import pickle
 import threading
 from pathlib import Path
 
+import datasets
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -115,6 +117,28 @@ def test_lone_surrogates_become_replacement_characters_as_in_a_shard(index):
     findings = index.check(f"\ud800 {VERBATIM}")
     assert findings.text == f"\ufffd {VERBATIM}"
     assert findings.text[slice(*findings[0].question_span)] == MATH["question"].rstrip("?")
+
+
+def test_columns_of_tables_and_data_sets_are_read_as_lists_are(index):
+    texts = [CLEAN, None, VERBATIM, "", QUESTION_ONLY]
+    expected = [*index.check_all(texts)]
+    frame = pl.DataFrame({"n": range(5), "text": texts})
+    dataset = datasets.Dataset.from_dict({"n": [*range(6)], "text": ["first", *texts]})
+    selected = dataset.select(range(1, 6))
+    for table in (
+        frame,
+        frame.to_arrow(),
+        frame.with_columns(pl.col("text").cast(pl.Categorical)),
+        selected,
+        selected.with_format("numpy"),
+        selected.to_iterable_dataset(),
+    ):
+        assert [*index.check_all(table, column="text")] == expected
+    for column in (frame["text"], selected["text"], pa.array(texts, pa.string_view())):
+        assert [*index.check_all(column)] == expected
+    with pytest.raises(InputError, match=r"no name of a column; .*: n, text\. Pass column="):
+        index.check_all(selected)
+    assert dc.build_index(datasets.Dataset.from_list(ITEMS)).check(VERBATIM).is_leaked
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,9 @@ def sample_of(seed: int) -> tuple[list[Row], Texts, Policy]:
         replace(
             world.policy,
             detectors=BUILT_IN,
+            shared_ngram_size=rng.choice(
+                [5, 8]
+            ),  # of fewer tokens some texts have none to screen by
             evidence_floor=floor,
             contamination_score_threshold=rng.choice([floor, 0.8]),
             keep_question_only=rng.random() < 0.7,
