@@ -43,7 +43,7 @@ def documented() -> list[tuple[str, object]]:
     named += [
         (f"{name}.{method}", inspect.getattr_static(getattr(dc, name), method))
         for name, methods in METHODS.items()
-        for method in methods - {"count", "index"}
+        for method in sorted(methods - {"count", "index"})
     ]
     return [(name, one) for name, one in named if not inspect.ismemberdescriptor(one)]
 
