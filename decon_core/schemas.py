@@ -2,7 +2,39 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.machinery import ModuleSpec
+
 import pyarrow as pa
+
+
+class _Hidden:
+    """An importer that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> ModuleSpec | None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name=name)
+        return None
+
+
+def _keep_pandas_out() -> None:
+    """Have Arrow make its first array while it cannot import pandas.
+
+    With that array it imports pandas if it is installed, to recognize objects of pandas: a third of
+    a second in every process, though nothing here has such objects. Conversions to and from pandas
+    still import it when they are called.
+    """
+    if "pandas" in sys.modules:
+        return
+    sys.meta_path.insert(0, _Hidden)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(_Hidden)
+
+
+_keep_pandas_out()
 
 
 def _field(name: str, kind: pa.DataType, meaning: str, *, nullable: bool = True) -> pa.Field:

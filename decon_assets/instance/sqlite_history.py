@@ -1,6 +1,7 @@
 """Write Dagster's history in SQLite faster, and create its databases completely.
 
-Dagster opens and closes the file of a run for each event. SQLite then waits for the disk twice: at
+Dagster makes an engine of SQLAlchemy for each event, which would compile every statement again.
+It opens and closes the file of a run for each event. SQLite then waits for the disk twice: at
 the commit, and when the last connection closes and moves the write-ahead log into the file. For a
 grid of thousands of cells, that is half of Dagster's time. The first wait only protects against a
 power cut, which could lose the latest events and nothing else; the store has the results, and they
@@ -12,7 +13,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from typing import Any
 import yaml
 from dagster import DagsterInstance
 from sqlalchemy import event
-from sqlalchemy.engine import Engine
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.engine import Connection, Engine
 
 _RUNS, _EVENTS = "history/runs.db", "history/runs/index.db"
 _SCHEDULES = "schedules/schedules.db"
@@ -36,6 +38,7 @@ _WORTH_KEEPING = {
 # In `PRAGMA user_version` of the runs, which Dagster does not use: this history is complete.
 _COMPLETE = 1
 
+_MOST_STATEMENTS = 500
 _MOST_OPEN = 8  # files: those of the active run, and of the instance
 _open: OrderedDict[str, sqlite3.Connection] = OrderedDict()
 
@@ -43,10 +46,40 @@ _new: set[str] = set()  # files of runs whose tables Dagster makes
 _tables_of_a_run: list[str] = []  # the statements that make them, once Dagster made some
 
 
+class _Statements(dict[Hashable, Any]):
+    """Compiled statements, shared by all engines of a process for SQLite.
+
+    SQLAlchemy's keys begin with the dialect, an object of each engine. Those of Dagster's files
+    have equal settings, so equal statements are the same for all of them.
+    """
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        return super().get(_without_dialect(key), default)
+
+    def __setitem__(self, key: Hashable, compiled: Any) -> None:
+        if len(self) >= _MOST_STATEMENTS:
+            self.clear()
+        super().__setitem__(_without_dialect(key), compiled)
+
+
+def _without_dialect(key: Hashable) -> Hashable:
+    is_usual = isinstance(key, tuple) and key and isinstance(key[0], SQLiteDialect)
+    return key[1:] if is_usual else key  # type: ignore[index] # mypy does not follow `is_usual`
+
+
+_statements = _Statements()
+
+
 def write_quickly() -> None:
-    """Make SQLite connections of this process skip the two waits, from now on."""
+    """Make SQLite connections of this process skip both waits and compile once, from now on."""
     if not event.contains(Engine, "connect", _connected):
         event.listen(Engine, "connect", _connected)
+        event.listen(Engine, "engine_connect", _share_statements)
+
+
+def _share_statements(connection: Connection) -> None:
+    if isinstance(connection.dialect, SQLiteDialect):
+        connection.execution_options(compiled_cache=_statements)
 
 
 def _connected(connection: Any, _: Any) -> None:
@@ -60,7 +93,7 @@ def _connected(connection: Any, _: Any) -> None:
         return
     connection.execute("PRAGMA synchronous = NORMAL")
     if path in _new and not _tables_of_a_run:
-        _tables_of_a_run[:] = _statements(connection)
+        _tables_of_a_run[:] = _table_statements(connection)
     if path not in _open:
         # A later call closes it, maybe in another thread.
         _open[path] = sqlite3.connect(path, check_same_thread=False)
@@ -86,7 +119,7 @@ def _make_tables_of_a_run(connection: sqlite3.Connection, path: str) -> None:
         connection.rollback()
 
 
-def _statements(connection: sqlite3.Connection) -> list[str]:
+def _table_statements(connection: sqlite3.Connection) -> list[str]:
     """Return the statements that make a database like this one, with its version but no rows."""
     made = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     stamps = (

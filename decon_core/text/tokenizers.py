@@ -11,9 +11,8 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import chain, pairwise
 from pathlib import Path
@@ -29,6 +28,7 @@ Integers = npt.NDArray[np.int64]
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 _WORD = re.compile(r"\S+")
+_UNKNOWN = -1
 
 # Characters that lossy tokenizers change. The private-use and unassigned ones near the end map to
 # the same token in vocabularies without byte fallback.
@@ -174,6 +174,7 @@ class BytePieces(Tokenizer):
         import splintr
 
         self._inner = splintr.Tokenizer.from_pretrained(name)
+        self._n_bytes = np.full(self._inner.vocab_size, _UNKNOWN)  # of tokens that were used
         self.fingerprint = f"{name}-{version('splintr-rs')}"
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -183,19 +184,25 @@ class BytePieces(Tokenizer):
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         # A call takes 2 us, so all words are encoded in one call and split at token ends.
         ids = np.array(self._inner.encode_ordinary(text.decode()), np.int64)
-        ends = np.cumsum(self._token_bytes[ids])
+        ends = np.cumsum(self._bytes_of(ids))
         last = np.searchsorted(ends, edges[1:])
         if ids.size and np.array_equal(ends[np.minimum(last, ids.size - 1)], edges[1:]):
             return ids, np.diff(last, prepend=-1)
         return super().encode_words(text, edges)  # a token spans two words
 
-    @cached_property
-    def _token_bytes(self) -> Integers:
-        lengths = np.zeros(self._inner.vocab_size, np.int64)
-        for token in range(lengths.size):
-            with suppress(ValueError):  # an id without a token
-                lengths[token] = len(self._inner.decode_token_bytes(token))
-        return lengths
+    def _bytes_of(self, ids: Integers) -> Integers:
+        """Return the number of bytes of each token.
+
+        Looked up when a token first occurs: for the whole vocabulary it takes longer than a small
+        scan does otherwise.
+        """
+        n_bytes = self._n_bytes[ids]
+        is_new = n_bytes == _UNKNOWN
+        if not is_new.any():
+            return n_bytes
+        for token in np.unique(ids[is_new]).tolist():
+            self._n_bytes[token] = len(self._inner.decode_token_bytes(token))
+        return self._n_bytes[ids]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         # A token is a run of bytes; if it ends inside a character, it covers all of that character.
@@ -213,8 +220,9 @@ class BytePieces(Tokenizer):
 
     def pieces(self, text: str) -> Pieces:
         ids = np.array(self._inner.encode_ordinary(text), np.int64)
-        stops = np.cumsum(self._token_bytes[ids])
-        return Pieces(ids, stops - self._token_bytes[ids], stops)
+        n_bytes = self._bytes_of(ids)
+        stops = np.cumsum(n_bytes)
+        return Pieces(ids, stops - n_bytes, stops)
 
     def is_lossless(self) -> bool:
         return True

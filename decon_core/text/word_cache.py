@@ -337,27 +337,26 @@ class Encoder:
         return Ragged(self._vocabulary.numbers(ids), edges_of(lengths))
 
 
+_N_CASED = 0x20000  # characters; all cased scripts are among them
+_LONGER = -1  # its lower case is more than one character
+
+
 @lru_cache(maxsize=8)
 def classes(punctuation: str) -> Classes:
     """Return, for each ASCII byte and each character, its lower case or its class."""
-    separators = set(WHITE_SPACE + punctuation)
-    n_points = max(_LAST_CASED, *map(ord, separators)) + 1
-    characters = np.arange(n_points, dtype=np.int32)
-    for point in range(n_points):
-        lowered = chr(point).lower()
-        if len(lowered) > 1 or chr(point) == "Σ":
-            characters[point] = word_stream.WIDE_SPECIAL
-        else:
-            is_separator = lowered in separators
-            characters[point] = word_stream.WIDE_SEPARATOR if is_separator else ord(lowered)
+    separators = [*map(ord, WHITE_SPACE + punctuation)]
+    lower = [chr(point).lower() for point in range(max(_N_CASED, max(separators) + 1))]
+    characters = np.array([ord(one) if len(one) == 1 else _LONGER for one in lower], np.int32)
+    last_cased = int(np.flatnonzero(characters != np.arange(characters.size))[-1])
+    characters = characters[: max(last_cased, *separators) + 1]
+    is_special = characters == _LONGER
+    is_special[ord("Σ")] = True
+    characters[np.isin(characters, separators)] = word_stream.WIDE_SEPARATOR
+    characters[is_special] = word_stream.WIDE_SPECIAL
     plain = characters[:128]
     in_bytes = np.full(256, word_stream.NOT_ASCII, np.uint8)
     in_bytes[:128] = np.where(plain < 0, word_stream.SEPARATOR, plain)
     return in_bytes, characters
-
-
-# No character above the last cased script (currently Adlam) has a different lower case.
-_LAST_CASED = max(point for point in range(0x20000) if chr(point).lower() != chr(point))
 
 
 @lru_cache(maxsize=4)

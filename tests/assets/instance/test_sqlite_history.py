@@ -4,11 +4,18 @@ import sqlite3
 import subprocess
 import sys
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import column, create_engine, select, table, text
 from sqlalchemy.pool import NullPool
 
 from decon_assets.instance.home import open_instance
-from decon_assets.instance.sqlite_history import _MOST_OPEN, _open, write_quickly
+from decon_assets.instance.sqlite_history import (
+    _MOST_OPEN,
+    _MOST_STATEMENTS,
+    _open,
+    _Statements,
+    _statements,
+    write_quickly,
+)
 
 
 def test_a_file_stays_open_and_other_processes_read_what_was_written(tmp_path):
@@ -63,3 +70,25 @@ def test_the_file_of_a_later_run_has_the_tables_that_dagster_gives_the_first(tmp
     assert first == second == third
     assert len(first[0]) > 10
     assert first[1]
+
+
+def test_engines_share_compiled_statements_and_each_answers_from_its_own_file(tmp_path):
+    write_quickly()
+    query = select(column("n")).select_from(table("events")).where(column("n") >= 1)
+    n_compiled = []
+    for n in (1, 2):
+        engine = create_engine(f"sqlite:///{tmp_path / str(n)}", poolclass=NullPool)
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE events (n INTEGER)"))
+            connection.execute(text("INSERT INTO events VALUES (:n)"), {"n": n})
+            assert connection.execute(query).scalars().all() == [n]
+        n_compiled.append(len(_statements))
+    assert n_compiled[0] == n_compiled[1] > 0
+
+
+def test_shared_statements_are_bounded():
+    statements = _Statements()
+    for n in range(2 * _MOST_STATEMENTS):
+        statements[(n,)] = n
+    assert len(statements) <= _MOST_STATEMENTS
+    assert statements.get((2 * _MOST_STATEMENTS - 1,)) == 2 * _MOST_STATEMENTS - 1
