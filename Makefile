@@ -22,6 +22,7 @@ setup: .venv/installed
 	$(PYTHON) -m venv .venv
 	@$(PYTHON) deploy/install.py $(BIN)/python requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q decon_core decon_assets
 	@touch $@
 
 demo: setup
