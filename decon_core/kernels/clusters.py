@@ -22,7 +22,7 @@ from decon_core.kernels.hashing import (
     table_for,
     value_of,
 )
-from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.near_texts import find_answer, find_passage
 from decon_core.kernels.question_index import (
     Index,
@@ -232,7 +232,10 @@ def judge(
     return n_out
 
 
-@kernel
+@entry(
+    compile_seconds=1.5,
+    steps=lambda _tokens, _offsets, whole, *_: 2_000 * len(whole),
+)
 def mark_matched(
     tokens: Numbers,
     offsets: Integers,
@@ -258,7 +261,12 @@ def mark_matched(
 # All clusters -------------------------------------------------------------------------------------
 
 
-@kernel
+@entry(
+    compile_seconds=5.0,
+    steps=lambda _tokens, _offsets, runs, *_: (
+        2_000 * len(runs) + 40 * int((runs[:, 2] - runs[:, 1] + 1).sum())
+    ),
+)
 def judge_exhaustive(
     tokens: Numbers,
     offsets: Integers,

@@ -25,7 +25,7 @@ from decon_core.kernels.hashing import (
     shift_for,
     slot_of_known,
 )
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import entry, kernel
 
 NONE = 0xFFFFFFFF
 
@@ -96,7 +96,7 @@ def unique_in_rows(
         unique_offsets[row + 1] = n
 
 
-@kernel
+@entry(compile_seconds=0.1, steps=lambda unique, *_: unique.size)
 def invert(
     unique: Numbers,
     unique_offsets: Integers,
@@ -111,7 +111,7 @@ def invert(
             fill[number] += 1
 
 
-@kernel
+@entry(compile_seconds=0.1, steps=lambda _weights, weight_of, *_: weight_of.size)
 def sum_in_order(
     weights: npt.NDArray[np.float64],
     weight_of: Numbers,

@@ -1,7 +1,8 @@
 """Compile kernels: one place for all compiler options and for the machine code cache.
 
 Importing a kernel is cheap. Numba (half a second) is imported at the first call of a kernel, which
-compiles it or loads it from the cache.
+compiles it or loads it from the cache. A kernel that takes longer to compile than a small input
+takes in plain Python (`entry`) is compiled when the inputs are worth it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -27,11 +29,47 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 _HERE = Path(__file__).parent
 _PREFIX = "kernels-"
 _MONTH_SECONDS = 30 * 86_400
+_STEP_SECONDS = 1e-6  # of an innermost loop in plain Python
 
 
 def kernel(function: Kernel) -> Kernel:
     """Mark a function as a kernel, compiled at its first call."""
     return cast("Kernel", _NotYetCompiled(function, is_inlined=False))
+
+
+def entry(*, compile_seconds: float, steps: Callable[..., int]) -> Callable[[Kernel], Kernel]:
+    """Mark a kernel that runs as plain Python until compiling it takes less time.
+
+    `steps`, called with the arguments, returns about how many times the innermost loops will run.
+    A kernel in the cache is loaded at once. Other kernels must not call it: in them it would be
+    compiled for each.
+    """
+
+    def mark(function: Kernel) -> Kernel:
+        return cast("Kernel", _Entry(function, compile_seconds=compile_seconds, steps=steps))
+
+    return mark
+
+
+def is_worth_compiling(
+    kernel: Callable[..., Any], n_bytes: int, *, seconds_per_byte: float
+) -> bool:
+    """Return whether to call an `entry`, or another function that takes so long for a byte."""
+    one = cast("_Entry", kernel)
+    if not one.is_little(round(n_bytes * seconds_per_byte / _STEP_SECONDS)):
+        return True
+    one.spend(n_bytes * seconds_per_byte)
+    return False
+
+
+@contextmanager
+def compiled_at_once() -> Iterator[None]:
+    """Compile every kernel at its first call within the block, however small its input is."""
+    before, _Entry.are_at_once = _Entry.are_at_once, True
+    try:
+        yield
+    finally:
+        _Entry.are_at_once = before
 
 
 def inlined(function: Kernel) -> Kernel:
@@ -83,12 +121,76 @@ class _NotYetCompiled:
         return _compiler(is_inlined=self.is_inlined)(self.function)
 
 
+class _Entry(_NotYetCompiled):
+    """A kernel that is called by Python only; its name in its module is never replaced."""
+
+    are_at_once = False
+
+    def __init__(
+        self, function: Callable[..., Any], *, compile_seconds: float, steps: Callable[..., int]
+    ) -> None:
+        super().__init__(function, is_inlined=False)
+        self._seconds_left = compile_seconds
+        self._steps = steps
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not self.is_little(self._steps(*arguments)):
+            return self._ready(*arguments)
+        started = time.thread_time()
+        with np.errstate(over="ignore"):  # hashes wrap around
+            result = plain(self.function)(*arguments)
+        self.spend(time.thread_time() - started)
+        return result
+
+    def spend(self, seconds: float) -> None:
+        self._seconds_left -= seconds
+
+    @property
+    def signatures(self) -> Any:
+        return getattr(self.__dict__.get("compiled"), "signatures", ())
+
+    def is_little(self, n_steps: int) -> bool:
+        """Return whether to run so many steps in plain Python."""
+        if _Entry.are_at_once or "compiled" in self.__dict__ or self._is_cached:
+            return False
+        return n_steps * _STEP_SECONDS <= self._seconds_left
+
+    @cached_property
+    def _is_cached(self) -> bool:
+        """Return whether the cache has the kernel, maybe for arguments of other types."""
+        if not _has_cache():
+            return False
+        import numba
+
+        config: Any = numba.config
+        line = self.function.__code__.co_firstlineno
+        names = f"*/*.{self.function.__qualname__}-{line}.*.nbi"
+        return any(Path(config.CACHE_DIR).glob(names))
+
+
+def plain(function: Kernel) -> Kernel:
+    """Return a function that calls the kernels that it names as plain Python, too."""
+    if function not in _plain:
+        code, names = function.__code__, dict(function.__globals__)
+        _plain[function] = FunctionType(code, names, function.__name__, function.__defaults__)
+        for name in code.co_names:
+            called = names.get(name)
+            if isinstance(called, _NotYetCompiled):
+                names[name] = plain(called.function)
+            elif compiled_from := getattr(called, "py_func", None):
+                names[name] = plain(compiled_from)
+    return cast("Kernel", _plain[function])
+
+
+_plain: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+
 def _replace_placeholders(names: dict[str, Any]) -> None:
     """Compile all kernels that a file names, and those that their files name.
 
     A compiled kernel can only call compiled ones.
     """
-    placeholders = {name: one for name, one in names.items() if isinstance(one, _NotYetCompiled)}
+    placeholders = {name: one for name, one in names.items() if type(one) is _NotYetCompiled}
     names.update({name: one.compiled for name, one in placeholders.items()})
     for one in placeholders.values():
         _replace_placeholders(one.function.__globals__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers
-from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.utf8 import hex_value, valid_size, write_character
 
 # Unsigned: signed indexes cost one more comparison per byte.
@@ -348,7 +348,7 @@ def _read_line(
     return at + _ONE, n, n_continuing
 
 
-@kernel
+@entry(compile_seconds=1.5, steps=lambda _block, n_bytes, *_: n_bytes)
 def read_lines(
     block: Bytes,
     n_bytes: int,

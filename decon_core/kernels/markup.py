@@ -22,7 +22,7 @@ from decon_core.kernels.html_tags import (
     reference,
     tag,
 )
-from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.utf8 import character_at, hex_value, is_letter, is_space, write_character
 
 EDIT_NUMBERS = 3  # per edit: start and stop in the text, number of bytes left
@@ -141,7 +141,10 @@ def _begins(text: Bytes, at: int, stop: int) -> bool:
     return is_beginning
 
 
-@kernel
+@entry(
+    compile_seconds=2.5,
+    steps=lambda text, _starts, _stops, signs, *_: text.size // 4 + 400 * signs.size,
+)
 def strip(
     text: Bytes,
     starts: Integers,
@@ -309,7 +312,7 @@ def _is_lower(text: Bytes, at: int, is_lower: Bools) -> bool:
     return point < is_lower.size and is_lower[point]
 
 
-@kernel
+@entry(compile_seconds=0.2, steps=lambda text, *_: text.size)
 def original_characters(
     text: Bytes, edits: Integers, left: Bytes, starts: Integers, stops: Integers
 ) -> int:

@@ -31,7 +31,7 @@ from decon_core.kernels.hashing import (
     table_for,
     two_bits,
 )
-from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.jit import entry, inlined, kernel
 
 
 class Index(NamedTuple):
@@ -91,7 +91,7 @@ def fill_table(
         slots[free_slot(scaled(digest, slots.size), slots)] = np.uint32(number + 1)
 
 
-@kernel
+@entry(compile_seconds=0.1, steps=lambda grams, *_: grams.size)
 def bound_grams(
     question_grams: Numbers,
     question_weights: Numbers,
@@ -164,7 +164,7 @@ def grams_of_question(question: int, size: int, index: Index) -> tuple[Integers,
     return grams, ordinals
 
 
-@kernel
+@entry(compile_seconds=0.3, steps=lambda grams, *_: 80 * grams.size)
 def places_in_parts(
     grams: Numbers, index: Index, size: int, rows: Integers, parts: Integers, places: Integers
 ) -> int:

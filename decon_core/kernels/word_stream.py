@@ -9,7 +9,7 @@ import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Int32s, Integers
 from decon_core.kernels.hashing import ONE, ZERO
-from decon_core.kernels.jit import kernel
+from decon_core.kernels.jit import entry, kernel
 from decon_core.kernels.utf8 import character_at, write_character
 
 # Classes of bytes and characters; all others map to their lower case.
@@ -91,7 +91,7 @@ def room_for(n_bytes: int) -> int:
     return n_bytes + (n_bytes + 1) // 2 + SPARE
 
 
-@kernel
+@entry(compile_seconds=0.2, steps=lambda text, *_: text.size)
 def word_places(text: Bytes, byte_class: Bytes, char_class: Int32s, edges: Integers) -> int:
     """Write at which character each word starts and stops; return how many edges that are.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers, Numbers, Words64
 from decon_core.kernels.hashing import BASE, HALF, LOW, MIX, ONE, ZERO
-from decon_core.kernels.jit import inlined, kernel, prefetch
+from decon_core.kernels.jit import entry, inlined, kernel, prefetch
 from decon_core.kernels.packed_bytes import sixteen
 
 # A longer "word" (in a script without spaces) rarely occurs twice: it is not stored.
@@ -435,7 +435,7 @@ def expand(
     return True
 
 
-@kernel
+@entry(compile_seconds=0.1, steps=lambda values, *_: values.size)
 def tokens_of_words(values: Words64, arena: Numbers, passing: Numbers, counts: Integers) -> None:
     """Count the tokens of each word."""
     for at in range(values.size):

@@ -34,7 +34,7 @@ from decon_core.index.joined_index import open_search
 from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
 from decon_core.kernels import word_table
-from decon_core.kernels.jit import is_new
+from decon_core.kernels.jit import compiled_at_once, is_new
 from decon_core.scan.detect import DetectorSet
 from decon_core.scan.matches import LABELS, Columns, tile_of
 from decon_core.schemas import DOCUMENTS
@@ -47,6 +47,8 @@ _log = logging.getLogger(__name__)
 
 # Loading compiled kernels takes less time; after this they are being compiled.
 _LOADING_SECONDS = 3.0
+# Compressed. Reading and judging so little in plain Python takes less time than compiling it.
+_LITTLE_BYTES = 8_000_000
 
 
 @dataclass(frozen=True)
@@ -305,12 +307,16 @@ def compilation_notice(level: int = logging.INFO) -> Iterator[None]:
         notice.cancel()
 
 
-def compile_kernels(job: ShardJob) -> None:
-    """Compile all kernels before workers start; otherwise each worker would compile them."""
-    with compilation_notice():
+def compile_kernels(job: ShardJob, *, n_bytes: int | None = None) -> None:
+    """Compile all kernels before workers start; otherwise each worker would compile them.
+
+    With little to scan (`n_bytes`, compressed), only those that a scan of anything needs.
+    """
+    is_little = n_bytes is not None and n_bytes <= _LITTLE_BYTES
+    with compilation_notice(), nullcontext() if is_little else compiled_at_once():
         scanner = scanners_for(job)[0]
         tokens = scanner.compile_words()
-        if is_new(word_table.look_up) and not scanner.detectors.is_ready_to_judge:
+        if _is_first(scanner) and not is_little:
             with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
                 compile_reader(job.source)
                 scanner.detectors.compile_all_but_judging(tokens)
@@ -318,7 +324,13 @@ def compile_kernels(job: ShardJob) -> None:
         scanner.compile()
 
 
+def _is_first(scanner: Scanner) -> bool:
+    """Return whether the kernels are not in the cache yet."""
+    return is_new(word_table.look_up) and not scanner.detectors.is_ready_to_judge
+
+
 def _compile_judging(job: ShardJob) -> None:
     """Compile about half of the kernels, in a subprocess in parallel with the rest."""
     tokens = Ragged(np.zeros(2, np.uint32), np.array([0, 2]))
-    scanners_for(job)[0].detectors.compile_judging(tokens)
+    with compiled_at_once():
+        scanners_for(job)[0].detectors.compile_judging(tokens)

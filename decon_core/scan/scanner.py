@@ -111,7 +111,8 @@ def scan_packs(
     if runs_here(n_workers, engine):  # too little work, or one shard: threads share its blocks
         jobs = [replace(job, threads=max(workers, 1)) for job in jobs]
     if reading := [job for job in jobs if job.n_bytes_to_read]:
-        compile_kernels(reading[0])
+        is_here = runs_here(n_workers, engine)  # other processes read the cache of this one
+        compile_kernels(reading[0], n_bytes=sum(sizes) if is_here else None)
     joining = _Joining(store, plan, packs, jobs, [*versions, *along], url_store)
     started = time.monotonic()
     n_done, is_last_reported = 0, False

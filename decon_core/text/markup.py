@@ -42,7 +42,7 @@ class Stripper:
         data = text if is_usual else text.copy()
         signs = self.signs(data, int(starts.min(initial=text.size)), int(stops.max(initial=0)))
         if not signs.size:
-            return text, starts, stops
+            return data, starts, stops
         size = int((stops - starts).sum())
         if self._out.size < size:
             self._out = np.empty(2 * size, np.uint8)

@@ -32,9 +32,11 @@ from decon_core.corpus.formats.shard_format import JsonRow, Value
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.jit import is_worth_compiling
 from decon_core.storage.compression import open_bytes
 
 _MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
+_SECONDS_PER_BYTE = 10e-9  # that parsing lines one by one takes
 _Edges = npt.NDArray[np.int64]
 
 
@@ -59,17 +61,17 @@ class JsonBlock(LineBlock):
         return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
 
     def batch(self, source: Source) -> Batch:
-        field = _field_of(source)
-        if field is None:
+        field, kernel = _field_of(source), json_lines.read_lines
+        if field is None or not is_worth_compiling(
+            kernel, self.n_bytes, seconds_per_byte=_SECONDS_PER_BYTE
+        ):
             return super().batch(source)
         path, key_starts = field
         line_starts = np.empty(self.n_rows + 1, np.int64)
         text = alloc_array(self.n_bytes + json_lines.PADDING, np.uint8)
         starts, stops, documents, unusual = np.empty((4, self.n_rows), np.int64)
         results = text, starts, stops, documents, unusual, line_starts
-        n, n_unusual, n_characters = json_lines.read_lines(
-            self.lines, self.n_bytes, path, key_starts, *results
-        )
+        n, n_unusual, n_characters = kernel(self.lines, self.n_bytes, path, key_starts, *results)
         rows = documents[:n] + self.row
         reread = partial(self._document, edges=line_starts, source=source)
         batch = Batch(text, starts[:n], stops[:n], rows, int(n_characters), [], reread)
@@ -122,7 +124,7 @@ class JsonLines(LineFormat):
 
 
 def compile_reader(source: Source) -> None:
-    """Compile the line kernel by running it on an empty line."""
+    """Compile the line kernel by running it on an empty line, unless it is to be put off."""
     for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
         block.batch(source)
 
