@@ -5,6 +5,7 @@ import json
 import os
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -21,6 +22,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.load import load_config
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.kernels.jit import compiled_at_once
 from decon_core.storage.store import Store
 from tests.compiled_kernels import compile_kernels
 from tests.finished_world import remove_finished_world
@@ -39,6 +41,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(HYPOTHESIS_PROFILE)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Test compiled kernels, with however little input; commands decide for themselves."""
+    stack = ExitStack()
+    stack.enter_context(compiled_at_once())
+    config.add_cleanup(stack.close)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -99,6 +99,7 @@ _COMMANDS = {
         "normalize": ("recipes:normalize", "try the recipes of a file, and print some records"),
         "catalog": ("recipes:catalog", "list the recipes that come with the package"),
         "reference": ("reference:reference_group", "import and export reports of AI2's decon"),
+        "warm": ("warm:warm", "compile the search kernels beforehand, for images and nodes"),
     },
     "Demonstration": {
         "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results"),

@@ -62,6 +62,20 @@ def is_worth_compiling(
     return False
 
 
+def cache_folder() -> Path | None:
+    """Return the folder of the machine code of these sources; None if there can be none."""
+    if not _has_cache():
+        return None
+    import numba
+
+    config: Any = numba.config
+    return Path(config.CACHE_DIR)
+
+
+def are_compiled_at_once() -> bool:
+    return _Entry.are_at_once
+
+
 @contextmanager
 def compiled_at_once() -> Iterator[None]:
     """Compile every kernel at its first call within the block, however small its input is."""
@@ -158,14 +172,11 @@ class _Entry(_NotYetCompiled):
     @cached_property
     def _is_cached(self) -> bool:
         """Return whether the cache has the kernel, maybe for arguments of other types."""
-        if not _has_cache():
+        if (folder := cache_folder()) is None:
             return False
-        import numba
-
-        config: Any = numba.config
         line = self.function.__code__.co_firstlineno
         names = f"*/*.{self.function.__qualname__}-{line}.*.nbi"
-        return any(Path(config.CACHE_DIR).glob(names))
+        return any(folder.glob(names))
 
 
 def plain(function: Kernel) -> Kernel:
@@ -257,7 +268,8 @@ def _find_cache_folder(config: Any) -> bool:
     """Set the folder in which Numba caches machine code; return whether there is one.
 
     It is in the first writable one of NUMBA_CACHE_DIR, the folder beside the source, the user's
-    cache folder, and a private temporary folder. Without any, each process compiles again.
+    cache folder, and a private temporary folder. Without any, each process compiles again. Machine
+    code in one that cannot be written, as in an image, is copied.
     """
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
     given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_HERE / "__pycache__", users]
@@ -266,11 +278,21 @@ def _find_cache_folder(config: Any) -> bool:
     if root == temporary and not _is_private(temporary):
         return False
     own = root / f"{_PREFIX}{_digest_of_sources()}"
+    for shipped in (folder / own.name for folder in given if folder != root):
+        if shipped.is_dir() and not own.exists():
+            _copy_shipped(shipped, own)
     own.mkdir(exist_ok=True)
     os.utime(own)
     _remove_unused(root, keep=own)
     config.CACHE_DIR = str(own)
     return True
+
+
+def _copy_shipped(shipped: Path, own: Path) -> None:
+    """Copy machine code from a folder that cannot be written: Numba loads it from no other."""
+    with tempfile.TemporaryDirectory(dir=own.parent) as draft, suppress(OSError):
+        # Another process may have made the folder meanwhile.
+        shutil.copytree(shipped, Path(draft) / own.name).rename(own)
 
 
 def _digest_of_sources() -> str:

@@ -34,7 +34,7 @@ from decon_core.index.joined_index import open_search
 from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
 from decon_core.kernels import word_table
-from decon_core.kernels.jit import compiled_at_once, is_new
+from decon_core.kernels.jit import are_compiled_at_once, compiled_at_once, is_new
 from decon_core.scan.detect import DetectorSet
 from decon_core.scan.matches import LABELS, Columns, tile_of
 from decon_core.schemas import DOCUMENTS
@@ -312,7 +312,7 @@ def compile_kernels(job: ShardJob, *, n_bytes: int | None = None) -> None:
 
     With little to scan (`n_bytes`, compressed), only those that a scan of anything needs.
     """
-    is_little = n_bytes is not None and n_bytes <= _LITTLE_BYTES
+    is_little = n_bytes is not None and n_bytes <= _LITTLE_BYTES and not are_compiled_at_once()
     with compilation_notice(), nullcontext() if is_little else compiled_at_once():
         scanner = scanners_for(job)[0]
         tokens = scanner.compile_words()

@@ -1,0 +1,57 @@
+"""`decon-assets warm`: compile all kernels before the first scan."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from decon_assets.cli.options import optional
+from decon_assets.cli.terminal.output import say, warn
+from decon_core.wording import counted
+
+_VARIABLE = "NUMBA_CACHE_DIR"
+
+
+def warm(
+    *,
+    cache: Path | None = optional(
+        f"folder for the machine code (default: ${_VARIABLE}, else beside the installed package, "
+        "else the user's cache folder)",
+        "DIR",
+    ),
+) -> int:
+    """Compile the search kernels of all detectors into the cache, half a minute on two cores.
+
+    Later commands load them. Without this, a scan of a small folder compiles what it needs (some
+    5 s) and a large one compiles everything before it starts. Do it once when you build an image
+    or set up a node:
+
+      RUN NUMBA_CACHE_DIR=/opt/kernels decon-assets warm
+      ENV NUMBA_CACHE_DIR=/opt/kernels
+
+    Machine code belongs to the installed files and to the model of the processor. On another
+    model, or after an update, kernels are compiled again. The folder may be read-only when the
+    commands run: they copy it to the first folder that they can write. Whoever can write to it can
+    run code as the user of the commands.
+
+    Examples:
+      decon-assets warm
+      decon-assets warm --cache /opt/kernels
+
+    Exit codes: 0 done; 1 no folder can be written.
+    """
+    from decon_core.folder_scan.warm import warm as compile_all
+
+    if cache:
+        cache.mkdir(parents=True, exist_ok=True)
+        os.environ[_VARIABLE] = str(cache.resolve())
+    started = time.monotonic()
+    done = compile_all(lambda name: say(f"compiling: {name}"))
+    if done is None or (cache and not done.folder.is_relative_to(cache.resolve())):
+        warn(f"the cache cannot be written: choose a folder with --cache or ${_VARIABLE}")
+        return 1
+    seconds = time.monotonic() - started
+    say(f"{counted(done.n_new, 'kernel')} compiled in {seconds:.0f} s, {done.n_before:,} known")
+    say(f"cache: {done.folder}")
+    return 0

@@ -1,0 +1,157 @@
+"""Compile all kernels into the cache, by scanning a few texts with every detector."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from decon_core.config import detector_registry as registry
+from decon_core.config.sketch import Sketch
+from decon_core.execution.jobs import in_subprocess, usable_cores
+from decon_core.folder_scan.run import Request, policy_from, scan_folder
+from decon_core.kernels.jit import cache_folder, compiled_at_once
+
+_BOUNDED = ["decon", "ngram_any"]  # their matches are looked up in a sketch
+
+# What each scan sets. Together they call every kernel; hardly one is in two of them.
+_SCANS: Mapping[str, Callable[[], Mapping[str, Any]]] = {
+    "decon and ngram_any": lambda: {"detectors": _BOUNDED},
+    "the other detectors": lambda: {"detectors": [*set(registry.names()) - {*_BOUNDED}]},
+    "the settings of AI2's decon": lambda: {"preset": "reference", "sampling": "reference"},
+}
+_MANY_WORDS = 60_000  # more than the word table first has room for
+
+_WORDS = [
+    *("amber", "barrel", "candle", "dagger", "eagle", "fabric", "garden", "hammer", "island"),
+    *("jacket", "kettle", "ladder", "magnet", "needle", "orchard", "pepper", "quarry", "ribbon"),
+    *("saddle", "timber", "urchin", "velvet", "walnut", "yellow", "zipper"),
+]
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """The machine code in the cache, and how many kernels were added to it."""
+
+    folder: Path
+    n_before: int
+    n_kernels: int
+
+    @property
+    def n_new(self) -> int:
+        return self.n_kernels - self.n_before
+
+
+def warm(on_scan: Callable[[str], None]) -> Warmed | None:
+    """Compile every kernel that is not in the cache; None if no folder for one can be written.
+
+    A kernel is compiled for the types of its arguments, which are those of common sizes here: a
+    union of benchmarks with more than 65,536 different tokens has wider ones.
+    """
+    if (folder := cache_folder()) is None:
+        return None
+    n_before = _n_kernels(folder)
+    with TemporaryDirectory() as scratch:
+        jobs = [(name, Path(scratch) / str(number)) for number, name in enumerate(_SCANS)]
+        with ExitStack() as beside:
+            if usable_cores() > 1:
+                for job in jobs[1:]:
+                    beside.enter_context(in_subprocess(_scan_beside, job))
+            on_scan(jobs[0][0])
+            _scan(*jobs[0])
+        for name, place in jobs[1:]:  # again, with what failed in a subprocess
+            on_scan(name)
+            _scan(name, place.with_name(f"{place.name}-again"))
+    return Warmed(folder, n_before, _n_kernels(folder))
+
+
+def _n_kernels(folder: Path) -> int:
+    return sum(1 for _ in folder.rglob("*.nbc"))
+
+
+def _scan_beside(job: tuple[str, Path]) -> None:
+    _scan(*job)
+
+
+def _scan(name: str, folder: Path) -> None:
+    """Scan both kinds of shards, and look up more items in the sketch of them."""
+    folder.mkdir()
+    corpus, out = folder / "corpus", folder / "found"
+    corpus.mkdir()
+    policy = policy_from({"policy": _SCANS[name]()}, folder)
+    items = [*_items()]
+    texts = [text for item in items for text in _texts(item)]
+    texts.append(" ".join(f"word{number}" for number in range(_MANY_WORDS)))
+    _write_lines(corpus / "lines.jsonl", [{"text": text} for text in texts])
+    parquet.write_table(pa.table({"text": texts}), corpus / "table.parquet")
+    evals = folder / "evals.yaml"
+    with compiled_at_once():
+        for n_items in (len(items) // 2, len(items)):
+            evals.write_text(_recipes(folder, items[:n_items]), encoding="utf-8")
+            scan_folder(
+                Request(
+                    evals=evals,
+                    corpus=str(corpus),
+                    out=out,
+                    policy=policy,
+                    sketch=Sketch(),
+                ),
+                on_step=_ignore,
+                on_work=_ignore,
+            )
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def _items() -> Iterator[dict[str, str]]:
+    """Yield items of distinct words, one of them a program."""
+    for number in range(4):
+        question = [f"{word}{number}" for word in _WORDS]
+        yield {
+            "passage": " ".join(f"{word}s {number} of" for word in _WORDS),
+            "question": f"If {' '.join(question)}, how many are left of {number + 30}?",
+            "answer": " ".join(f"{word}ish{number}" for word in reversed(_WORDS)),
+        }
+    program = [f"def {word}(items, {word}s):" for word in _WORDS[:3]]
+    body = "\n".join(
+        f"{head}\n    total = {number}\n    for item in items:\n        if item > total:\n"
+        f"            total += item * {number + 2}\n    return total\n"
+        for number, head in enumerate(program)
+    )
+    yield {"passage": "", "question": f"Complete the program.\n{body}", "answer": body}
+
+
+def _texts(item: Mapping[str, str]) -> Iterator[str]:
+    """Yield documents with an item: as it is, with mark-up and letters beyond ASCII, edited."""
+    whole = "\n\n".join(filter(None, item.values()))
+    yield whole
+    first, _, rest = whole.partition(" ")
+    yield f"<p>Écrit à Zürich: {first}&nbsp;{rest}</p> a%20b%2Dc per-\nhaps Σ"
+    yield whole.replace("magnet", "mag\u200bnet").replace("saddle", "stone").replace("; ", ", ")
+    yield f"nothing of it: {first} {' '.join(reversed(_WORDS))}"
+
+
+def _recipes(folder: Path, items: list[dict[str, str]]) -> str:
+    path = folder / f"items-{len(items)}.jsonl"
+    _write_lines(path, items)
+    recipe = {
+        "local_path": path.name,
+        "splits": ["test"],
+        "prompt": "question",
+        "answers": ["answer"],
+        "passage": "passage",
+    }
+    return json.dumps({"evals": {f"sample{len(items)}": recipe}})
+
+
+def _write_lines(path: Path, rows: list[dict[str, str]]) -> None:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
