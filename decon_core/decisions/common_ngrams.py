@@ -132,14 +132,16 @@ def _with_texts(
     store: Store, version: Version, common: pa.Table, policy: Policy, *, index: str
 ) -> dict[str, Any]:
     """Return columns with the text of each n-gram, cut from a question, and its counts."""
+    columns = dict(zip(common.column_names, common.columns, strict=True))
     places = common["place"].to_numpy().astype(np.int64)
-    grams, part = _grams(store.root, version, index, policy.ngram_size)
-    numbers = np.searchsorted(grams.first, places)
-    n_questions = np.bincount(grams.rows.values, minlength=len(grams))[numbers]
-    field = part.entries.fields["question"]
-    questions = np.searchsorted(field.texts.offsets, places, "right") - 1
-    texts = []
+    texts: list[str] = []
+    n_questions = np.zeros(0, np.int64)
     if places.size:
+        grams, part = _grams(store.root, version, index, policy.ngram_size)
+        numbers = np.searchsorted(grams.first, places)
+        n_questions = np.bincount(grams.rows.values, minlength=len(grams))[numbers]
+        field = part.entries.fields["question"]
+        questions = np.searchsorted(field.texts.offsets, places, "right") - 1
         strings = load_records(store, version, columns=["question"])["question"].to_pylist()
         entry_of = np.zeros(len(field.texts), np.int64)
         entry_of[field.of_entry[::-1]] = np.arange(field.of_entry.size)[::-1]
@@ -157,7 +159,7 @@ def _with_texts(
             start, stop = encoder.places(0, text).characters(at, at + policy.ngram_size)
             texts.append(text[start:stop])
     return {
-        **dict(zip(common.column_names, common.columns, strict=True)),
+        **columns,
         "text": pa.array(texts, pa.string()),
         "n_questions": pa.array(n_questions, pa.int64()),
     }

@@ -60,13 +60,16 @@ def warm(on_scan: Callable[[str], None]) -> Warmed | None:
     n_before = _n_kernels(folder)
     with TemporaryDirectory() as scratch:
         jobs = [(name, Path(scratch) / str(number)) for number, name in enumerate(_SCANS)]
+        first, *others = jobs  # the first compiles what all need
+        on_scan(first[0])
+        _scan(*first)
         with ExitStack() as beside:
-            if usable_cores() > 1:
-                for job in jobs[1:]:
-                    beside.enter_context(in_subprocess(_scan_beside, job))
-            on_scan(jobs[0][0])
-            _scan(*jobs[0])
-        for name, place in jobs[1:]:  # again, with what failed in a subprocess
+            for job in others[1:] if usable_cores() > 1 else ():
+                beside.enter_context(in_subprocess(_scan_beside, job))
+            for name, place in others[:1]:
+                on_scan(name)
+                _scan(name, place)
+        for name, place in others[1:]:  # again, with what failed in a subprocess
             on_scan(name)
             _scan(name, place.with_name(f"{place.name}-again"))
     return Warmed(folder, n_before, _n_kernels(folder))

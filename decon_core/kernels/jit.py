@@ -179,21 +179,26 @@ class _Entry(_NotYetCompiled):
         return any(folder.glob(names))
 
 
-def plain(function: Kernel) -> Kernel:
-    """Return a function that calls the kernels that it names as plain Python, too."""
+def plain(kernel: Kernel) -> Kernel:
+    """Return a kernel as plain Python, like the kernels that it calls."""
+    function = _function_of(kernel) or kernel
     if function not in _plain:
         code, names = function.__code__, dict(function.__globals__)
         _plain[function] = FunctionType(code, names, function.__name__, function.__defaults__)
         for name in code.co_names:
-            called = names.get(name)
-            if isinstance(called, _NotYetCompiled):
-                names[name] = plain(called.function)
-            elif compiled_from := getattr(called, "py_func", None):
-                names[name] = plain(compiled_from)
+            if called := _function_of(names.get(name)):
+                names[name] = plain(called)
     return cast("Kernel", _plain[function])
 
 
-_plain: dict[Callable[..., Any], Callable[..., Any]] = {}
+def _function_of(kernel: Any) -> Any:
+    """Return the function of which a kernel is made; None if it is none."""
+    if isinstance(kernel, _NotYetCompiled):
+        return kernel.function
+    return getattr(kernel, "py_func", None)  # compiled already
+
+
+_plain: dict[Any, Callable[..., Any]] = {}
 
 
 def _replace_placeholders(names: dict[str, Any]) -> None:

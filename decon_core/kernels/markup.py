@@ -41,6 +41,7 @@ _ONES = np.uint64(_EACH)
 _LOW_BITS = np.uint64(0x7F * _EACH)
 _TOP_BITS = np.uint64(0x80 * _EACH)
 _PERCENT, _SPACE, _TAB, _LINE_FEED, _RETURN = map(ord, "% \t\n\r")
+SIGNS = LESS, AMPERSAND, _PERCENT, _LINE_FEED
 _SOFT = 0xAD  # last byte of a soft hyphen, after 0xC2
 _UNICODE = 0x90  # last byte of U+2010, after 0xE2 0x80
 
@@ -54,7 +55,7 @@ _HYPHENS = np.uint64(HYPHEN * _EACH)
 _UNICODES = np.uint64(_UNICODE * _EACH)
 
 
-@kernel
+@entry(compile_seconds=0.8, steps=lambda _text, _eights, start, stop, _found: stop - start)
 def find_signs(
     text: Bytes, eights: Words64, start: int, stop: int, found: Integers
 ) -> tuple[int, int]:
@@ -79,7 +80,7 @@ def find_signs(
             at = last
             continue
         for place in range(at, last):
-            if _begins(text, place, stop):
+            if begins(text, place, stop):
                 found[n] = place
                 n += 1
         at = last
@@ -122,7 +123,7 @@ def _equal(eight: np.uint64, wanted: np.uint64) -> np.uint64:
 
 
 @inlined
-def _begins(text: Bytes, at: int, stop: int) -> bool:
+def begins(text: Bytes, at: int, stop: int) -> bool:
     """Return whether mark-up may begin at a position."""
     byte = text[at]
     is_beginning = False

@@ -16,12 +16,14 @@ import numpy.typing as npt
 
 from decon_core.kernels import markup
 from decon_core.kernels.html_tags import NUMBERS, POINT_BITS, Names, hash_of
+from decon_core.kernels.jit import is_worth_compiling, plain
 from decon_core.text.characters import ENTITIES, MOST_SPACES, MOST_WIDE_BYTES, TAGS, WINDOWS_1252
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
 _INITIAL_SIGNS = 1 << 12
+_SIGNS_SECONDS_PER_BYTE = 50e-9  # that finding them by NumPy takes
 _LIMITS = MOST_SPACES, MOST_WIDE_BYTES
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
 
@@ -53,6 +55,11 @@ class Stripper:
 
     def signs(self, text: Bytes, start: int, stop: int) -> Integers:
         """Return the positions at which mark-up may begin."""
+        n_bytes = max(stop - start, 0)
+        if not is_worth_compiling(
+            markup.find_signs, n_bytes, seconds_per_byte=_SIGNS_SECONDS_PER_BYTE
+        ):
+            return _signs_by_numpy(text, start, stop)
         n = 0
         eights = text[: text.size // 8 * 8].view(np.uint64)
         while start < stop:
@@ -61,6 +68,14 @@ class Stripper:
             if start < stop:
                 self._signs = np.concatenate([self._signs, np.empty_like(self._signs)])
         return self._signs[:n]
+
+
+def _signs_by_numpy(text: Bytes, start: int, stop: int) -> Integers:
+    """Do the same as `find_signs`, slower."""
+    candidates = start + np.flatnonzero(np.isin(text[start:stop], markup.SIGNS))
+    begins = plain(markup.begins)
+    is_sign = [begins(text, at, stop) for at in candidates.tolist()]
+    return candidates[np.array(is_sign, np.bool_)]
 
 
 def compile_markup() -> None:

@@ -275,7 +275,7 @@ class Encoder:
             following = self._split(text, starts, stops, document, offsets)
             if following == document:  # it has letters whose lower case depends on their position
                 content = text[starts[document] : stops[document]].tobytes().decode()
-                lowered = np.frombuffer(content.lower().encode(), np.uint8)
+                lowered = np.frombuffer(bytearray(content.lower().encode()), np.uint8)
                 bounds = np.array([0, lowered.size])
                 self._split(lowered, bounds[:1], bounds[1:], 0, offsets[document : document + 2])
                 following = document + 1
