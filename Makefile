@@ -13,7 +13,7 @@ CONFIG ?= data/decon.toml
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check dev bench world lock screenshots clean
+.PHONY: setup demo test check dev bench world lock screenshots site clean
 
 setup: .venv/installed
 
@@ -68,6 +68,10 @@ lock: setup
 
 screenshots: setup
 	DECON_WHOLE_SESSION=1 DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser
+
+# Strictly: broken links and headings, and pages that the navigation lacks, are errors.
+site: setup
+	$(BIN)/python -m website --out build/site
 
 clean:
 	rm -rf .venv data/.dagster data/.decon

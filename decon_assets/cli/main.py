@@ -134,6 +134,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_code_of(lambda: _run_command(given))
 
 
+def command_line() -> _Commands:
+    """Return the parser of all commands. Each of them is imported when it is asked for."""
+    return _Commands(
+        commands=dict.fromkeys(_LOCATIONS),  # type: ignore[arg-type] # names; loaded when called
+        help=_HELP,
+        rich_markup_mode=None,
+        context_settings={"max_content_width": 100},
+    )
+
+
 def exit_code_of(command: Callable[[], int]) -> int:
     """Run a command and return its exit code; print its error in place of a traceback."""
     try:
@@ -163,12 +173,7 @@ def exit_code_of(command: Callable[[], int]) -> int:
 
 def _run_command(arguments: Sequence[str]) -> int:
     """Parse the arguments, and call the function of the command."""
-    commands = _Commands(
-        commands=dict.fromkeys(_LOCATIONS),  # type: ignore[arg-type] # names; loaded when called
-        help=_HELP,
-        rich_markup_mode=None,
-        context_settings={"max_content_width": 100},
-    )
+    commands = command_line()
     with commands.make_context("decon-assets", [*arguments]) as context:
         try:
             return int(commands.invoke(context))

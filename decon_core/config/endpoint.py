@@ -55,11 +55,11 @@ class Endpoint:
     table: ClassVar[str]  # of decon.toml, for messages
 
     url: Annotated[str, AfterValidator(_address), expects(_URL)] | None = None
-    """Address of the endpoint, up to `/chat/completions`."""
+    """Address of an OpenAI-compatible endpoint, up to `/chat/completions`."""
     model: Name | None = None
     """Name of the model, as the endpoint knows it."""
     key_env: KeyVariable | None = None
-    """Name of the environment variable with the key of the endpoint."""
+    """Name of the environment variable with the key of the endpoint; never the key."""
     prompt: Name | None = None
     """Jinja2 template that replaces the built-in prompt."""
     response_format: Literal["json_schema", "json_object", "text"] = "json_schema"

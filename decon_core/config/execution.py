@@ -82,9 +82,11 @@ class Execution:
     """[execution]: where shards are scanned and products are made."""
 
     engine: EngineName = "local"
-    """Local: processes of this machine. $DECON_ENGINE and --engine override it."""
+    """Local: processes of this machine. --engine and $DECON_ENGINE override it
+    (docs/ten-terabytes.md)."""
     shared_store: bool = True
-    """Whether nodes see the folder of the store. If not, they read and write its URL (Ray only)."""
+    """Whether nodes see the folder of the store. If not, they read and write its URL: only with Ray
+    and a store at a URL (docs/ten-terabytes.md)."""
     slurm: Slurm = Field(default_factory=Slurm)
     """Settings of Slurm."""
     ray: Ray = Field(default_factory=Ray)

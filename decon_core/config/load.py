@@ -65,13 +65,14 @@ class Evals:
     """[evals]: the benchmarks."""
 
     recipes: Names[Name]
-    """Recipe files, or globs."""
+    """Recipe files, or globs; one that matches nothing is an error."""
     benchmarks: Names[Name] | None = None
-    """Use only these."""
+    """Use only these; default: all."""
     required: Names[Name] = ()
     """Fail if a chosen detector can find too few items of these benchmarks."""
     least_indexable_share: Share = 0.5
-    """Too few: below this share; for other benchmarks a warning."""
+    """Share of the items that is enough; with fewer, a benchmark that is not required has a
+    warning."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -79,7 +80,7 @@ class Idf:
     """[idf]: the weights of n-grams."""
 
     benchmarks: Names[Name] | None = None
-    """Benchmarks whose frequencies are frozen at the first run."""
+    """Benchmarks whose frequencies are frozen at the first run; default: all."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -87,9 +88,10 @@ class PackLimits:
     """Limits of a pack, for all sources or for one."""
 
     pack_shards: Positive | None = None
-    """Maximum number of shards in a pack."""
+    """Maximum number of shards in a pack; default: as in [corpus], there 64 unless pack_bytes is
+    set."""
     pack_bytes: Bytes | None = None
-    """Maximum size of a pack's files: a number, or "20 GB"."""
+    """Maximum bytes of a pack's files, as stored: a number, or "20 GB", "1.5 GiB"."""
 
 
 _LABEL = re.compile(r"(?!source$)[a-z][a-z0-9_]*")
@@ -110,15 +112,16 @@ class SourceTable(PackLimits):
     name: str
     """Name of the source, part of the names of its packs."""
     path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
-    """A glob; `**` descends into folders."""
+    """A glob; `**` descends into folders. Shards are named from its first wildcard on."""
     text: Annotated[
         Name | Names[Name] | None, expects("the name of a field, or a list of them")
     ] = None
-    """Field with the text, nested with dots; or several."""
+    """Field with the text, nested with dots; or several, as ["prompt", "chosen", "rejected"].
+    Either this or messages is required."""
     messages: Annotated[Name | None, expects("the name of a field")] = None
     """Instead of text: field with the turns of a conversation."""
     roles: Names[Name] = ()
-    """With messages: only turns with these roles."""
+    """With messages: only turns of these roles; default: all."""
     id: Annotated[Name | None, expects("the name of a field")] = None
     """Field with the row's id."""
     labels: Annotated[
@@ -126,7 +129,8 @@ class SourceTable(PackLimits):
         AfterValidator(_known_as_columns),
         expects('a table of texts, as {language = "en"}'),
     ] = field(default_factory=dict)
-    """What tables of a composition group sources by; no result depends on them."""
+    """Texts by name, as { language = "en", kind = "web" }, by which tables of a composition group
+    sources (docs/mixtures.md). No result depends on them."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -142,7 +146,7 @@ class Review:
     """[review]: verdicts of people on matches."""
 
     verdicts: Annotated[Name, expects("a local file, which need not exist")] = DEFAULT_FILE
-    """File of verdicts, which need not exist."""
+    """File of reviewers' verdicts, which need not exist (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
     """Verdicts that take a match out of the leaks."""
 
@@ -152,13 +156,14 @@ class Report:
     """[report]: how much text a report shows, and what it warns of."""
 
     snippets: Literal["on", "off"] = "on"
-    """Off: no corpus text in database and pages."""
+    """With "off", database and pages have no corpus text."""
     context: Count = 300
     """Characters shown before and after a match."""
     most_pairs: Count = 50_000
     """Pairs of item and passage whose texts are kept."""
     drift: Share = 0.05
-    """Accepted change of a leak rate since the previous report."""
+    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
+    from the previous report."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -188,7 +193,14 @@ SECTIONS: Mapping[str, Any] = {
     "study": Study,
     "store": StoreTable,
     "execution": Execution,
-    "storage": dict[str, dict[str, Any]],
+    "storage": Annotated[
+        dict[str, dict[str, Any]],
+        Field(
+            description="Options of a file system of fsspec, by the scheme of its URLs: "
+            '[storage.s3] with endpoint_url = "http://127.0.0.1:9000". Never secrets '
+            "(docs/configuration.md)."
+        ),
+    ],
 }
 
 

@@ -13,8 +13,16 @@ from pydantic import ConfigDict, TypeAdapter, create_model
 
 from decon_core.config.blends import LISTABLE
 from decon_core.config.endpoint import Endpoint
-from decon_core.config.load import RENAMED, SECTIONS
+from decon_core.config.load import RENAMED, SECTIONS, PackLimits
+from decon_core.config.neighbours import Sample
 from decon_core.config.policy import PRESETS
+
+# Tables by the model whose keys they inherit: pydantic reads docstrings of a class's own keys only.
+_INHERITED: dict[type, tuple[str, ...]] = {
+    Endpoint: ("Judge", "Rewording"),
+    PackLimits: ("Corpus", "SourceTable"),
+    Sample: ("Neighbours",),
+}
 
 SCHEMA_PATH = Path(__file__).with_name("decon.schema.json")
 
@@ -26,13 +34,21 @@ def config_schema() -> dict[str, Any]:
     schema: dict[str, Any] = _plain(model.model_json_schema())
     tables = schema["$defs"]
     tables["Policy"]["properties"]["preset"] = {
-        "description": "Named defaults, which the other keys override.",
+        "description": "Named defaults, which the other keys override. reference: the published "
+        "method, without normalize_unicode, strip_markup and keep_question_only; matches of decon "
+        "are then those of versions without these settings, except for sums that equal a threshold "
+        "on paper. sampling is a separate setting.",
         "enum": [*PRESETS],
     }
-    inherited = TypeAdapter(Endpoint).json_schema()["properties"]
-    for name in ("Judge", "Rewording"):
-        for key, shared in inherited.items():
-            tables[name]["properties"][key].setdefault("description", shared["description"])
+    for base, names in _INHERITED.items():
+        for key, shared in TypeAdapter(base).json_schema()["properties"].items():
+            for name in names:
+                tables[name]["properties"][key].setdefault("description", shared["description"])
+    for name in _INHERITED[Endpoint]:
+        defaults = SECTIONS[name.lower()]()
+        tables[name]["properties"]["parameters"]["default"] = dict(defaults.parameters)
+    for key, threshold in tables["Thresholds"]["properties"].items():
+        threshold["description"] = tables["Policy"]["properties"][key]["description"]
     properties = tables["Contamination"]["properties"]
     for key in LISTABLE:
         node = properties[key]

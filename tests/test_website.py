@@ -1,0 +1,127 @@
+"""The site: a strict build, reference pages with everything that the code has, and its errors."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from decon_assets.cli.main import command_line
+from decon_core.config.detector_registry import BUILT_IN
+from decon_core.config.schema import config_schema
+from website import reference
+from website.build import SiteError, build_site
+from website.pages import _ELSEWHERE, ROOT, write_pages
+
+
+class Loaded(HTMLParser):
+    """What a page loads when it is opened: scripts, styles, pictures, frames."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.addresses = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        is_loaded = tag != "a" and values.get("rel") != "canonical"
+        self.addresses += [values[key] for key in ("src", "href") if is_loaded and values.get(key)]
+
+
+def test_the_site_builds_strictly_and_loads_nothing_from_other_servers(tmp_path):
+    build_site(tmp_path / "site")
+    pages = [*(tmp_path / "site").rglob("*.html")]
+    assert {"index.html", "reference/settings.html", "decisions/index.html"} <= {
+        page.relative_to(tmp_path / "site").as_posix() for page in pages
+    }
+    for page in pages:
+        for address in Loaded(page.read_text()).addresses:
+            assert not re.match(r"(https?:)?//", address), page
+            path = (page.parent / address.split("#")[0].split("?")[0]).resolve()
+            assert address.startswith("data:") or page.name == "404.html" or path.exists(), address
+    for style in (tmp_path / "site").rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(https?:)?//|@import", style.read_text()), style
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with empty pages, two of which are not in the navigation."""
+    root = tmp_path / "repository"
+    pages = [page.relative_to(ROOT) for page in (ROOT / "docs").rglob("*.md")]
+    for path in (*_ELSEWHERE.values(), "docs/a.md", "docs/b.md", *pages):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("# Title\n")
+    (root / "docs" / "notes.txt").write_text("notes\n")
+    return root
+
+
+def test_a_missing_heading_and_an_unlisted_page_are_errors_and_the_old_site_stays(
+    repository, tmp_path
+):
+    (repository / "docs" / "a.md").write_text("# A\n\n[there](b.md#nowhere)\n")
+    old = tmp_path / "site" / "index.html"
+    old.parent.mkdir()
+    old.write_text("old")
+    with pytest.raises(SiteError) as error:
+        build_site(tmp_path / "site", root=repository)
+    assert "does not contain an anchor '#nowhere'" in str(error.value)
+    assert "  - a.md\n  - b.md\n" in str(error.value)
+    assert old.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["repository", "site"]
+
+
+def test_links_lead_to_pages_and_copied_files_or_are_named(repository, tmp_path):
+    (repository / "docs" / "a.md").write_text(
+        "[b](b.md#title), [data](../data/README.md), [notes](notes.txt), ![x](x.png)\n"
+        "[folder](../data) `[code](gone.md)`\n```\n[code](gone.md)\n```\n[web](https://x.org)\n"
+    )
+    (repository / "README.md").write_text("[a](docs/a.md) [settings](docs/reference/settings.md)")
+    problems = write_pages(tmp_path / "out", root=repository)
+    assert problems == [
+        "docs/a.md:1: link to 'x.png': no such file",
+        "docs/a.md:2: link to '../data': a folder, expected a file",
+    ]
+    assert (
+        tmp_path / "out" / "index.md"
+    ).read_text() == "[a](a.md) [settings](reference/settings.md)"
+    written = (tmp_path / "out" / "a.md").read_text()
+    assert "[b](b.md#title), [data](sample-data.md), [notes](notes.txt)," in written
+    assert written.count("gone.md") == 2
+    assert (tmp_path / "out" / "notes.txt").read_text() == "notes\n"
+
+
+def test_the_page_of_settings_has_every_key_once_with_its_meaning():
+    page = reference.settings()
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (.+) \| (.+) \| (.+) \|$", page)
+    tables = config_schema()["$defs"]
+    nodes = [node for table in tables.values() for node in table["properties"].items()]
+    keys = {key for key, node in nodes if "deprecated" not in node}
+    inner = {*re.findall(r"(?m)^## `\[+.*?(\w+)(?:\.NAME)?\]+`", page)}
+    assert {key for key, *_ in rows} == keys - inner
+    assert all(meaning.strip() for *_, meaning in rows)
+    assert "| `pack_shards` | integer ≥ 1 |" in page
+    assert '| `unreadable` | `"block"`, `"drop"` | `"block"` |' in page
+
+
+def test_a_setting_without_a_description_has_no_page():
+    with pytest.raises(LookupError, match=r"report\.drift has no description"):
+        reference._described({"type": "number"}, "report.drift")
+
+
+def test_the_page_of_commands_has_the_help_of_every_command_and_action():
+    page = reference.commands()
+    headings = re.findall(r"(?m)^##+ `decon-assets ?(.*)`$", page)
+    assert set(command_line().commands) <= set(headings)
+    assert {"mixture verify", "review import"} <= set(headings)
+    assert page.count("Usage: decon-assets") == len(headings)
+
+
+def test_the_pages_of_detectors_and_assets_have_all_of_them():
+    detectors = reference.detectors()
+    assert re.findall(r"(?m)^## `(\w+)`$", detectors) == [*BUILT_IN]
+    assert "| `ratcliff_floor` | `0.3` |" in detectors
+    assets = reference.assets()
+    assert (
+        "| `scan` | benchmark × pack | `corpus`, `index`, `sketch` | Matches of every shard"
+        in assets
+    )
+    assert "| `canaries_are_found` | `scan` | yes |" in assets
