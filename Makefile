@@ -47,6 +47,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python deploy/lock_audit.py requirements.lock
 	env -u DAGSTER_HOME $(BIN)/dagster definitions validate
 
 dev: setup

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 _ELSEWHERE = {
     "index.md": "README.md",
     "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
     "sample-data.md": "data/README.md",
 }
 

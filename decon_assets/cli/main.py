@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pkgutil import resolve_name
 from typing import Any
 
@@ -12,7 +13,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from decon_assets.cli.options import PlainCommand, PlainGroup
-from decon_assets.cli.terminal.output import silence_stdout, warn
+from decon_assets.cli.terminal.output import say, silence_stdout, warn
 from decon_core.errors import DeconError, EngineError, MissingError, StaleError
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
@@ -136,7 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_line() -> _Commands:
     """Return the parser of all commands. Each of them is imported when it is asked for."""
+    program = typer.Typer(add_completion=False, rich_markup_mode=None)
+    program.callback()(_options)
     return _Commands(
+        params=get_command(program).params,
         commands=dict.fromkeys(_LOCATIONS),  # type: ignore[arg-type] # names; loaded when called
         help=_HELP,
         rich_markup_mode=None,
@@ -199,6 +203,25 @@ def _report_failure(error: Exception) -> int:
     remedy = remedy_for(error)
     warn(f"{cause_of(error)}{f'. {remedy}' if remedy else ''}")
     return 1
+
+
+def _print_version(is_asked_for: bool) -> None:
+    if is_asked_for:
+        say(f"decon-assets {version('decon-assets')}")
+        raise typer.Exit
+
+
+def _options(
+    _version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        expose_value=False,
+        help="print the version and exit",
+    ),
+) -> None:
+    """Declare the options of the program itself."""
 
 
 class _Commands(PlainGroup):
