@@ -99,6 +99,7 @@ def finished(folder, four_report):
         shutil.copy2(folder / ".decon" / "report" / "contamination.duckdb", four_report)
         masks = folder / ".decon" / "mixtures" / "loss_masked"
         shutil.copytree(masks, four_report.parent / "data" / masks.relative_to(folder))
+        shutil.copy2(folder / ".decon" / "haystack" / "haystack.svg", four_report.parent)
         add_later(folder)
         second = run(config, instance)
         five = (tiles(config), score(config), second)
@@ -163,6 +164,12 @@ def test_the_page_on_categories_shows_what_comes_out(finished, four_report):
     assert len(expected) == 11
     for row in expected:
         assert " ".join(" ".join(row).split()) in shown
+
+
+def test_the_picture_on_the_page_of_haystack_is_the_one_that_the_demo_draws(finished, four_report):
+    drawn = four_report.parent / "haystack.svg"
+    shown = DATA.parent / "docs" / "images" / "haystack.svg"
+    assert shown.read_text() == drawn.read_text()
 
 
 def test_items_keep_the_short_fields_of_their_recipes(finished, four_report):

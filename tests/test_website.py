@@ -125,3 +125,24 @@ def test_the_pages_of_detectors_and_assets_have_all_of_them():
         in assets
     )
     assert "| `canaries_are_found` | `scan` | yes |" in assets
+
+
+# Pictures that a command writes, by the page that shows the command; `make screenshots` makes the
+# others in Chromium.
+DRAWN = {
+    "game.svg": ("studies/game.md", "decon-assets game "),
+    "haystack.svg": ("studies/haystack.md", "decon-assets haystack --config data/decon.toml"),
+    "scorecard.svg": ("scorecard.md", "decon-assets scorecard "),
+}
+
+
+def test_every_picture_is_shown_on_a_page_and_made_by_a_command():
+    tests = "".join(path.read_text() for path in (ROOT / "tests" / "ui").glob("test_*.py"))
+    taken = set(re.findall(r"keep\(\w+, \"([\w.-]+)\"\)", tests))
+    pictures = {path.name for path in (ROOT / "docs" / "images").iterdir()}
+    assert pictures == taken | DRAWN.keys()
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    text = "".join(page.read_text() for page in pages)
+    assert {name for name in pictures if f"images/{name})" not in text} == set()
+    for page, command in DRAWN.values():
+        assert command in (ROOT / "docs" / page).read_text()
