@@ -127,6 +127,23 @@ def test_the_pages_of_detectors_and_assets_have_all_of_them():
     assert "| `canaries_are_found` | `scan` | yes |" in assets
 
 
+@pytest.mark.parametrize(
+    ("page", "table"),
+    [("sketch", "Sketch"), ("neighbours", "Neighbours"), ("studies/haystack", "Haystack")],
+)
+def test_guides_with_a_table_of_keys_have_the_defaults_of_the_models(page, table):
+    text = (ROOT / "docs" / f"{page}.md").read_text().split("| key | default | meaning |\n")[1]
+    properties = config_schema()["$defs"][table]["properties"]
+    n_compared = 0
+    for keys, defaults, _ in re.findall(r"(?m)^\| (`.+?) \| (.+?) \| (.+) \|$", text):
+        given = re.findall(r"`([^`]+)`", defaults)
+        for key, default in zip(re.findall(r"`([^`]+)`", keys), given, strict=False):
+            if (value := properties[key].get("default")) is not None:
+                assert default == reference._quoted(value), key
+                n_compared += 1
+    assert n_compared
+
+
 # Pictures that a command writes, by the page that shows the command; `make screenshots` makes the
 # others in Chromium.
 DRAWN = {

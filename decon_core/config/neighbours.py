@@ -29,9 +29,9 @@ class Sample:
     """How many documents of a source are sampled: a number, or a share of all."""
 
     size: Positive | None = None
-    """Number of documents."""
+    """Documents sampled from each source; default: 1000, unless there is a share."""
     share: PositiveShare | None = None
-    """Share of the documents."""
+    """Instead: the share of each source's documents."""
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
