@@ -13,7 +13,7 @@ CONFIG ?= data/decon.toml
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check dev bench world lock screenshots site clean
+.PHONY: setup demo test check dev bench world lock charting screenshots site clean
 
 setup: .venv/installed
 
@@ -56,7 +56,7 @@ dev: setup
 bench: setup
 	$(BIN)/python -m bench --peers --out docs/benchmarks.md $(BENCH)
 
-# What is committed and made by a program: the sample world, the lock file, the pictures.
+# What is committed and made by a program: the sample world, the lock file, Plotly's script, the pictures.
 world: setup
 	$(BIN)/python data/make_sample_world.py
 	$(BIN)/python data/make_scores.py
@@ -66,6 +66,11 @@ lock: setup
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate \
 		--no-header --group dev --extra hub --extra ray pyproject.toml --output-file requirements.lock
+
+charting: setup
+	$(BIN)/python -c "import gzip, plotly.offline; from pathlib import Path; \
+		packed = gzip.compress(plotly.offline.get_plotlyjs().encode(), 6, mtime=0); \
+		Path('decon_core/report/html/plotly.min.js.gz').write_bytes(packed)"
 
 screenshots: setup
 	DECON_WHOLE_SESSION=1 DECON_KEEP_SCREENSHOTS=docs/images $(BIN)/pytest -m browser

@@ -88,11 +88,12 @@ def _policy(*scripts: str) -> str:
 
 @cache
 def _charting() -> tuple[str, str]:
-    """Return the script of Plotly, as it is and compressed."""
-    from plotly.offline import get_plotlyjs
+    """Return the script of Plotly, as it is and compressed.
 
-    script = str(get_plotlyjs())
-    return script, _compressed(script)
+    Its Python package would bring 64 MB for this file, so the wheel has it (`make charting`).
+    """
+    packed = (_HERE / "plotly.min.js.gz").read_bytes()
+    return gzip.decompress(packed).decode(), b64encode(packed).decode()
 
 
 def _details(facts: Facts, charting: str) -> Iterator[tuple[str, str]]:

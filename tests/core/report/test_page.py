@@ -1,9 +1,10 @@
 """The page of a report: what is in the file, and what is not."""
 
+import gzip
 import html
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,7 @@ import plotly.graph_objects as go
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plotly.offline import get_plotlyjs
 
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import MissingError, StaleError
@@ -365,6 +367,12 @@ COLOUR = re.compile(r"--c-[a-z]+")
 def with_colours(value):
     """As the page fills them in."""
     return json.loads(COLOUR.sub("#123456", json.dumps(value)))
+
+
+def test_the_script_of_plotly_is_that_of_the_locked_package():
+    script, packed = page_package.build._charting()
+    assert script == get_plotlyjs(), "another version is installed: `make charting`"
+    assert gzip.decompress(b64decode(packed)).decode() == script
 
 
 @pytest.mark.parametrize(
