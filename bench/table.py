@@ -24,7 +24,7 @@ _PACKAGES = (
     "pyarrow",
     "splintr-rs",
     "orjson",
-    "zstandard",
+    "backports-zstd",
 )
 
 

@@ -1,7 +1,7 @@
 """Streaming decompression that detects damage, compression, and format detection.
 
-A truncated file or trailing garbage must raise. `zstandard`'s stream reader stops silently, and the
-standard library ignores what follows a bz2 or xz stream, so members and frames are tracked here.
+A truncated file or trailing garbage must raise. The standard library ignores what follows a bz2 or
+xz stream, so members and frames are tracked here.
 """
 
 from __future__ import annotations
@@ -10,14 +10,19 @@ import bz2
 import gzip
 import io
 import lzma
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
-import zstandard
 from isal import igzip_lib
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 
 class DamagedStreamError(Exception):
@@ -30,7 +35,7 @@ DAMAGE = (
     EOFError,
     cast("type[Exception]", igzip_lib.IsalError),  # the stub declares it as an instance
     lzma.LZMAError,
-    zstandard.ZstdError,
+    zstd.ZstdError,
 )
 
 _BUFFER = 1 << 20
@@ -101,14 +106,15 @@ def create(path: Path, compression: str) -> Iterator[IO[bytes]]:
 
 
 class _Members(io.RawIOBase):
-    """Stream of all members of a gz, bz2 or xz file.
+    """Stream of all members of a gz, bz2 or xz file, or frames of a zstd file.
 
-    Zeros after the last member are padding, as on tapes; anything else there is damage.
+    Padding after the last member is skipped; anything else there is damage.
     """
 
-    def __init__(self, file: BinaryIO, start: Callable[[], Any]) -> None:
+    def __init__(self, file: BinaryIO, start: Callable[[], Any], padding: bytes) -> None:
         self._file = file
         self._start = start
+        self._padding = padding
         self._member: Any = start()
         self._pending = b""
 
@@ -143,7 +149,7 @@ class _Members(io.RawIOBase):
         return b""
 
     def _has_member(self) -> bool:
-        while not (pending := self._pending.lstrip(b"\0")):
+        while not (pending := self._pending.lstrip(self._padding)):
             self._pending = self._file.read(_STEP)
             if not self._pending:
                 return False
@@ -151,90 +157,25 @@ class _Members(io.RawIOBase):
         return True
 
 
-class _Zstd(io.RawIOBase):
-    """Stream of all frames of a zstd file."""
+class ZstdHeader(NamedTuple):
+    """What the header of a zstd frame states (RFC 8878, 3.1.1.1)."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        # `zstd --long=31` needs the large window; it is only allocated when a frame asks for it.
-        decompressor = zstandard.ZstdDecompressor(max_window_size=2**31)
-        self._frames = _WholeFrames(file)
-        self._reader = decompressor.stream_reader(
-            cast("IO[bytes]", self._frames), read_size=_STEP, read_across_frames=True
-        )
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        # `readinto1`: garbage after a frame must not swallow the frame's last bytes.
-        n = self._reader.readinto1(buffer)
-        if not n and not self._frames.is_at_end:
-            raise DamagedStreamError("the decompressor stopped before the end")
-        return n
+    content_size: int | None  # None: not stated
+    n_bytes: int  # of the header
+    has_checksum: bool
 
 
-class _WholeFrames:
-    """Input of a zstd reader that raises if the file ends inside a frame.
-
-    `stream_reader` accepts such an end. The input is therefore tracked here from block to block
-    (RFC 8878, 3.1.1), which looks at only a few bytes in a hundred thousand.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.is_at_end = False
-        self._file = file
-        self._n_skipped = 0  # bytes left to skip until the next header
-        self._head = b""
-        self._n_head = ZSTD_HEAD
-        self._read_head = self._frame
-        self._has_checksum = False
-
-    def read(self, size: int) -> bytes:
-        packed = self._file.read(size)
-        if packed:
-            self._track(packed)
-        elif self._head or self._n_skipped or self._read_head != self._frame:
-            raise EOFError("the file ends inside a zstd frame")
-        self.is_at_end = not packed
-        return packed
-
-    def _track(self, packed: bytes) -> None:
-        at = 0
-        while at < len(packed):
-            if self._n_skipped:
-                step = min(self._n_skipped, len(packed) - at)
-                self._n_skipped -= step
-            else:
-                step = min(self._n_head - len(self._head), len(packed) - at)
-                self._head += packed[at : at + step]
-                if len(self._head) == self._n_head:
-                    head, self._head = self._head, b""
-                    self._read_head(head)
-            at += step
-
-    def _frame(self, head: bytes) -> None:
-        if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
-            self._head, self._n_head, self._read_head = head[4:], 4, self._skippable
-            return
-        # If this is no frame, the decompressor itself raises.
-        descriptor = head[4]
-        is_single = descriptor >> 5 & 1
-        n_size = (is_single, 2, 4, 8)[descriptor >> 6]
-        self._n_skipped = (1 - is_single) + (0, 1, 2, 4)[descriptor & 3] + n_size
-        self._has_checksum = bool(descriptor >> 2 & 1)
-        self._n_head, self._read_head = 3, self._block
-
-    def _skippable(self, head: bytes) -> None:
-        self._n_skipped = int.from_bytes(head, "little")
-        self._n_head, self._read_head = ZSTD_HEAD, self._frame
-
-    def _block(self, head: bytes) -> None:
-        value = int.from_bytes(head, "little")
-        is_repeated_byte = (value >> 1 & 3) == 1
-        self._n_skipped = 1 if is_repeated_byte else value >> 3
-        if value & 1:
-            self._n_skipped += 4 * self._has_checksum
-            self._n_head, self._read_head = ZSTD_HEAD, self._frame
+def zstd_header(head: bytes) -> ZstdHeader | None:
+    """Read the header of a zstd frame from its first bytes; None if it is none."""
+    try:
+        size = zstd.get_frame_info(head).decompressed_size
+    except zstd.ZstdError:
+        return None
+    descriptor = head[4]
+    is_single = descriptor >> 5 & 1
+    n_size = (is_single, 2, 4, 8)[descriptor >> 6]
+    n_bytes = ZSTD_HEAD + (1 - is_single) + (0, 1, 2, 4)[descriptor & 3] + n_size
+    return ZstdHeader(size, n_bytes, bool(descriptor >> 2 & 1))
 
 
 class _Packing(NamedTuple):
@@ -246,8 +187,10 @@ class _Packing(NamedTuple):
     pack: Callable[[BinaryIO], AbstractContextManager[Any]]
 
 
-def _in_members(start: Callable[[], Any]) -> Callable[[BinaryIO], io.RawIOBase]:
-    return partial(_Members, start=start)
+def _in_members(
+    start: Callable[[], Any], padding: bytes = b"\0"
+) -> Callable[[BinaryIO], io.RawIOBase]:
+    return partial(_Members, start=start, padding=padding)
 
 
 def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
@@ -256,15 +199,24 @@ def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
 
 def _zstd(file: BinaryIO) -> AbstractContextManager[Any]:
     # One thread: with several the frame layout depends on the machine.
-    return zstandard.ZstdCompressor(3, write_checksum=True).stream_writer(file, closefd=False)
+    setting = zstd.CompressionParameter
+    options: dict[int, int] = {setting.compression_level: 3, setting.checksum_flag: 1}
+    packed = zstd.ZstdFile(file, "wb", options=options)
+    packed.write(b"")  # begins a frame, which a file without content has, too
+    return packed
 
 
 _GZIP_MEMBER = partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)
+# `zstd --long=31` needs the large window; it is only allocated when a frame asks for it.
+_ZSTD_FRAME = partial(
+    zstd.ZstdDecompressor, options={zstd.DecompressionParameter.window_log_max: 31}
+)
 _BZ2, _XZ = partial(bz2.open, mode="wb"), partial(lzma.open, mode="wb")
+_ZSTD = _in_members(_ZSTD_FRAME, padding=b"")
 _PACKINGS = {
     ".gz": _Packing("a gzip file", b"\x1f\x8b", _in_members(_GZIP_MEMBER), _gzip),
-    ".zst": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _zstd),
-    ".zstd": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _Zstd, _zstd),
+    ".zst": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _ZSTD, _zstd),
+    ".zstd": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _ZSTD, _zstd),
     ".bz2": _Packing("a bzip2 file", b"BZh", _in_members(bz2.BZ2Decompressor), _BZ2),
     ".xz": _Packing("an xz file", b"\xfd7zXZ\x00", _in_members(lzma.LZMADecompressor), _XZ),
 }

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import rapidgzip
-import zstandard
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
 from decon_core.storage.compression import (
@@ -26,6 +25,7 @@ from decon_core.storage.compression import (
     DamagedStreamError,
     compression_of,
     unpack,
+    zstd_header,
 )
 from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import RemotePath
@@ -209,13 +209,10 @@ def _frame_size(file: BinaryIO, start: int) -> tuple[int | None, int]:
         return None, 0
     if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
         return 0, 8 + int.from_bytes(head[4:8], "little")
-    try:
-        header = zstandard.get_frame_parameters(head)
-        at = start + zstandard.frame_header_size(head)
-    except zstandard.ZstdError:
+    header = zstd_header(head)
+    if header is None or header.content_size is None:
         return None, 0
-    if header.content_size == zstandard.CONTENTSIZE_UNKNOWN:
-        return None, 0
+    at = start + header.n_bytes
     while True:
         file.seek(at)
         head = file.read(3)

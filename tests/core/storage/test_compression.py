@@ -87,6 +87,22 @@ def test_a_gz_file_padded_with_zeros_is_whole(tmp_path):
         assert file.read() == BODY
 
 
+def test_a_zstd_file_padded_with_zeros_is_damaged(tmp_path):
+    path = written(tmp_path / "a.zst")
+    path.write_bytes(path.read_bytes() + bytes(512))
+    with pytest.raises(DAMAGE), open_bytes(path) as file:
+        file.read()
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_file_without_content_is_whole(tmp_path, compression):
+    path = tmp_path / f"a{compression}"
+    with create(path, compression):
+        pass
+    with open_bytes(path) as file:
+        assert file.read() == b""
+
+
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_something_else_behind_the_end_raises(tmp_path, compression):
     path = written(tmp_path / f"a{compression}")
