@@ -63,7 +63,6 @@ world: setup
 	$(BIN)/python data/make_tokenizer.py
 
 lock: setup
-	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --no-annotate \
 		--no-header --group dev --extra hub --extra ray pyproject.toml --output-file requirements.lock
 

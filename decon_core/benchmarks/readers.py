@@ -157,7 +157,7 @@ def read_hub_rows(
         import datasets
     except ImportError:
         expected = f"'datasets' installed, to read {source.path} from the hub"
-        remedy = "pip install datasets, or download the files and use local_path."
+        remedy = "pip install 'decon-assets[hub]', or download the files and use local_path."
         problem = Problem(f"{where}.hf_path", "no package 'datasets'", expected, remedy)
         raise RecipeError(problem) from None
     place = f"{where}.hf_path {source.path!r}"

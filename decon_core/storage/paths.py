@@ -75,8 +75,8 @@ class RemotePath(PosixPath):
             expected = "options that the file system accepts"
             raise ConfigError(Problem(f"storage.{scheme}", str(error), expected)) from None
         except (ImportError, ValueError) as error:
-            remedy = "pip install s3fs" if scheme in ("s3", "s3a") else ""
             expected = "a file system that fsspec knows, with its package installed"
+            remedy = _INSTALL.get(scheme, "")
             raise ConfigError(Problem(str(self), str(error), expected, remedy)) from None
 
     @property
@@ -127,6 +127,12 @@ class RemotePath(PosixPath):
     def rglob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override] # yields RemotePath
         return self.glob(f"**/{pattern}")
 
+
+_INSTALL = {
+    "s3": "pip install 'decon-assets[s3]'",
+    "s3a": "pip install 'decon-assets[s3]'",
+    "hf": "pip install 'decon-assets[hub]'",
+}
 
 # Library errors that are not `OSError`: network failures, which may be temporary,
 _NETWORK_ERRORS = """

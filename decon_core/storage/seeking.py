@@ -9,14 +9,14 @@ beginning.
 from __future__ import annotations
 
 import io
+import logging
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
-
-import rapidgzip
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
 from decon_core.storage.compression import (
@@ -29,6 +29,8 @@ from decon_core.storage.compression import (
 )
 from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import RemotePath
+
+_note_once = cache(logging.getLogger(__name__).warning)
 
 _STEP = 1 << 18
 _FAR = 1 << 62  # above every offset
@@ -164,8 +166,17 @@ class _GzRanges(Ranges):
 def _open_gz(path: Path, points: Path) -> Any | None:
     """Open a gz file with its restart points; None if none can be found in it.
 
-    To find them, the whole file is decompressed once.
+    To find them, the whole file is decompressed once. The package for it is optional: without it
+    the same bytes are read, from the beginning of the file each time.
     """
+    try:
+        import rapidgzip
+    except ImportError:
+        _note_once(
+            "gz shards are read again from their beginning, as the package rapidgzip is not "
+            "installed (pip install 'decon-assets[sketch]')"
+        )
+        return None
     with ExitStack() as closing:
         try:
             # With more than one thread it would read ahead, more than is wanted.

@@ -20,7 +20,7 @@ def asked(world, query):
 @pytest.fixture
 def sampled(world):
     """A world with [neighbours], after a run."""
-    pytest.importorskip("safetensors", reason="the optional group `embeddings` is not installed")
+    pytest.importorskip("safetensors", reason="the optional group `semantic` is not installed")
     write_model(world.folder / "model", num_hidden_layers=0)
     world.mixtures = TABLE
     world.start()

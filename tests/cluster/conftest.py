@@ -25,7 +25,7 @@ N_SHARDS, N_PACKS, N_DOCUMENTS = 36, 4, 1500
 MIXTURES = (Mixture(name="clean"), Mixture(name="control", take="control", control_of="clean"))
 
 NO_SLURM = f"no Slurm on this machine: `{INSTALL}` (Debian), then test again"
-NO_RAY = "no Ray in this environment: `pip install ray`, then test again"
+NO_RAY = "no Ray in this environment: `pip install 'decon-assets[ray]'`, then test again"
 
 
 def require(is_there, reason):

@@ -121,7 +121,10 @@ def corpus_metric(name: CorpusMetricName, tokenize: TokenizerName) -> CorpusMetr
     """Return a metric. Raises InputError if a package that it needs is not installed."""
     where = f"{_PLACE} {name}"
     if find_spec("sacrebleu") is None:
-        found, remedy = "no package 'sacrebleu' installed", "install it: `pip install sacrebleu`"
+        found, remedy = (
+            "no package 'sacrebleu' installed",
+            "pip install 'decon-assets[translation]'",
+        )
         raise InputError(Problem(where, found, "that package", remedy))
     if name == "chrf":
         return Chrf()

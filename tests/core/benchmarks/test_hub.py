@@ -85,6 +85,6 @@ def test_without_the_package_the_error_says_how_to_get_it(
     tmp_path: Path, recipe_of: RecipeOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(RecipeError, match="pip install datasets") as error:
+    with pytest.raises(RecipeError, match=r"pip install 'decon-assets\[hub\]'") as error:
         normalize(recipe_of("prompt: q"), base=tmp_path)
     assert str(error.value).startswith("bench.hf_path: found no package 'datasets'")

@@ -5,6 +5,7 @@ import gzip
 import json
 import lzma
 import os
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from decon_core.corpus.formats import shard_format, tables
 from decon_core.corpus.packs import shard_at
 from decon_core.corpus.shards import read_blocks, read_places
 from decon_core.errors import CorpusError
+from decon_core.storage import seeking
 from decon_core.storage.compression import DAMAGE
 from decon_core.storage.seeking import open_ranges
 
@@ -209,6 +211,22 @@ def test_restart_points_are_made_again_if_they_are_damaged(content, tmp_path):
     points.write_bytes(whole[:1_000] + b"?" + whole[1_001:])
     assert read_range(path, 5_000_000, 10, points)[0] == content[5_000_000:5_000_010]
     assert points.read_bytes() == whole
+
+
+def test_without_the_package_for_restart_points_a_gz_file_is_read_from_its_beginning(
+    content, tmp_path, monkeypatch, caplog
+):
+    monkeypatch.setitem(sys.modules, "rapidgzip", None)
+    seeking._note_once.cache_clear()
+    path, points = tmp_path / "a.gz", tmp_path / "a.points"
+    path.write_bytes(gzip.compress(content))
+    for offset in (len(content) // 2, len(content) - 1_000):
+        found, n_bytes_read = read_range(path, offset, 1_000, points)
+        assert found == content[offset : offset + 1_000]
+        assert n_bytes_read > path.stat().st_size * 0.4
+    assert not points.exists()
+    (said,) = caplog.messages
+    assert "pip install 'decon-assets[sketch]'" in said
 
 
 def test_zeros_after_the_last_gz_member_are_accepted(content, tmp_path):

@@ -107,7 +107,7 @@ def test_a_machine_without_slurm_or_ray_is_told_what_is_missing(tmp_path, monkey
         results_of(run_jobs(double, [Job(1)], workers=1, engine=slurm))
     assert not (tmp_path / "drafts").exists()
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(EngineError, match="pip install ray"):
+    with pytest.raises(EngineError, match=r"pip install 'decon-assets\[ray\]'"):
         results_of(run_jobs(double, [Job(1)], workers=1, engine=RayEngine(Ray())))
 
 

@@ -13,7 +13,7 @@ from decon_core.similarity.bert import Bert, read_folder
 from decon_core.similarity.embedders import PACKAGED, load_embedder
 from tests.oracle import bert as oracle
 
-pytest.importorskip("safetensors", reason="the optional group `embeddings` is not installed")
+pytest.importorskip("safetensors", reason="the optional group `semantic` is not installed")
 
 N_LAYERS, N_HEADS, SIZE, INNER = 2, 3, 12, 20
 WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", *"abcdefgh"]

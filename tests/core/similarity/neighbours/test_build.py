@@ -23,7 +23,7 @@ from decon_core.similarity.neighbours.build import (
 from decon_core.similarity.neighbours.sample import draw_sample
 from decon_core.storage.store import Store
 
-pytest.importorskip("safetensors", reason="the optional group `embeddings` is not installed")
+pytest.importorskip("safetensors", reason="the optional group `semantic` is not installed")
 
 import pyarrow as pa
 
