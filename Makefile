@@ -13,7 +13,7 @@ CONFIG ?= data/decon.toml
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check dev bench world lock charting screenshots site clean
+.PHONY: setup demo test check dev wheel bench world lock charting screenshots site clean
 
 setup: .venv/installed
 
@@ -52,6 +52,12 @@ check: setup
 
 dev: setup
 	$(BIN)/decon-assets dev --config $(CONFIG)
+
+# From a clean folder: setuptools takes up what an earlier build left.
+wheel: setup
+	rm -rf build dist
+	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist .
+	@ls dist/*.whl
 
 bench: setup
 	$(BIN)/python -m bench --peers --out docs/benchmarks.md $(BENCH)

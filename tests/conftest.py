@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -230,3 +231,10 @@ def world(empty_world: World) -> World:
         empty_world.add_shard(f"s{number}", leaks=[harbor[number], ledger[number]])
     empty_world.snapshot = ["harbor", "ledger"]
     return empty_world
+
+
+@pytest.fixture
+def unused_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

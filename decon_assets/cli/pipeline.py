@@ -185,7 +185,10 @@ def demo(
     started = time.monotonic()
     truth = truth or config.parent / "truth.jsonl"
     if not truth.is_file():
-        warn(f"{truth}: no such file; `decon-assets run` needs no truth file")
+        warn(
+            f"{truth}: no such file; `decon-assets run` needs none. The sample data has one: it is "
+            "in the folder data/ of the repository, not in the installed package"
+        )
         return 2
     if _build(config, workers, is_verbose=verbose) is None:
         return 1
@@ -204,7 +207,8 @@ def demo(
         say(f"haystack: {plot}  (print its tables: {program} haystack --config {config})")
     write_game(Game(), store.game)
     say(f"game: {store.game / GAME_PICTURE}  (print its table: {program} game)")
-    say(f"{time.monotonic() - started:.0f} s; `make dev` shows the runs in the Dagster UI")
+    say(f"UI with the runs: {program} dev --config {config}")
+    say(f"{time.monotonic() - started:.0f} s")
     is_wrong = any(one.n_found != one.n_planted or one.n_false_alarms for one in benchmarks)
     return 1 if is_wrong else 0
 

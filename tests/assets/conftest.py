@@ -1,6 +1,5 @@
 """Worlds in which commands are typed."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -45,10 +44,3 @@ def reported(at_home):
     """The same after a run, so with a report."""
     run_command(at_home.folder)
     return at_home
-
-
-@pytest.fixture
-def unused_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

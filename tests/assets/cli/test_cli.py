@@ -258,6 +258,12 @@ def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(at_hom
     assert f"haystack: {at_home.store.haystack / 'haystack.svg'}" in capsys.readouterr().out
 
 
+def test_demo_says_where_the_sample_data_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo"]) == 2
+    assert "in the folder data/ of the repository" in capsys.readouterr().err
+
+
 def test_normalize_shows_records_and_refuses_a_bad_row(at_home, capsys):
     assert main(["normalize", "evals.yaml", "--benchmark", "harbor"]) == 0
     assert "harbor: 5 items, 5 records" in capsys.readouterr().out

@@ -1,0 +1,225 @@
+"""The wheel: built, installed in an empty environment, and used from a folder of its own.
+
+Kernels run as plain Python there, as compiling all of them for another folder takes half a minute;
+one is compiled.
+"""
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.conftest import invented_words
+from tests.waiting import wait_until
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("decon_assets", "decon_core")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+UV = [sys.executable, "-m", "uv"]
+N_LEAKS = 2
+N_DOCUMENTS = 20
+
+# The table in docs/deployment.md says what weighs. A new dependency is worth a look at it.
+MOST_MB = 900
+
+
+def done(*command, **options):
+    """The output of a command that must succeed."""
+    result = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, check=False, **options
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A copy: setuptools leaves files beside the sources, and takes up those of earlier times."""
+    folder = tmp_path_factory.mktemp("sources")
+    for name in (*PACKAGES, "tests/oracle", "bench"):  # the last two must not be in the wheel
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(sources):
+    command = [*UV, "build", "--wheel", "--offline", "--no-build-isolation"]
+    done(*command, "--python", sys.executable, "--out-dir", sources / "dist", sources)
+    (path,) = (sources / "dist").glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def programs(wheel, tmp_path_factory):
+    """The folder of the programs of an environment with the wheel and what it needs, as locked.
+
+    uv has the packages in its cache after `make setup`. The index is asked only if they are not.
+    """
+    folder = tmp_path_factory.mktemp("installed") / "venv"
+    done(*UV, "venv", "--offline", "--python", sys.executable, folder)
+    command = [*UV, "pip", "install", "--python", folder / "bin/python"]
+    command += ["--constraint", ROOT / "requirements.lock", wheel]
+    try:
+        done(*command, "--offline")
+    except AssertionError:
+        done(*command)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def place(programs, tmp_path_factory):
+    """A folder with a benchmark and a shard that has leaks of it, and the environment there."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    rng = random.Random(0)
+    items = [
+        {"question": invented_words(rng, 40), "answer": invented_words(rng, 8)} for _ in range(5)
+    ]
+    recipe = {"local_path": "quiz.jsonl", "splits": ["test"], "prompt": "question"}
+    (folder / "evals.yaml").write_text(
+        json.dumps({"evals": {"quiz": recipe | {"answers": ["answer"]}}})
+    )
+    (folder / "quiz.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    documents = [{"id": f"d{row}", "text": invented_words(rng, 60)} for row in range(N_DOCUMENTS)]
+    for document, item in zip(documents, items[:N_LEAKS], strict=False):
+        document["text"] += f" {item['question']}\nAnswer: {item['answer']} and so on"
+    (folder / "shards").mkdir()
+    lines = "".join(json.dumps(document) + "\n" for document in documents)
+    (folder / "shards/web.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (folder / "home").mkdir()
+    kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+    environment = {
+        **kept,
+        "HOME": str(folder / "home"),
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONWARNINGS": "ignore:overflow:RuntimeWarning",
+    }
+    return {"cwd": folder, "env": environment}
+
+
+def test_the_wheel_has_all_files_of_the_packages_and_no_others(sources, wheel):
+    expected = {
+        str(path.relative_to(sources))
+        for name in PACKAGES
+        for path in (sources / name).rglob("*")
+        if path.is_file()
+    }
+    found = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert found == expected
+
+
+def test_the_base_install_has_no_package_of_a_group_and_stays_small(programs):
+    listed = json.loads(done(*UV, "pip", "list", "--format=json", "--python", programs / "python"))
+    installed = {one["name"] for one in listed}
+    assert "decon-assets" in installed
+    assert installed.isdisjoint(
+        {"datasets", "huggingface-hub", "plotly", "rapidgzip", "ray", "s3fs", "tokenizers"}
+    )
+    files = [path for path in programs.parent.rglob("*") if path.is_file()]
+    sizes = sum(path.stat().st_size for path in files if "__pycache__" not in path.parts)
+    assert sizes / 1e6 < MOST_MB
+
+
+def test_every_group_in_a_message_or_a_page_exists():
+    named = set()
+    for path in (ROOT / "README.md", ROOT / "docs", ROOT / "deploy", *map(ROOT.joinpath, PACKAGES)):
+        for file in [path] if path.is_file() else path.rglob("*"):
+            if file.suffix in {".md", ".py", ".toml", ".yaml", ""} and file.is_file():
+                groups = re.findall(
+                    r"(?:decon-assets|\.|\.whl\))\[([a-z0-9,]+)\]", file.read_text()
+                )
+                named.update(name for group in groups for name in group.split(","))
+    assert named >= {"hub", "postgres", "ray", "s3", "semantic", "sketch", "tokenizers"}
+    assert named <= {*EXTRAS}
+
+
+_IMPORT_ALL = """
+import importlib, pkgutil, sys
+import decon_assets, decon_core
+for package in (decon_assets, decon_core):
+    assert "site-packages" in package.__file__
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
+"""
+
+
+def test_every_module_can_be_imported_without_the_groups(place, programs):
+    done(programs / "python", "-c", _IMPORT_ALL, **place)
+
+
+_COMPILE = """
+from decon_core.kernels import jit, utf8
+assert utf8.is_digit(0x31) and not utf8.is_digit(0x61)
+assert jit.is_new(utf8.is_digit)
+"""
+
+
+def test_a_kernel_is_compiled_and_kept_beside_the_installed_files(place, programs):
+    environment = place["env"] | {"NUMBA_DISABLE_JIT": "0"}
+    done(programs / "python", "-c", _COMPILE, cwd=place["cwd"], env=environment)
+    kernels = programs.parent.glob("lib/*/site-packages/decon_core/kernels/__pycache__")
+    assert [*next(kernels).glob("kernels-*/*/utf8.is_digit*")]
+
+
+def test_scan_run_and_dev_work_in_another_folder(place, programs, unused_port):
+    scan = ["scan", "--evals", "evals.yaml", "--corpus", "shards", "--workers", "1"]
+    said = done("decon-assets", *scan, "--out", "found", **place)
+    assert f"{N_LEAKS} of {N_DOCUMENTS} documents hold a leak" in said
+    done("decon-assets", "init", "--corpus", "shards", "--evals", "evals.yaml", **place)
+    said = done("decon-assets", "run", "--workers", "1", **place)
+    assert f"report: {N_LEAKS} of 5 items leaked" in said
+    page = place["cwd"] / ".decon/report/report.html"
+    assert page.stat().st_size > 1e6  # with the script of the charts
+    _dev(place, unused_port)
+
+
+_QUERY = """{
+    repositoriesOrError { __typename ... on RepositoryConnection { nodes { assetNodes { id } } } }
+    runsOrError { ... on Runs { results { status } } }
+}"""
+
+
+def _dev(place, port):
+    """Start the UI, and stop it when it shows the assets and the runs of the command line."""
+    command = ["decon-assets", "dev", "--port", str(port)]
+    with (place["cwd"] / "dev.log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, **place)
+    try:
+        shown = []
+        assert wait_until(lambda: shown.append(_ask(port)) or shown[-1], process, pause=0.5), (
+            place["cwd"] / "dev.log"
+        ).read_text()
+        (repository,) = shown[-1]["repositoriesOrError"]["nodes"]
+        assert len(repository["assetNodes"]) > 10
+        assert {run["status"] for run in shown[-1]["runsOrError"]["results"]} == {"SUCCESS"}
+        process.send_signal(signal.SIGTERM)
+        assert wait_until(lambda: process.poll() is not None)
+        assert process.returncode == 130
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _ask(port):
+    """What the UI answers; None as long as it does not."""
+    body = json.dumps({"query": _QUERY}).encode()
+    headers = {"Content-Type": "application/json"}
+    request = Request(f"http://127.0.0.1:{port}/graphql", body, headers)
+    with suppress(OSError), urlopen(request) as answer:
+        return json.load(answer)["data"]
+    return None
