@@ -13,7 +13,7 @@ CONFIG ?= data/decon.toml
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check dev wheel bench world lock charting screenshots site clean
+.PHONY: setup demo test check dev wheel image bench world lock charting screenshots site clean
 
 setup: .venv/installed
 
@@ -58,6 +58,12 @@ wheel: setup
 	rm -rf build dist
 	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist .
 	@ls dist/*.whl
+
+# The groups that are installed in it, as in `make image EXTRAS=postgres,k8s`.
+EXTRAS ?= postgres,s3
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+image: wheel
+	docker build --file deploy/Dockerfile --build-arg EXTRAS=$(EXTRAS) --tag decon-assets:$(VERSION) .
 
 bench: setup
 	$(BIN)/python -m bench --peers --out docs/benchmarks.md $(BENCH)
