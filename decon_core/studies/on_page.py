@@ -77,7 +77,7 @@ def _differences(rows: _Rows) -> Table:
         )
         for row in in_order
     ]
-    return _table("Differences from the baseline", heads, cells)
+    return _table("differences", "Differences from the baseline", heads, cells)
 
 
 def _effects(rows: _Rows) -> Table:
@@ -99,16 +99,18 @@ def _effects(rows: _Rows) -> Table:
         )
         for row in in_order
     ]
-    return _table("Effects by exposure", heads, cells)
+    return _table("effects", "Effects by exposure", heads, cells)
 
 
 def _measure(row: dict[str, Any]) -> str:
     return ", ".join(filter(None, (row["metric"], row["filter"])))
 
 
-def _table(title: str, heads: dict[str, str], cells: Sequence[Sequence[object]]) -> Table:
+def _table(
+    name: str, title: str, heads: dict[str, str], cells: Sequence[Sequence[object]]
+) -> Table:
     columns = [{"name": name, "kind": kind} for name, kind in heads.items()]
     shown = cells[:_MOST_ROWS]
     if len(shown) < len(cells):
         title = f"{title}: {len(shown):,} of {counted(len(cells), 'row')}"
-    return Table(title, columns, shown, (), is_folded=False)
+    return Table(name, title, columns, shown, (), is_folded=False)

@@ -2,7 +2,7 @@
 
 gather.py queries the database, labels.py makes text safe to display, charts.py builds the figures,
 sections.py the sections of the overview, pairs.py packs the pairs, and build.py combines them with
-page.html.j2, page.css and the scripts. The scripts contain no data.
+page.html.j2, page.css and the files of scripts/. The scripts contain no data.
 """
 
 from decon_core.report.html.build import write_page

@@ -21,10 +21,15 @@ from decon_core.storage.files import atomic_path
 from decon_core.wording import pieces
 
 _HERE = Path(__file__).parent
+_SCRIPTS_HERE = _HERE / "scripts"
 _STUDY = re.compile(rb'<meta name="study" content="([0-9a-f]+)">')
 _HEAD_BYTES = 4096
 
-_SCRIPTS = ("data", "texts", "charts", "overview", "verdicts", "pairs", "page")
+# In this order: constants of a script may use the scripts before it.
+_SCRIPTS = (
+    *("data", "texts", "charts", "places", "overview", "verdicts", "filter", "rows"),
+    *("pairs", "pair", "keys", "page"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ def write_page(
     run = {name: facts.run.get(name) for name in ("state", "made_by")}
     more = [study.section] if study else []
     first = {"run": run, "overview": overview(facts, more), "columns": columns(facts)}
-    body = "\n".join((_HERE / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
+    body = "\n".join((_SCRIPTS_HERE / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
     charting, packed_charting = _charting()
     with atomic_path(page) as draft:

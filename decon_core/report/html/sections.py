@@ -30,8 +30,12 @@ _LAYOUT = tomllib.loads(Path(__file__).with_name("overview.toml").read_text(enco
 
 @dataclass(frozen=True)
 class Table:
-    """A table; `opens` has, for each row, the filter of the pairs that its link opens."""
+    """A table; `opens` has, for each row, the filter of the pairs that its link opens.
 
+    `name` stands in links and file names, so it is the same in every report.
+    """
+
+    name: str
     title: str
     columns: Sequence[Mapping[str, str]]  # heading, kind (see overview.toml), key of the value
     rows: Sequence[Sequence[object]]
@@ -275,7 +279,7 @@ def _table(name: str, facts: Facts) -> Table:
     if "total" in layout:
         total = counted(facts.totals[layout["total"]], layout["noun"])
         title += f"{len(rows)} of {total}"
-    return Table(title, columns, cells, opens, layout.get("is_folded", False))
+    return Table(name, title, columns, cells, opens, layout.get("is_folded", False))
 
 
 def _with_item(row: Row) -> Row:

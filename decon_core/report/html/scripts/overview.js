@@ -13,7 +13,7 @@ function showOverview(overview, run) {
   element("notes").append(...overview.notes.map((text) => made("li", { text })));
   element("notes").hidden = !overview.notes.length;
   element("contents").append(
-    ...overview.sections.map(({ key, title }) => made("a", { href: `#${key}`, text: title })),
+    ...overview.sections.map(({ key, title }) => made("a", { id: `to-${key}`, href: `#${key}`, text: title })),
   );
   element("sections").append(...overview.sections.map(section));
   element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
@@ -33,12 +33,12 @@ function section({ key, title, words, choices, tables }) {
   const node = made("section", { id: key, "aria-labelledby": `${key}-title` });
   node.append(made("h2", { id: `${key}-title`, text: title }));
   if (words.length) node.append(made("p", { text: words.join(" ") }));
-  if (choices.length) node.append(...figures(choices, title));
-  node.append(...tables.filter(({ rows }) => rows.length).map(tableOf));
+  if (choices.length) node.append(...figures(choices, key, title));
+  node.append(...tables.filter(({ rows }) => rows.length).map((table) => tableOf(table, key)));
   return node;
 }
 
-function figures(choices, title) {
+function figures(choices, key, title) {
   const place = made("div", { class: "figures" });
   const show = (choice) => {
     place.querySelectorAll(".chart").forEach(forget);
@@ -46,10 +46,50 @@ function figures(choices, title) {
   };
   show(choices[0]);
   if (choices.length === 1) return [place];
-  const options = choices.map(({ name }, at) => made("option", { value: at, text: name }));
-  const select = made("select", {}, ...options);
-  select.addEventListener("change", () => show(choices[select.value]));
+  const select = made("select", {}, ...choices.map(({ name }) => made("option", { value: name, text: name })));
+  select.addEventListener("change", () => {
+    show(choices[select.selectedIndex]);
+    putSection(key);
+  });
   return [made("label", { class: "choice", text: `${title} of ` }, select), place];
+}
+
+// The address of a section names the chosen view of its figures and its unfolded tables.
+function putSection(key) {
+  const node = element(key);
+  const select = node.querySelector(".choice select");
+  const unfolded = [...node.querySelectorAll("details[open]")].map((one) => one.dataset.table);
+  const hash = address(key, { of: select?.selectedIndex ? select.value : "", open: unfolded.join(",") });
+  putAddress(hash);
+  element(`to-${key}`).href = hash;
+}
+
+function showLinkedSection(key, params) {
+  const node = [...element("sections").children].find(({ id }) => id === key);
+  if (!node) return tellMissing(key && key !== "overview" ? [quoted("section", key)] : []);
+  const missing = unknownSettings(params, ["of", "open"]);
+  missing.push(...chooseView(node, params.get("of") ?? ""), ...unfold(node, params.get("open") ?? ""));
+  element(`to-${key}`).href = location.hash;
+  node.scrollIntoView();
+  tellMissing(missing);
+}
+
+function chooseView(node, name) {
+  const select = node.querySelector(".choice select");
+  const at = name ? [...(select?.options ?? [])].findIndex(({ value }) => value === name) : 0;
+  if (at < 0) return [quoted("view", name)];
+  if (select && select.selectedIndex !== at) {
+    select.selectedIndex = at;
+    select.dispatchEvent(new Event("change"));
+  }
+  return [];
+}
+
+function unfold(node, names) {
+  const wanted = names.split(",").filter(Boolean);
+  const tables = [...node.querySelectorAll("details")];
+  for (const one of tables) one.open = wanted.includes(one.dataset.table);
+  return wanted.filter((name) => !tables.some(({ dataset }) => dataset.table === name)).map((name) => quoted("table", name));
 }
 
 function figure(chart, isNamed) {
@@ -58,7 +98,7 @@ function figure(chart, isNamed) {
   return node;
 }
 
-function tableOf({ title, columns, rows, opens, is_folded }) {
+function tableOf({ name, title, columns, rows, opens, is_folded }, key) {
   const table = made("table");
   const heads = columns.map(({ name, kind }) => made("th", { scope: "col", class: `is-${kind}`, text: name }));
   table.append(made("thead", {}, made("tr", {}, ...heads)));
@@ -66,7 +106,11 @@ function tableOf({ title, columns, rows, opens, is_folded }) {
     made("tbody", {}, ...rows.map((row, number) => made("tr", {}, ...row.map((value, at) => cell(value, columns[at], at === 0 && opens[number]))))),
   );
   const frame = made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": title }, table);
-  if (is_folded) return made("details", {}, made("summary", { text: title }), frame);
+  if (is_folded) {
+    const summary = made("summary", { text: title });
+    summary.addEventListener("click", () => setTimeout(() => putSection(key))); // once it is unfolded
+    return made("details", { "data-table": name }, summary, frame);
+  }
   table.prepend(made("caption", { text: title }));
   return frame;
 }

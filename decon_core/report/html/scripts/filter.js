@@ -1,0 +1,176 @@
+// Names, filter, order and search of the pairs.
+
+let columns = null;
+let searched = null; // by number: whether texts or ids contain the search words
+
+const FILTERS = ["q", "kind", "benchmark", "split", "source", "detector", "verdict", "least", "sort"];
+const ITEM = "instance_index";
+
+const named = (name, number) => columns.names[name]?.values[columns.names[name].at[number]] ?? null;
+const detectorsOf = (number) => (named("detectors", number) ?? "").split(", ");
+const itemName = (number) =>
+  [named("benchmark", number), named("split", number), columns.plain.instance_index[number]].map(plain).join(" · ");
+
+// Question-only pairs and candidates are neither leaks nor near misses. Nor is a pair of a detector whose
+// score is no proof if other words make the item a leak in the document.
+function kindOf(number) {
+  if (columns.is_leak[number]) return "leak";
+  if (columns.is_question_only[number]) return "question";
+  if (columns.is_candidate[number]) return "candidate";
+  return columns.is_by_score[number] && !columns.plain.verdict[number] ? "also" : "near";
+}
+const KINDS = { leak: "leak", question: "question-only", candidate: "candidate", also: "found by other words, too", near: "near miss" };
+
+// Filter -------------------------------------------------------------------------------------------
+
+let itemFilter = "";
+
+function fillFilters() {
+  const detectors = new Set(columns.names.detectors.values.flatMap((names) => names.split(", ")));
+  fillOptions("benchmark", columns.names.benchmark.values);
+  fillOptions("split", columns.names.split.values);
+  fillOptions("source", columns.names.source.values);
+  fillOptions("detector", [...detectors].sort());
+  fillOptions("verdict", [...Object.values(VERDICTS), "any", "none yet"]);
+}
+
+const pairFilter = filterForm("", FILTERS);
+const filterNow = () => ({ ...pairFilter.now(), [ITEM]: itemFilter });
+
+// -1 is the place of null.
+const NOWHERE = -2;
+function placeOf(values, value) {
+  const at = values.indexOf(value);
+  return at < 0 ? NOWHERE : at;
+}
+
+function passes(filter) {
+  const place = (name, value) => (value ? placeOf(columns.names[name].values, value) : null);
+  const [benchmark, split, source] = ["benchmark", "split", "source"].map((name) => place(name, filter[name]));
+  const { benchmark: ofBenchmark, split: ofSplit, source: ofSource, detectors: ofDetectors } = columns.names;
+  const hasDetector = filter.detector ? ofDetectors.values.map((names) => names.split(", ").includes(filter.detector)) : null;
+  const least = filter.least ? Number(filter.least) : null;
+  const item = filter[ITEM] ? Number(filter[ITEM]) : null;
+  return (number) =>
+    (benchmark === null || ofBenchmark.at[number] === benchmark) &&
+    (split === null || ofSplit.at[number] === split) &&
+    (source === null || ofSource.at[number] === source) &&
+    (hasDetector === null || hasDetector[ofDetectors.at[number]]) &&
+    (!filter.kind || kindOf(number) === filter.kind) &&
+    (least === null || columns.scores.score[number] >= least) &&
+    (item === null || columns.plain.instance_index[number] === item) &&
+    (!filter.verdict || hasVerdict(number, filter.verdict)) &&
+    (searched === null || searched[number]);
+}
+
+function hasVerdict(number, wanted) {
+  const verdict = verdictOf(number);
+  if (wanted === "any") return verdict !== null;
+  return wanted === "none yet" ? verdict === null : verdict === wanted;
+}
+
+// Sorted once per order: filtering keeps it.
+const sorted = new Map();
+
+function numbersBy(kind) {
+  if (!sorted.has(kind)) {
+    const all = Array.from({ length: columns.n }, (_, number) => number);
+    const by = COMPARED[kind];
+    sorted.set(kind, by ? all.sort((a, b) => by(a, b) || a - b) : all);
+  }
+  return sorted.get(kind);
+}
+
+const COMPARED = {
+  score: (a, b) => columns.scores.score[b] - columns.scores.score[a],
+  documents: (a, b) => columns.plain.n_documents[b] - columns.plain.n_documents[a],
+  doubt: (a, b) => (columns.doubt[a] ?? 2) - (columns.doubt[b] ?? 2),
+  benchmark: (a, b) =>
+    columns.names.benchmark.at[a] - columns.names.benchmark.at[b] ||
+    columns.names.split.at[a] - columns.names.split.at[b] ||
+    columns.plain.instance_index[a] - columns.plain.instance_index[b],
+};
+
+// The open pair stays open if it passes the filter.
+function applyFilter() {
+  const open = order[chosen];
+  const filter = filterNow();
+  order = numbersBy(filter.sort).filter(passes(filter));
+  chosen = order.indexOf(open);
+  tellFound(filter);
+  drawList();
+}
+
+function tellFound(filter) {
+  const rest = columns.n < columns.n_all ? `; the report has ${counted(columns.n_all)}, this page the first ${counted(columns.n)}` : "";
+  element("n-found").textContent = `${counted(order.length)} of ${counted(columns.n)} pairs${rest}`;
+  const chip = element("item-chip");
+  chip.hidden = !filter[ITEM];
+  chip.textContent = `row ${plain(filter[ITEM])} ✕`;
+  chip.setAttribute("aria-label", `Stop showing only row ${plain(filter[ITEM])}`);
+}
+
+// Search -------------------------------------------------------------------------------------------
+
+let search = 0;
+let searchedFor = "";
+
+// Search ids first, then inflate and search texts chunk by chunk, with hits shown as they are found.
+// Return false if another search has started in the meantime.
+async function runSearch(words) {
+  const own = ++search;
+  searchedFor = words;
+  if (!words) {
+    searched = null;
+    element("searching").hidden = true;
+    applyFilter();
+    return true;
+  }
+  const needle = words.toLowerCase();
+  searched = new Uint8Array(columns.n);
+  for (let number = 0; number < columns.n; number++) searched[number] = Number(idsOf(number).includes(needle));
+  applyFilter();
+  if (!(await searchTexts(needle, () => own === search))) return false;
+  element("searching").hidden = true;
+  applyFilter();
+  return true;
+}
+
+const idTexts = [];
+function idsOf(number) {
+  idTexts[number] ??= [
+    itemName(number),
+    named("source", number),
+    named("shard_name", number),
+    ...["pair", "fingerprint", "doc_id", "verdict_note"].map((name) => columns.plain[name][number]),
+    columns.head[number],
+  ].join("\n").toLowerCase();
+  return idTexts[number];
+}
+
+async function searchTexts(needle, isWanted) {
+  const progress = element("searching");
+  const escaped = JSON.stringify(needle).slice(1, -1);
+  await wholeFile;
+  const n = Math.ceil(columns.n / columns.pairs_per_chunk);
+  progress.hidden = n < 3;
+  let shownAt = performance.now();
+  for (let chunk = 0; chunk < n; chunk++) {
+    const packed = (await inflated(`texts-${chunk}`)).toLowerCase();
+    if (!isWanted()) return false;
+    if (packed.includes(escaped)) markHits(chunk, JSON.parse(packed), needle);
+    progress.value = (chunk + 1) / n;
+    if (performance.now() - shownAt > 300) {
+      applyFilter();
+      shownAt = performance.now();
+    }
+  }
+  return isWanted();
+}
+
+function markHits(chunk, rows, needle) {
+  rows.forEach((row, at) => {
+    const ids = row[PLACES_AT].flatMap(([, shard, , id]) => [shard, id]);
+    if ([...row.slice(0, 4), ...ids].some((text) => text?.includes(needle))) searched[chunk * columns.pairs_per_chunk + at] = 1;
+  });
+}

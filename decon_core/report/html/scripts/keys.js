@@ -1,0 +1,85 @@
+// Keyboard shortcuts, and the dialog that lists them.
+
+const SHORTCUTS = [
+  {
+    title: "Everywhere",
+    isHere: () => true,
+    keys: [
+      [["o"], "overview", () => goTo("to-overview")],
+      [["p"], "pairs", () => goTo("to-pairs")],
+      [["/"], "search", toSearch],
+      [["?"], "this list", openKeys],
+    ],
+  },
+  {
+    title: "Pairs",
+    isHere: () => viewNow === "pairs",
+    keys: [
+      [["j", "ArrowDown"], "next pair", () => step(1)],
+      [["k", "ArrowUp"], "previous pair", () => step(-1)],
+      [["Enter"], "read the pair", openDetail],
+      [["Escape"], "back to the list", closeDetail],
+      ...Object.entries(VERDICTS).map(([key, verdict]) => [[key], `verdict: ${verdict}`, () => judgeShown(verdict)]),
+      [["n"], "write a note", () => element("note")?.focus()],
+    ],
+  },
+];
+const SIGNS = { ArrowDown: "↓", ArrowUp: "↑", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc" };
+
+// Speech input and slips of the hand can press letters, so they can be switched off.
+const letterSetting = "decon-letters";
+const hasLetters = () => kept(letterSetting) !== "off";
+
+function fillKeys() {
+  const name = (key) => made("kbd", { text: SIGNS[key] ?? key });
+  for (const { title, keys } of SHORTCUTS) {
+    const list = made("dl");
+    for (const [names, words] of keys) list.append(made("dt", {}, ...names.flatMap((key) => [name(key), " "])), made("dd", { text: words }));
+    element("key-list").append(made("section", {}, made("h3", { text: title }), list));
+  }
+  element("letters").checked = hasLetters();
+  element("letters").addEventListener("change", ({ target }) => keep(letterSetting, target.checked ? "on" : "off"));
+}
+
+// A modal dialog keeps the focus in it, and gives it back when it closes.
+function openKeys() {
+  element("keys").showModal();
+}
+
+function goTo(link) {
+  follow(element(link).hash);
+  element(LISTS[viewNow] ?? "main").focus({ preventScroll: true });
+}
+
+function toSearch() {
+  if (viewNow === "overview") follow(element("to-pairs").hash);
+  const field = element(SEARCH_FIELDS[viewNow]);
+  field.focus();
+  field.select();
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.target.closest("input, textarea, select")) return void onKeyWhileWriting(event);
+  const act = actOf(event);
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+function actOf({ key, target }) {
+  if (key === "Enter" && target.closest("button, a, summary")) return undefined;
+  if (key.length === 1 && !hasLetters()) return undefined;
+  // Arrow keys scroll the texts of an open pair.
+  if (key.startsWith("Arrow") && target.closest("#detail")) return undefined;
+  const here = SHORTCUTS.filter(({ isHere }) => isHere()).flatMap(({ keys }) => keys);
+  return here.find(([names]) => names.includes(key))?.[2];
+}
+
+function onKeyWhileWriting(event) {
+  const isDone = event.key === "Escape" || (event.key === "Enter" && event.target.matches("[type=search], #note"));
+  if (!isDone) return;
+  event.preventDefault();
+  event.target.blur();
+  element(event.target.id === "note" ? "detail" : LISTS[viewNow]).focus({ preventScroll: true });
+}

@@ -1,0 +1,107 @@
+// Messages, theme, print and startup.
+
+function tellTrouble(error) {
+  const line = element("trouble");
+  line.hidden = false;
+  line.textContent = `Error: ${error.message ?? error}`;
+}
+
+const tell = (words) => {
+  element("said").textContent = words;
+};
+
+// Theme --------------------------------------------------------------------------------------------
+
+const isDarkOutside = matchMedia("(prefers-color-scheme: dark)");
+
+function putTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+  redrawCharts();
+}
+
+function switchTheme() {
+  const now = document.documentElement.dataset.theme ?? (isDarkOutside.matches ? "dark" : "light");
+  const theme = now === "dark" ? "light" : "dark";
+  keep("decon-theme", theme);
+  putTheme(theme);
+}
+
+// Printing uses the light theme and draws every figure.
+let themeOfScreen;
+
+window.addEventListener("beforeprint", () => {
+  themeOfScreen = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  if (viewNow === "overview") drawForPaper();
+});
+
+window.addEventListener("afterprint", () => {
+  if (themeOfScreen) document.documentElement.dataset.theme = themeOfScreen;
+  else delete document.documentElement.dataset.theme;
+  redrawForScreen();
+});
+
+// Start --------------------------------------------------------------------------------------------
+
+function listen() {
+  let pause = 0;
+  element("q").addEventListener("input", () => {
+    clearTimeout(pause);
+    pause = setTimeout(() => {
+      runSearch(element("q").value.trim()).then((isDone) => isDone && onFilter(), tellTrouble);
+      putHash();
+    }, 150);
+  });
+  for (const id of FILTERS.slice(1)) element(id).addEventListener("input", onFilter);
+  element("more").addEventListener("click", () => {
+    const isUnfolded = element("filters").classList.toggle("is-unfolded");
+    element("more").setAttribute("aria-expanded", String(isUnfolded));
+  });
+  element("filters").addEventListener("submit", (event) => event.preventDefault());
+  element("clear").addEventListener("click", () => {
+    history.pushState(null, "", "#pairs");
+    route();
+  });
+  element("item-chip").addEventListener("click", () => {
+    itemFilter = "";
+    onFilter();
+  });
+  pairList.listen(() => pairList.mark(chosen));
+  element("theme").addEventListener("click", switchTheme);
+  element("help").addEventListener("click", openKeys);
+  document.querySelector(".skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the address names what is shown
+    element(LISTS[viewNow] ?? "main").focus();
+  });
+  element("export").addEventListener("click", openSaving);
+  element("save").addEventListener("click", saveVerdicts);
+  element("forget").addEventListener("click", forgetVerdicts);
+  element("close-saving").addEventListener("click", () => element("saving").close());
+  isDarkOutside.addEventListener("change", redrawCharts);
+  document.addEventListener("keydown", onKey);
+  window.addEventListener("hashchange", route);
+}
+
+async function start() {
+  if (!window.DecompressionStream) throw new Error("this browser cannot decompress the file: use a version of 2023 or later");
+  putTheme(kept("decon-theme"));
+  const [run, overview, own] = await Promise.all(["run", "overview", "columns"].map(dataOf));
+  columns = own;
+  element("n-pairs").textContent = counted(columns.n);
+  showOverview(overview, run);
+  recallVerdicts();
+  window.addEventListener("storage", ({ key }) => {
+    if (key !== verdictKey) return; // another tab
+    recallVerdicts();
+    refresh();
+  });
+  fillFilters();
+  fillKeys();
+  listen();
+  route();
+  document.body.classList.add("is-ready");
+  // Printing does not wait: load the chart library before any figure is visible.
+  (window.requestIdleCallback ?? setTimeout)(() => charting().catch(tellTrouble));
+}
+
+start().catch(tellTrouble);
