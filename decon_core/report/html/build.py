@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from decon_core.report.html.documents import documents
 from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
 from decon_core.report.html.pairs import chunks, columns
 from decon_core.report.html.sections import Section, overview
@@ -27,8 +28,8 @@ _HEAD_BYTES = 4096
 
 # In this order: constants of a script may use the scripts before it.
 _SCRIPTS = (
-    *("data", "texts", "charts", "places", "overview", "verdicts", "filter", "rows"),
-    *("pairs", "pair", "keys", "page"),
+    *("data", "texts", "charts", "places", "csv", "overview", "verdicts", "filter", "rows"),
+    *("pairs", "pair", "documents", "keys", "page"),
 )
 
 
@@ -104,6 +105,7 @@ def _charting() -> tuple[str, str]:
 def _details(facts: Facts, charting: str) -> Iterator[tuple[str, str]]:
     for number, chunk in enumerate(chunks(facts)):
         yield f"texts-{number}", _packed(chunk)
+    yield "documents", _packed(documents(facts))
     yield "charting", charting
 
 

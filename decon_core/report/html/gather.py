@@ -22,9 +22,14 @@ MOST_PAIRS = 50_000
 # Documents listed per pair, and for all pairs together.
 MOST_PLACES_OF_PAIR = 200
 MOST_PLACES = 200_000
+# Rows of the table of documents, and pairs listed per document and for all documents together.
+MOST_DOCUMENTS = 100_000
+MOST_PAIRS_OF_DOCUMENT = 1_000
+MOST_PAIRS_OF_DOCUMENTS = 400_000
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 _PAIRS, _PLACES = _QUERIES.pop("pairs"), _QUERIES.pop("places")
+_DOCUMENTS = _QUERIES.pop("documents_with_pairs")
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Facts:
     results: Mapping[str, Rows]  # by name of the query
     pairs: pa.Table
     places: Mapping[str, Rows]  # by pair, its documents if there are several
+    documents: pa.Table  # leaks first
     notice: str = ""  # set if the report is incomplete
 
     def __getitem__(self, query: str) -> Rows:
@@ -112,5 +118,7 @@ def gather(report: Path, *, most_pairs: int = MOST_PAIRS) -> Facts:
         places: dict[str, list[Row]] = {}
         for row in connection.sql(_PLACES, params=bounds).to_arrow_table().to_pylist():
             places.setdefault(row["pair"], []).append(row)
+        bounds = {"most_documents": MOST_DOCUMENTS}
+        documents = connection.sql(_DOCUMENTS, params=bounds).to_arrow_table()
         notice = coverage_in(connection).notice
-    return Facts(results, pairs, places, notice)
+    return Facts(results, pairs, places, documents, notice)

@@ -27,6 +27,7 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
                     THEN coalesce(sum(n_unreadable), 0)::BIGINT END
         FROM shards) AS n_unreadable,
        (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
+       (SELECT count(*) FROM documents) AS n_found_documents,
        (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
        (SELECT count(*) FROM documents WHERE is_question_only)
            AS n_question_only_documents,
@@ -213,3 +214,24 @@ QUALIFY row_number() OVER (
 ORDER BY number, pair_documents.is_contaminated DESC, pair_documents.source,
          pair_documents.shard_name, pair_documents.row
 LIMIT $in_all
+
+-- name: documents_with_pairs
+-- `shard` is the fingerprint of the shard: with it, a link tells whether a row is still the same document.
+WITH listed AS (
+    SELECT *, row_number() OVER (
+        ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC,
+                 n_leaked_items DESC, best_score DESC, source, shard_name, row
+    ) AS number
+    FROM documents ORDER BY number LIMIT $most_documents
+), found AS (
+    SELECT number, list(DISTINCT pair) AS pairs,
+           list(DISTINCT benchmark ORDER BY benchmark) AS benchmarks
+    FROM listed d JOIN matches m
+    ON (d.source, d.shard_name, d.row) IS NOT DISTINCT FROM (m.source, m.shard_name, m.row)
+    GROUP BY number
+)
+SELECT d.*, s.shard, coalesce(len(f.pairs), 0) AS n_pairs, f.pairs, f.benchmarks
+FROM listed d
+LEFT JOIN found f USING (number)
+LEFT JOIN shards s ON (d.source, d.shard_name) IS NOT DISTINCT FROM (s.source, s.shard_name)
+ORDER BY number

@@ -48,6 +48,7 @@ def columns(facts: Facts) -> dict[str, Any]:
         "n": pairs.num_rows,
         "n_all": facts.totals["n_pairs"],
         "n_all_leaks": facts.totals["n_leak_pairs"],
+        "n_listed_documents": facts.documents.num_rows,
         "has_snippets": facts.has_snippets,
         "pairs_per_chunk": PAIRS_PER_CHUNK,
         "thresholds": {name: facts.score_threshold(name) for name in facts.thresholds},
@@ -56,15 +57,15 @@ def columns(facts: Facts) -> dict[str, Any]:
             for name in facts.thresholds
             if not facts.has_length_threshold(name)  # scores 1 at its full length
         },
-        "names": {name: _dictionary(pairs[name]) for name in _NAMES},
+        "names": {name: dictionary(pairs[name].to_pylist()) for name in _NAMES},
         "plain": {name: pairs[name].to_pylist() for name in _PLAIN},
-        "scores": {name: _rounded(pairs[name].to_pylist()) for name in _SCORES},
+        "scores": {name: rounded(pairs[name].to_pylist()) for name in _SCORES},
         **{
             flag: [int(bool(value)) for value in pairs[name].to_pylist()]
             for flag, name in _FLAGS.items()
         },
         "head": [beginning(text, _HEAD_CHARACTERS) for text in pairs["question"].to_pylist()],
-        "doubt": _rounded(doubts(facts)),
+        "doubt": rounded(doubts(facts)),
     }
 
 
@@ -121,13 +122,12 @@ def _flat(marks: Sequence[Mapping[str, Any]] | None) -> list[int]:
     return flat
 
 
-def _dictionary(column: pa.ChunkedArray) -> dict[str, Any]:
+def dictionary(values: Sequence[Any]) -> dict[str, Any]:
     """Return the sorted distinct values, and for each row the index of its value; -1 for null."""
-    values = column.to_pylist()
     distinct = sorted({value for value in values if value is not None})
     index = {value: at for at, value in enumerate(distinct)}
     return {"values": distinct, "at": [index.get(value, -1) for value in values]}
 
 
-def _rounded(values: Sequence[float | None]) -> list[float | None]:
+def rounded(values: Sequence[float | None]) -> list[float | None]:
     return [None if value is None else round(value, _DECIMALS) for value in values]

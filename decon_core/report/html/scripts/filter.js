@@ -120,6 +120,7 @@ let searchedFor = "";
 async function runSearch(words) {
   const own = ++search;
   searchedFor = words;
+  element("csv").disabled = Boolean(words); // until all that matches is found
   if (!words) {
     searched = null;
     element("searching").hidden = true;
@@ -132,6 +133,7 @@ async function runSearch(words) {
   applyFilter();
   if (!(await searchTexts(needle, () => own === search))) return false;
   element("searching").hidden = true;
+  element("csv").disabled = false;
   applyFilter();
   return true;
 }

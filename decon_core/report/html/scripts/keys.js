@@ -7,6 +7,7 @@ const SHORTCUTS = [
     keys: [
       [["o"], "overview", () => goTo("to-overview")],
       [["p"], "pairs", () => goTo("to-pairs")],
+      [["d"], "documents", () => goTo("to-documents")],
       [["/"], "search", toSearch],
       [["?"], "this list", openKeys],
     ],
@@ -21,6 +22,21 @@ const SHORTCUTS = [
       [["Escape"], "back to the list", closeDetail],
       ...Object.entries(VERDICTS).map(([key, verdict]) => [[key], `verdict: ${verdict}`, () => judgeShown(verdict)]),
       [["n"], "write a note", () => element("note")?.focus()],
+      [["e"], "save the pairs shown as CSV", () => element("csv").click()],
+    ],
+  },
+  {
+    title: "Documents",
+    isHere: () => viewNow === "documents",
+    keys: [
+      [["j", "ArrowDown"], "next row", () => stepLine(1)],
+      [["k", "ArrowUp"], "previous row", () => stepLine(-1)],
+      [["Home"], "first row", () => chooseLine(0)],
+      [["End"], "last row", () => chooseLine(lines.length)],
+      [["ArrowRight"], "unfold the document", goRight],
+      [["ArrowLeft"], "fold it", goLeft],
+      [["Enter"], "unfold or fold; read the pair", openLine],
+      [["e"], "save the documents shown as CSV", () => element("d-csv").click()],
     ],
   },
 ];

@@ -105,14 +105,16 @@ function tableOf({ name, title, columns, rows, opens, is_folded }, key) {
   table.append(
     made("tbody", {}, ...rows.map((row, number) => made("tr", {}, ...row.map((value, at) => cell(value, columns[at], at === 0 && opens[number]))))),
   );
+  const save = made("button", { type: "button", class: "csv", "aria-label": `Save as CSV: ${title}`, text: "Save as CSV" });
+  save.addEventListener("click", () => saveCsv(fileName(key, { table: name }), columns.map((column) => column.name), rows.map(csvLine)));
   const frame = made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": title }, table);
   if (is_folded) {
     const summary = made("summary", { text: title });
     summary.addEventListener("click", () => setTimeout(() => putSection(key))); // once it is unfolded
-    return made("details", { "data-table": name }, summary, frame);
+    return made("details", { "data-table": name }, summary, frame, save);
   }
   table.prepend(made("caption", { text: title }));
-  return frame;
+  return made("div", {}, frame, save);
 }
 
 function cell(value, { kind }, filter) {

@@ -53,14 +53,12 @@ function listen() {
     }, 150);
   });
   for (const id of FILTERS.slice(1)) element(id).addEventListener("input", onFilter);
-  element("more").addEventListener("click", () => {
-    const isUnfolded = element("filters").classList.toggle("is-unfolded");
-    element("more").setAttribute("aria-expanded", String(isUnfolded));
-  });
+  for (const button of document.querySelectorAll(".more")) {
+    button.addEventListener("click", () => button.setAttribute("aria-expanded", String(button.form.classList.toggle("is-unfolded"))));
+  }
   element("filters").addEventListener("submit", (event) => event.preventDefault());
   element("clear").addEventListener("click", () => {
-    history.pushState(null, "", "#pairs");
-    route();
+    follow("#pairs");
   });
   element("item-chip").addEventListener("click", () => {
     itemFilter = "";
@@ -73,13 +71,15 @@ function listen() {
     event.preventDefault(); // the address names what is shown
     element(LISTS[viewNow] ?? "main").focus();
   });
+  element("csv").addEventListener("click", () => savePairs().catch(tellTrouble));
   element("export").addEventListener("click", openSaving);
   element("save").addEventListener("click", saveVerdicts);
   element("forget").addEventListener("click", forgetVerdicts);
   element("close-saving").addEventListener("click", () => element("saving").close());
   isDarkOutside.addEventListener("change", redrawCharts);
+  listenToDocuments();
   document.addEventListener("keydown", onKey);
-  window.addEventListener("hashchange", route);
+  window.addEventListener("hashchange", onLink);
 }
 
 async function start() {
@@ -88,6 +88,7 @@ async function start() {
   const [run, overview, own] = await Promise.all(["run", "overview", "columns"].map(dataOf));
   columns = own;
   element("n-pairs").textContent = counted(columns.n);
+  element("n-documents").textContent = counted(columns.n_listed_documents);
   showOverview(overview, run);
   recallVerdicts();
   window.addEventListener("storage", ({ key }) => {

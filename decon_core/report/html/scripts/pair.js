@@ -25,7 +25,7 @@ function placesOf(number, texts) {
     made(
       "li",
       {},
-      `${plain(source)} · ${plain(shard)}${row === null ? "" : ` · row ${counted(row)}`}`,
+      made("a", { href: documentLink(source, shard, row), text: `${plain(source)} · ${plain(shard)}${row === null ? "" : ` · row ${counted(row)}`}` }),
       ...(id === null ? [] : [" ", made("code", { text: plain(id) })]),
     ),
   );
@@ -123,7 +123,8 @@ function facts(number) {
   put("id", plain(own.doc_id[number]));
   put("part", plain(named("text_part", number)));
   put("subset", plain(named("config", number)));
-  put("pair", made("code", { text: plain(own.pair[number]) }));
+  put("pair", made("a", { href: pairsHash({ pair: own.pair[number] }) }, made("code", { text: plain(own.pair[number]) })));
+  put("document", made("a", { href: documentLink(named("source", number), named("shard_name", number), own.row[number]), text: "all pairs of this document" }));
   return list;
 }
 

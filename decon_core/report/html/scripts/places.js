@@ -1,9 +1,9 @@
 // The address names what is shown: a view, its filter, and what is open in it.
 
 // Of each view with a list: the list, its search field, and what shows a link's parameters.
-const LISTS = { pairs: "list" };
-const SEARCH_FIELDS = { pairs: "q" };
-const SHOWN = { pairs: showPairs };
+const LISTS = { pairs: "list", documents: "grid" };
+const SEARCH_FIELDS = { pairs: "q", documents: "d-q" };
+const SHOWN = { pairs: showPairs, documents: (params) => showDocuments(params).catch(tellTrouble) };
 
 let viewNow = "overview";
 
@@ -32,6 +32,12 @@ function route() {
 function follow(hash) {
   history.pushState(null, "", hash);
   route();
+}
+
+// A link in a view that is no longer shown has lost the focus.
+function onLink() {
+  route();
+  if (document.activeElement === document.body || !document.activeElement.checkVisibility()) element(LISTS[viewNow] ?? "main").focus({ preventScroll: true });
 }
 
 function showView(view) {

@@ -43,15 +43,17 @@ const countVerdicts = () => {
   element("n-verdicts").textContent = counted(exportable().length);
 };
 
+const ownVerdict = (number) => said[columns.plain.pair[number]];
+
 // The verdict shown: the one given in this browser, else the one in the report.
 function verdictOf(number) {
-  const own = said[columns.plain.pair[number]]?.verdict;
+  const own = ownVerdict(number)?.verdict;
   if (own === TAKEN_BACK) return null;
   return own ?? columns.plain.verdict[number];
 }
 
 function noteOf(number) {
-  return said[columns.plain.pair[number]]?.note ?? columns.plain.verdict_note[number] ?? "";
+  return ownVerdict(number)?.note ?? columns.plain.verdict_note[number] ?? "";
 }
 
 function say(number, change) {
@@ -127,9 +129,7 @@ function saveVerdicts() {
   const by = element("by").value.trim();
   keep("decon-reviewer", by);
   const lines = exportable().map((one) => `${verdictLine(one, by)}\n`);
-  const url = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
-  made("a", { href: url, download: "verdicts.jsonl" }).click();
-  setTimeout(() => URL.revokeObjectURL(url), 10000);
+  saveFile("verdicts.jsonl", lines, "application/jsonl");
 }
 
 function forgetVerdicts() {
