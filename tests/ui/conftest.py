@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, Request, expect, sync_playwright
@@ -19,7 +20,9 @@ from playwright.sync_api import Browser, Error, Page, Request, expect, sync_play
 from decon_assets.instance.home import ensure_home
 from decon_core.config.load import Config, load_config
 from decon_core.storage.store import Store
+from tests.core.report.report_worlds import write_world
 from tests.finished_world import copy_finished_world
+from tests.ui.report_pages import Open, go, open_page, watched
 from tests.waiting import wait_until
 
 DATA = Path(__file__).parents[2] / "data"
@@ -177,6 +180,41 @@ def browser(chromium: str) -> Iterator[Browser]:
         launched = playwright.chromium.launch(executable_path=chromium, args=arguments)
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a small made-up world."""
+    return write_world(tmp_path_factory.mktemp("world") / "report.duckdb")
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    """Opens the page of a report. In the end, it may have asked for nothing, and nothing failed."""
+    with watched(browser) as new_context:
+
+        def show(report: Path, place: str = "", **options: Any) -> Page:
+            return open_page(new_context(**options), report, tmp_path / "report.html", place)
+
+        yield show
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Browser, report: Path) -> Iterator[Page]:
+    """One page for all tests of a file that only read it."""
+    with watched(browser) as new_context:
+        yield open_page(new_context(), report, report.with_name("report.html"))
+
+
+@pytest.fixture
+def at(opened: Page) -> Callable[[str], Page]:
+    """Follows a link in the page that tests share."""
+
+    def at(place: str) -> Page:
+        go(opened, place)
+        return opened
+
+    return at
 
 
 @pytest.fixture

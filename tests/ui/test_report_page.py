@@ -6,13 +6,12 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from decon_assets.instance.home import ensure_home
 from decon_core.config.load import load_config
@@ -22,6 +21,7 @@ from decon_core.storage.store import Store
 from tests.core.report.report_worlds import RUN, write_world
 from tests.core.report.reports import write_report
 from tests.finished_world import copy_finished_world
+from tests.ui.report_pages import BEST_FIRST, ask, field, found, names, rows
 
 pytestmark = pytest.mark.browser
 
@@ -29,62 +29,6 @@ HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror=window.ha
 LINK = '<a href="javascript:window.hacked=1">here</a>'
 HIDDEN = "\u2028 \u202egnihton\u202c \x00 \x1b[31m <b>bold</b> &lt;i&gt;"
 DATA = Path(__file__).parents[2] / "data"
-# The page itself, and the squares of the heat map.
-OWN = ("asked: file:///", "asked: data:image/png")
-BEST_FIRST = "is_contaminated DESC, is_question_only DESC, score DESC, pair"
-
-Open = Callable[..., Page]
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_world(tmp_path_factory.mktemp("world") / "report.duckdb")
-
-
-@pytest.fixture
-def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens the page of a report. In the end, it may have asked for nothing, and nothing failed."""
-    problems: list[str] = []
-    contexts = []
-
-    def show(report: Path, place: str = "", **options: Any) -> Page:
-        write_page(report, tmp_path / "report.html")
-        settings = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light", **options}
-        context = browser.new_context(**settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: problems.append(f"failed: {error}"))
-        page.on("console", lambda said: problems.append(f"said: {said.text}"))
-        page.on("request", lambda request: problems.append(f"asked: {request.url[:80]}"))
-        page.goto(f"{(tmp_path / 'report.html').as_uri()}{place}")
-        expect(page.locator("body.is-ready")).to_be_attached(timeout=60_000)
-        return page
-
-    yield show
-    for context in contexts:
-        context.close()
-    assert [one for one in problems if not one.startswith(OWN)] == []
-
-
-def rows(page: Page) -> Locator:
-    return page.get_by_role("listbox", name="Pairs").get_by_role("option")
-
-
-def names(page: Page) -> list[str]:
-    return page.locator("#list .item").all_inner_texts()
-
-
-def found(page: Page) -> int:
-    """The number of pairs that the page says it shows, once it says one."""
-    told = page.locator("#n-found")
-    expect(told).to_contain_text(re.compile(r"^[\d,]+"))
-    return int(re.match(r"[\d,]+", told.inner_text())[0].replace(",", ""))
-
-
-def ask(report: Path, query: str) -> list[tuple[Any, ...]]:
-    with duckdb.connect(str(report), read_only=True) as connection:
-        return connection.execute(query).fetchall()
-
 
 # Overview -----------------------------------------------------------------------------------------
 
@@ -117,8 +61,8 @@ def test_the_probability_by_score_is_drawn_and_a_judgement_is_unfolded(show, tmp
     assert page.evaluate("window.hacked") is None
 
 
-def test_the_overview_says_what_was_found_and_draws_every_figure(show, report):
-    page = show(report)
+def test_the_overview_says_what_was_found_and_draws_every_figure(at, report):
+    page = at("#overview")
     expect(page.locator(".headline").first).to_contain_text("items leaked")
     figures = page.locator(".chart")
     for number in range(figures.count()):
@@ -138,16 +82,16 @@ def test_the_title_names_the_corpus_and_says_that_a_report_is_incomplete(show, t
     expect(show(write_world(tmp_path / "r.duckdb"))).to_have_title(corpus)
 
 
-def test_every_section_is_reached_from_the_contents(show, report):
-    page = show(report)
+def test_every_section_is_reached_from_the_contents(at, report):
+    page = at("#overview")
     links = page.get_by_role("navigation", name="Sections").get_by_role("link")
     assert links.count() == page.locator("#sections > section").count() == 14
     links.filter(has_text="What was scanned").click()
     expect(page.get_by_role("heading", name="What was scanned")).to_be_in_viewport()
 
 
-def test_one_benchmark_can_be_looked_at_alone(show, report):
-    page = show(report)
+def test_one_benchmark_can_be_looked_at_alone(at, report):
+    page = at("#overview")
     section = page.locator("#scores")
     section.scroll_into_view_if_needed()
     heights = "node => node.data.map(({ y }) => y.reduce((a, b) => a + b)).reduce((a, b) => a + b)"
@@ -161,23 +105,23 @@ def test_one_benchmark_can_be_looked_at_alone(show, report):
     assert drawn.evaluate(heights) == ask(report, query + "AND benchmark = 'harbor_mc'")[0][0]
 
 
-def test_a_square_of_the_heat_map_opens_its_pairs(show, report):
-    page = show(report)
+def test_a_square_of_the_heat_map_opens_its_pairs(at, report):
+    page = at("#overview")
     page.locator("#heat").scroll_into_view_if_needed()
     squares = page.locator("#heat .chart .nsewdrag")
     expect(squares).to_be_visible(timeout=60_000)
     box = squares.bounding_box()
     squares.click(position={"x": box["width"] / 6, "y": box["height"] / 8})  # the first of 3 by 4
     expect(page.locator("#pairs-view")).to_be_visible()
-    benchmark = page.get_by_label("Benchmark", exact=True).input_value()
-    source = page.get_by_label("Source", exact=True).input_value()
+    benchmark = field(page, "Benchmark").input_value()
+    source = field(page, "Source").input_value()
     assert source == "parlor"
     query = f"SELECT count(*) FROM pairs WHERE (benchmark, source) = ('{benchmark}', '{source}')"
     assert found(page) == ask(report, query)[0][0] > 0
 
 
-def test_an_item_in_a_table_opens_its_pairs(show, report):
-    page = show(report)
+def test_an_item_in_a_table_opens_its_pairs(at, report):
+    page = at("#overview")
     link = page.locator("#items tbody a").first
     item = link.inner_text()
     link.click()
@@ -204,23 +148,23 @@ def test_an_item_in_a_table_opens_its_pairs(show, report):
         ("Verdict", "leak", "false"),
     ],
 )
-def test_a_filter_leaves_what_it_says(show, report, label, value, condition):
-    page = show(report, "#pairs")
-    page.get_by_label(label, exact=True).select_option(value)
+def test_a_filter_leaves_what_it_says(at, report, label, value, condition):
+    page = at("#pairs")
+    field(page, label).select_option(value)
     assert found(page) == ask(report, f"SELECT count(*) FROM pairs WHERE {condition}")[0][0]
 
 
-def test_filters_join_and_stand_in_the_address(show, report):
-    page = show(report, "#pairs")
-    page.get_by_label("Benchmark", exact=True).select_option("strait_mt")
-    page.get_by_label("Minimum score").fill("0.8")
+def test_filters_join_and_stand_in_the_address(at, report):
+    page = at("#pairs")
+    field(page, "Benchmark").select_option("strait_mt")
+    field(page, "Minimum score").fill("0.8")
     condition = "benchmark = 'strait_mt' AND score >= 0.8"
     n = ask(report, f"SELECT count(*) FROM pairs WHERE {condition}")[0][0]
     assert found(page) == n
-    again = show(report, page.url[page.url.index("#") :])
-    assert found(again) == n
-    again.get_by_role("button", name="Clear").click()
-    assert found(again) == ask(report, "SELECT count(*) FROM pairs")[0][0]
+    page.reload()
+    assert found(page) == n
+    page.get_by_role("button", name="Clear").click()
+    assert found(page) == ask(report, "SELECT count(*) FROM pairs")[0][0]
 
 
 @pytest.mark.parametrize(
@@ -236,17 +180,17 @@ def test_filters_join_and_stand_in_the_address(show, report):
         ("benchmark", "benchmark, split, instance_index"),
     ],
 )
-def test_pairs_are_sorted_as_they_are_asked_for(show, report, sort, by):
-    page = show(report, "#pairs")
-    page.get_by_label("Sort by", exact=True).select_option(sort)
+def test_pairs_are_sorted_as_they_are_asked_for(at, report, sort, by):
+    page = at("#pairs")
+    field(page, "Sort by").select_option(sort)
     page.wait_for_timeout(100)
     query = "SELECT benchmark || ' · ' || split || ' · ' || instance_index FROM pairs"
     best = ask(report, f"{query} ORDER BY {by}, {BEST_FIRST} LIMIT 10")
     assert names(page)[:10] == [name for (name,) in best]
 
 
-def test_search_finds_ids_and_words_anywhere_in_both_texts(show, report):
-    page = show(report, "#pairs")
+def test_search_finds_ids_and_words_anywhere_in_both_texts(at, report):
+    page = at("#pairs")
     pair, answer, text = ask(
         report, "SELECT pair, answer, text FROM pairs WHERE len(answer_marks) > 0"
     )[0]
@@ -272,8 +216,8 @@ def test_search_finds_ids_and_words_anywhere_in_both_texts(show, report):
     expect(page.get_by_text("No pair matches.")).to_be_visible()
 
 
-def test_a_pair_is_opened_and_left_by_keys(show, report):
-    page = show(report, "#pairs")
+def test_a_pair_is_opened_and_left_by_keys(at, report):
+    page = at("#pairs")
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -295,12 +239,12 @@ def test_a_pair_is_opened_and_left_by_keys(show, report):
     expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_hidden()
 
 
-def test_a_link_opens_the_pair_that_it_names(show, report):
+def test_a_link_opens_the_pair_that_it_names(at, report):
     pair = ask(report, "SELECT pair FROM pairs ORDER BY pair")[5][0]
-    page = show(report, f"#pairs?pair={pair}")
+    page = at(f"#pairs?pair={pair}")
     expect(page.locator("#detail")).to_have_attribute("data-pair", pair)
     words = ask(report, f"SELECT text FROM pairs WHERE pair = '{pair}'")[0][0][3:20]
-    page = show(report, f"#pairs?q={words}&pair={pair}")
+    page = at(f"#pairs?q={words}&pair={pair}")
     expect(page.locator("#detail")).to_have_attribute("data-pair", pair)
 
 
@@ -450,7 +394,7 @@ def test_a_verdict_is_kept_and_comes_out_as_a_line_that_can_be_imported(show, re
     expect(rows(page).nth(0).locator(".verdict")).to_have_text("template")
     expect(rows(page).nth(1).locator(".verdict")).to_have_text("leak")
     expect(page.get_by_role("button", name="l leak")).to_have_attribute("aria-pressed", "true")
-    page.get_by_label("Verdict", exact=True).select_option("any")
+    field(page, "Verdict").select_option("any")
     assert found(page) == 2
     names = "pair, fingerprint, benchmark, split, instance_index, shard_name, row"
     query = f"SELECT {names} FROM pairs ORDER BY {BEST_FIRST} LIMIT 2"
@@ -593,9 +537,9 @@ def test_on_a_phone_nothing_stands_over_the_edge(show, tmp_path):
         expect(figures.nth(number).locator("svg.main-svg").first).to_be_visible(timeout=60_000)
     assert not page.evaluate(too_wide)
     page.get_by_role("link", name="Pairs").click()
-    expect(page.get_by_label("Benchmark", exact=True)).to_be_hidden()
+    expect(field(page, "Benchmark")).to_be_hidden()
     page.get_by_role("button", name="Filters").click()
-    expect(page.get_by_label("Benchmark", exact=True)).to_be_visible()
+    expect(field(page, "Benchmark")).to_be_visible()
     assert not page.evaluate(too_wide)
     rows(page).first.click()
     expect(page.get_by_role("button", name="Back to the list")).to_be_visible()
@@ -635,7 +579,7 @@ MOST_HEAP_MIB = 400
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Fifty thousand pairs of a kilobyte of text each, and one thousand more."""
+    """50,000 pairs of a kilobyte of text each and 100,000 documents, and one thousand more."""
     path = write_report(tmp_path_factory.mktemp("large") / "report.duckdb", runs=[RUN])
     word = "chr(97 + (hash(n * 97 + k) % 26)::INT) || 'o' || k % 7"
     with duckdb.connect(str(path)) as connection:
@@ -653,6 +597,20 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
                    [{{'start': 5, 'stop': 90, 'part': 'question'}}] AS text_marks,
                    [{{'start': 0, 'stop': 85, 'part': 'question'}}] AS question_marks
             FROM range(51000) t(n)
+        """)
+        connection.execute("""
+            INSERT INTO documents BY NAME
+            SELECT 'source ' || n % 9 AS source, 'shard ' || n % 400 AS shard_name, n AS row,
+                   'doc ' || n AS doc_id, 1 AS n_leaked_items, 0.6 + n % 40 / 100 AS best_score,
+                   n % 2 = 0 AS is_contaminated
+            FROM range(101000) t(n)
+        """)
+        connection.execute("""
+            INSERT INTO matches BY NAME
+            SELECT lower(hex(hash((n + k) % 51000))) AS pair, 'source ' || n % 9 AS source,
+                   'shard ' || n % 400 AS shard_name, n AS row, 'bench ' || n % 23 AS benchmark,
+                   'decon' AS detector, 0.9 AS score
+            FROM range(101000) t(n), range(2) s(k)
         """)
     return path
 
@@ -680,7 +638,7 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
         *[("Benchmark", "bench 3"), ("Show", "near"), ("Show", ""), ("Benchmark", "")],
         *[("Sort by", sort) for sort in ("score", "documents", "doubt", "benchmark")],
     ):
-        choose = page.get_by_label(label, exact=True)
+        choose = field(page, label)
         script = """(node, value) => {
             const started = performance.now();
             node.value = value;
@@ -717,6 +675,16 @@ def test_of_fifty_thousand_pairs_a_bounded_number_of_rows_is_drawn(show, large):
     page.keyboard.press("Enter")
     page.keyboard.press("j")
     expect(page.get_by_role("region", name="Training document")).to_contain_text(f"mark{number} ")
+
+    page.keyboard.press("d")
+    told = page.locator("#d-found")
+    expect(told).to_have_text(re.compile("^100,000 of 100,000 documents; the report has 101,000"))
+    for key in ("j", "ArrowRight", "End", "ArrowRight"):
+        page.keyboard.press(key)
+    expect(page.locator("#lines [aria-level='2']").last).to_be_visible()
+    assert 10 < page.locator("#lines .line").count() < 60
+    field(page, "Sort by").select_option("place")
+    assert 10 < page.locator("#lines .line").count() < 60
     heap = page.evaluate("performance.memory.usedJSHeapSize") / 2**20
     assert heap < MOST_HEAP_MIB
     print(
@@ -776,9 +744,9 @@ def test_a_verdict_of_the_page_holds_in_the_next_report_and_mixture(show, sample
     expect(page.locator("#heat svg.main-svg").first).to_be_visible(timeout=60_000)
     keep(page, "report-sources.png")
     page = show(store.report, "#pairs")
-    page.get_by_label("Benchmark", exact=True).select_option("ledger_math")
-    page.get_by_label("Show", exact=True).select_option("leak")
-    page.get_by_label("Sort by", exact=True).select_option("doubt")
+    field(page, "Benchmark").select_option("ledger_math")
+    field(page, "Show").select_option("leak")
+    field(page, "Sort by").select_option("doubt")
     for key in ("j", "t"):
         page.keyboard.press(key)
     pair = page.locator("#detail").get_attribute("data-pair")

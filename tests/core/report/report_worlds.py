@@ -172,6 +172,7 @@ def _shards(sources: Sequence[str]) -> Iterator[Row]:
                 "source": source,
                 "pack": "p-0",
                 "shard_name": f"s-{number}.jsonl",
+                "shard": f"fingerprint-{source}-{number}",
                 "n_rows": 4000,
                 "n_documents": 4000,
                 "n_characters": 2_400_000,

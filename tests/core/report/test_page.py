@@ -6,7 +6,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from hashlib import sha256
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from unicodedata import category
 
@@ -21,6 +21,8 @@ from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
 from decon_core.report.html import charts, labels, pairs, sections, write_page
+from decon_core.report.html import documents as packing
+from decon_core.report.html import gather as gathering
 from decon_core.report.html.gather import MOST_PLACES_OF_PAIR, gather
 from tests.core.report.pages import data_of, outside_of_data, packed_in
 from tests.core.report.report_worlds import RUN, write_world
@@ -193,6 +195,64 @@ def test_of_a_pair_in_very_many_documents_the_page_has_the_first(tmp_path):
     write_page(report, tmp_path / "r.html")
     ((*_, places),) = data_of(tmp_path / "r.html", "texts-0")
     assert [row for _, _, row, _ in places] == [*range(MOST_PLACES_OF_PAIR)]
+
+
+def test_every_document_of_the_report_is_in_the_page_with_its_pairs(report, page):
+    documents, pairs = data_of(page, "documents"), data_of(page, "columns")["plain"]["pair"]
+    with duckdb.connect(str(report), read_only=True) as connection:
+        rows = connection.execute("""
+            SELECT d.source, d.shard_name, s.shard, d.row, d.doc_id, d.n_found_items, d.best_score,
+                   list_sort(list(DISTINCT m.pair)), list_sort(list(DISTINCT m.benchmark))
+            FROM documents d
+            JOIN matches m USING (source, shard_name, row)
+            JOIN shards s USING (source, shard_name)
+            GROUP BY ALL
+        """).fetchall()
+    names = {
+        name: [column["values"][at] for at in column["at"]]
+        for name, column in documents["names"].items()
+    }
+    starts = documents["starts"]
+    got = zip(
+        *(names[name] for name in ("source", "shard_name", "shard")),
+        *(documents["plain"][name] for name in ("row", "doc_id", "n_found_items")),
+        documents["best_score"],
+        (
+            sorted(pairs[number] for number in documents["pairs"][start:stop])
+            for start, stop in pairwise(starts)
+        ),
+        names["benchmarks"],
+        strict=True,
+    )
+    assert sorted(got) == sorted(rows)
+    assert documents["n"] == documents["n_all"] == len(rows)
+    kinds = [("leak", "question", "candidate", "near").index(kind) for kind in names["kind"]]
+    assert kinds == sorted(kinds)  # leaks first
+
+
+def test_of_documents_and_pairs_beyond_its_limits_the_page_has_the_first_and_all_counts(
+    tmp_path, monkeypatch
+):
+    match = {"detector": "decon", "benchmark": "b", "source": "web", "shard_name": "s.jsonl"}
+    match |= {"score": 0.9, "is_contaminated": True}
+    report = write_report(
+        tmp_path / "r.duckdb",
+        runs=[RUN],
+        pairs=[{"pair": f"p{n}", "score": 1 - n / 10, "is_contaminated": True} for n in range(4)],
+        matches=[
+            {**match, "pair": f"p{n}", "row": row, "instance_index": n}
+            for row in range(3)
+            for n in range(4 - row)
+        ],
+    )
+    monkeypatch.setattr(gathering, "MOST_DOCUMENTS", 2)
+    monkeypatch.setattr(packing, "MOST_PAIRS_OF_DOCUMENT", 2)
+    monkeypatch.setattr(packing, "MOST_PAIRS_OF_DOCUMENTS", 3)
+    write_page(report, tmp_path / "r.html")
+    documents = data_of(tmp_path / "r.html", "documents")
+    assert (documents["n"], documents["n_all"]) == (2, 3)
+    assert documents["plain"]["n_pairs"] == [4, 3]
+    assert (documents["starts"], documents["pairs"]) == ([0, 2, 3], [0, 1, 0])
 
 
 def test_where_all_is_well_nothing_is_warned_of(tmp_path):

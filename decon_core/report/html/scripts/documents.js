@@ -30,6 +30,7 @@ function readDocuments() {
     papers = await dataOf("documents");
     fillOptions("d-benchmark", [...new Set(papers.names.benchmarks.values.flat())].sort());
     fillOptions("d-source", papers.names.source.values);
+    element("d-csv").disabled = false;
   })();
   return reading;
 }
@@ -131,8 +132,8 @@ function drawDocuments() {
   chosenLine = chosenDocument === undefined ? -1 : find(what) >= 0 ? find(what) : find(DOCUMENT);
   element("grid").setAttribute("aria-rowcount", lines.length + 1);
   documentList.reset(lines.length);
-  if (!lines.length) element("no-document").textContent = papers.n ? "No document matches." : "No document with a match is in the report.";
-  element("no-document").hidden = Boolean(lines.length);
+  element("no-document").textContent = papers.n ? "No document matches." : "No document with a match is in the report.";
+  element("no-document").hidden = lines.length > 0;
   documentList.mark(chosenLine);
 }
 
@@ -242,6 +243,7 @@ function listenToDocuments() {
   documentList.listen(() => documentList.mark(chosenLine));
   for (const id of DOCUMENT_FILTERS) {
     element(`d-${id}`).addEventListener("input", () => {
+      if (!papers) return;
       filterDocuments();
       putDocumentsHash();
     });

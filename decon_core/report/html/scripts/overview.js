@@ -34,7 +34,7 @@ function section({ key, title, words, choices, tables }) {
   node.append(made("h2", { id: `${key}-title`, text: title }));
   if (words.length) node.append(made("p", { text: words.join(" ") }));
   if (choices.length) node.append(...figures(choices, key, title));
-  node.append(...tables.filter(({ rows }) => rows.length).map((table) => tableOf(table, key)));
+  node.append(...tables.filter(({ rows }) => rows.length).map((table) => tableOf(table, key, title)));
   return node;
 }
 
@@ -98,16 +98,16 @@ function figure(chart, isNamed) {
   return node;
 }
 
-function tableOf({ name, title, columns, rows, opens, is_folded }, key) {
+function tableOf({ name, title, columns, rows, opens, is_folded }, key, of) {
   const table = made("table");
   const heads = columns.map(({ name, kind }) => made("th", { scope: "col", class: `is-${kind}`, text: name }));
   table.append(made("thead", {}, made("tr", {}, ...heads)));
   table.append(
     made("tbody", {}, ...rows.map((row, number) => made("tr", {}, ...row.map((value, at) => cell(value, columns[at], at === 0 && opens[number]))))),
   );
-  const save = made("button", { type: "button", class: "csv", "aria-label": `Save as CSV: ${title}`, text: "Save as CSV" });
+  const save = made("button", { type: "button", class: "csv", "aria-label": `Save as CSV: ${of}, ${title}`, text: "Save as CSV" });
   save.addEventListener("click", () => saveCsv(fileName(key, { table: name }), columns.map((column) => column.name), rows.map(csvLine)));
-  const frame = made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": title }, table);
+  const frame = made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": title === of ? title : `${of}: ${title}` }, table);
   if (is_folded) {
     const summary = made("summary", { text: title });
     summary.addEventListener("click", () => setTimeout(() => putSection(key))); // once it is unfolded

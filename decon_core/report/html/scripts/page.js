@@ -101,8 +101,6 @@ async function start() {
   listen();
   route();
   document.body.classList.add("is-ready");
-  // Printing does not wait: load the chart library before any figure is visible.
-  (window.requestIdleCallback ?? setTimeout)(() => charting().catch(tellTrouble));
 }
 
 start().catch(tellTrouble);

@@ -124,7 +124,7 @@ function facts(number) {
   put("part", plain(named("text_part", number)));
   put("subset", plain(named("config", number)));
   put("pair", made("a", { href: pairsHash({ pair: own.pair[number] }) }, made("code", { text: plain(own.pair[number]) })));
-  put("document", made("a", { href: documentLink(named("source", number), named("shard_name", number), own.row[number]), text: "all pairs of this document" }));
+  if (own.row[number] !== null) put("document", made("a", { href: documentLink(named("source", number), named("shard_name", number), own.row[number]), text: "all pairs of this document" }));
   return list;
 }
 

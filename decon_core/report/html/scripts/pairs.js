@@ -52,7 +52,8 @@ function onFilter() {
 
 function drawList() {
   pairList.reset(order.length);
-  if (!order.length) element("rows").append(made("p", { class: "empty", text: columns.n ? "No pair matches." : "Nothing was found." }));
+  element("no-pair").textContent = columns.n ? "No pair matches." : "Nothing was found.";
+  element("no-pair").hidden = order.length > 0;
   pairList.mark(chosen);
 }
 

@@ -49,6 +49,8 @@ function showView(view) {
   }
   document.body.classList.toggle("is-list", view !== "overview");
   document.body.classList.remove("is-open");
+  // Printing does not wait: load the chart library before any figure is visible.
+  if (view === "overview") (window.requestIdleCallback ?? setTimeout)(() => charting().catch(tellTrouble));
 }
 
 // Say what a link names and this page does not have: a report that is made again may have lost it.
@@ -76,7 +78,7 @@ function filterForm(prefix, names) {
       const node = field(name);
       const value = params.get(name) ?? "";
       node.querySelector(".is-missing")?.remove();
-      node.value = value;
+      node.value = node.type === "number" && Number.isNaN(Number(value)) ? "" : value; // else the browser warns
       if (node.value === value || node.type === "search") continue;
       missing.push(quoted(node.labels[0].textContent.toLowerCase(), value));
       if (node.matches("select")) node.append(made("option", { class: "is-missing", value, text: `${plain(value)} (not in this report)`, selected: true }));
