@@ -61,9 +61,8 @@ wheel: setup
 
 # The groups that are installed in it, as in `make image EXTRAS=postgres,k8s`.
 EXTRAS ?= postgres,s3
-VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 image: wheel
-	docker build --file deploy/Dockerfile --build-arg EXTRAS=$(EXTRAS) --tag decon-assets:$(VERSION) .
+	docker build --file deploy/Dockerfile --build-arg EXTRAS=$(EXTRAS) --tag decon-assets:local .
 
 bench: setup
 	$(BIN)/python -m bench --peers --out docs/benchmarks.md $(BENCH)
