@@ -94,7 +94,7 @@ def take_inventory(page: Page) -> None:
 def materialize_all(page: Page, keep: Callable[[Page, str], None]) -> None:
     page.goto("/asset-groups")
     page.get_by_role("button", name="Materialize all").click()
-    page.get_by_text("All", exact=True).first.click()
+    expect(page.get_by_text("All partitions", exact=True)).to_be_visible()
     keep(page, "session-1-materialize-all.png")
     page.get_by_role("button", name="Launch backfill").click()
     page.goto("/overview/backfills")
