@@ -32,8 +32,8 @@ def warm(
 
     Machine code belongs to the installed files and to the model of the processor. On another
     model, or after an update, kernels are compiled again. The folder may be read-only when the
-    commands run: they copy it to the first folder that they can write. Let nobody else write to
-    it: its code runs with the rights of the commands.
+    commands run: they copy it to the first folder that they can write. Only trusted users
+    may write to it: its code runs with the rights of the commands.
 
     Examples:
       decon-assets warm
