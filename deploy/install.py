@@ -48,7 +48,7 @@ def _install_with_uv(python: str, pip: list[str], lock_file: str, uv: str) -> in
         if code := subprocess.call(command):
             return code
     command = [python, "-m", "uv", "pip", "install", "--python", python, "--require-hashes"]
-    command.append("--compile-bytecode")  # as pip does: some systems keep none that is made later
+    command.append("--compile-bytecode")  # pip does; Python may be told not to write it later
     if not sys.stderr.isatty():  # there it shows its progress
         command.append("--quiet")
     return subprocess.call([*command, "-r", lock_file], env=os.environ | _settings_of_pip(pip))
