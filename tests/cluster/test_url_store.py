@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -94,7 +95,7 @@ def url(tmp_path):
 
 
 @pytest.fixture
-def requests(url, monkeypatch):
+def requests(url, shards, monkeypatch):
     """The requests for files of the store, by method and name."""
     counts = Counter()
     call = DomainDispatcherApplication.__call__
@@ -104,11 +105,36 @@ def requests(url, monkeypatch):
         if path.startswith(f"/{url.key}/"):
             counts[environ["REQUEST_METHOD"], path.removeprefix(f"/{url.key}/")] += 1
         elif environ["REQUEST_METHOD"] == "GET" and path.startswith("/mill/in/"):
-            time.sleep(_SECONDS_TO_ANSWER)
+            shards.wait_for_turn(path)
         return call(self, environ, start_response)
 
     monkeypatch.setattr(DomainDispatcherApplication, "__call__", counting)
     return counts
+
+
+class ShardsAtWork:
+    """The shards that nodes are fetching, each in a thread of the server."""
+
+    def __init__(self):
+        self._lock, self._begun, self._fetched_now = threading.Lock(), set(), set()
+        self.on_both_nodes = None  # called once, while two nodes wait for a shard each
+
+    def wait_for_turn(self, path):
+        """Answer late, so that both nodes have something to do."""
+        with self._lock:
+            self._begun.add(path)
+            self._fetched_now.add(path)
+        time.sleep(_SECONDS_TO_ANSWER)
+        with self._lock:
+            if self.on_both_nodes and len(self._fetched_now) == 2 and len(self._begun) >= 5:
+                call, self.on_both_nodes = self.on_both_nodes, None
+                call()
+            self._fetched_now.discard(path)
+
+
+@pytest.fixture
+def shards():
+    return ShardsAtWork()
 
 
 @pytest.fixture
@@ -216,24 +242,15 @@ def assert_same(world, expected):
 
 
 def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
-    nodes, engine, worlds, tmp_path, requests, caplog
+    nodes, engine, worlds, tmp_path, requests, shards, caplog
 ):
     here, there = worlds
     here.scan()
-    killed = []
-
-    def kill_a_node(n_done, *_):
-        if n_done >= 3 and engine.counts.n_running == 2 and not killed:
-            killed.append(n_done)
-            nodes.kill_node()
-
+    shards.on_both_nodes = nodes.kill_node
     requests.clear()
-    try:
-        there.scan(on_progress=kill_a_node)
-    finally:
-        for _ in killed:
-            nodes.start_node()
-    assert killed
+    there.scan()
+    assert not shards.on_both_nodes
+    nodes.start_node()
     assert any("its node was lost" in one for one in caplog.messages), caplog.messages
     fetched = {name: n for (kind, name), n in requests.items() if kind == "GET"}
     unions = [n for name, n in fetched.items() if name.startswith("search/")]
