@@ -22,7 +22,6 @@ from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
@@ -93,13 +92,6 @@ def inlined(function: Kernel) -> Kernel:
     with many array parameters, inlining halves the compile time.
     """
     return cast("Kernel", _NotYetCompiled(function, is_inlined=True))
-
-
-def prefetch(array: npt.NDArray[np.generic], at: int) -> None:
-    """Prefetch an element into the CPU cache.
-
-    In a kernel this is one instruction; in kernels that run as plain Python it does nothing.
-    """
 
 
 def is_new(kernel: Callable[..., Any]) -> bool:
@@ -216,7 +208,7 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
 def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     import numba
 
-    _register_prefetch()
+    _register_instructions()
     # No fastmath: sums have a defined order, to the last bit. nogil: threads run in parallel.
     return cast(
         "Callable[[Callable[..., Any]], Callable[..., Any]]",
@@ -230,36 +222,10 @@ def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..
 
 
 @lru_cache(maxsize=1)
-def _register_prefetch() -> None:
-    """Register `prefetch` with numba, which has no such function."""
-    import numba.extending
-    from llvmlite import ir
-    from numba import types
+def _register_instructions() -> None:
+    from decon_core.kernels import instructions
 
-    extending: Any = numba.extending  # untyped: intrinsics change their signature
-    for_reading, for_good, data = (ir.Constant(ir.IntType(32), value) for value in (0, 3, 1))
-    address = ir.IntType(8).as_pointer()
-    name = "llvm.prefetch.p0"
-    form = ir.FunctionType(ir.VoidType(), [address, *[ir.IntType(32)] * 3])
-
-    @extending.intrinsic  # type: ignore[untyped-decorator] # numba's decorators are untyped
-    def fetch(_: Any, array: Any, at: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            first = context.make_array(signature.args[0])(context, builder, values[0]).data
-            place = builder.bitcast(builder.gep(first, [values[1]]), address)
-            known = builder.module.globals
-            fetching = known.get(name) or ir.Function(builder.module, form, name)
-            builder.call(fetching, [place, for_reading, for_good, data])
-            return context.get_dummy_value()
-
-        return types.void(array, at), emit
-
-    @extending.overload(prefetch, inline="always")  # type: ignore[untyped-decorator] # as above
-    def _(array: Any, at: Any) -> Any:  # noqa: ARG001 - numba compares the names of the two
-        def implementation(array: Any, at: Any) -> Any:
-            fetch(array, at)
-
-        return implementation
+    instructions.register()
 
 
 @lru_cache(maxsize=1)  # once: the folder is made inside the one that is set before

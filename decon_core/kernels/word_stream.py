@@ -9,7 +9,8 @@ import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Int32s, Integers
 from decon_core.kernels.hashing import ONE, ZERO
-from decon_core.kernels.jit import entry, kernel
+from decon_core.kernels.instructions import LANES, bytes_between, lowest_bit, n_bits
+from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.utf8 import character_at, write_character
 
 # Classes of bytes and characters; all others map to their lower case.
@@ -19,6 +20,14 @@ WIDE_SEPARATOR = -1  # in the table of characters
 WIDE_SPECIAL = -2  # its lower case is longer, or depends on adjacent letters
 
 SPARE = 24  # bytes past a word that may be read
+
+_LANES = np.uint64(LANES)
+_LAST = np.uint64(LANES - 1)
+_FIRST_NOT_ASCII, _LAST_BYTE = np.uint8(0x80), np.uint8(0xFF)
+_MOST_RANGES = 64  # of 128 bytes
+_UPPER_A, _UPPER_Z = ord("A"), ord("Z")
+_CASE = np.uint8(5)  # the bit that differs between the cases
+_EDGES_TOGETHER = np.uint64(8)
 
 
 @kernel
@@ -42,6 +51,7 @@ def cut_words(
     """
     n_points = char_class.size
     first_word = word_offsets[document]
+    lows, highs = _separator_ranges(byte_class)
     # Unsigned: signed indexes cost one more comparison per byte.
     out = edge = ZERO
     while document < starts.size:
@@ -49,7 +59,18 @@ def cut_words(
         if np.int64(out) + room_for(np.int64(stop - at)) > lowered.size:
             return document
         inside = ZERO
+        plain_from = at  # no whole stretch that begins before it is ASCII
         while at < stop:
+            if at >= plain_from and at + _LANES <= stop:
+                if not bytes_between(text, at, _FIRST_NOT_ASCII, _LAST_BYTE):
+                    _write_lower(text, at, lowered, out)
+                    letters = ~_separators(text, at, lows, highs)
+                    edge = _write_edges(letters ^ (letters << ONE | inside), out, edges, edge)
+                    inside = letters >> _LAST
+                    out += _LANES
+                    at += _LANES
+                    continue
+                plain_from = at + _LANES
             kind = byte_class[text[at]]
             if kind != NOT_ASCII:
                 # Branch-free, as ends of words are unpredictable: an edge is written for each byte,
@@ -80,6 +101,50 @@ def cut_words(
         document += 1
         word_offsets[document] = first_word + np.int64(edge >> ONE)
     return document
+
+
+@kernel
+def _separator_ranges(byte_class: Bytes) -> tuple[Bytes, Bytes]:
+    """Return the first and the last byte of each range of ASCII separators."""
+    lows, highs = np.empty(_MOST_RANGES, np.uint8), np.empty(_MOST_RANGES, np.uint8)
+    n = 0
+    was_separator = False
+    for byte in range(0x80):
+        is_separator = byte_class[byte] == SEPARATOR
+        if is_separator:
+            n += not was_separator
+            lows[n - 1] = lows[n - 1] if was_separator else byte
+            highs[n - 1] = byte
+        was_separator = is_separator
+    return lows[:n], highs[:n]
+
+
+@inlined
+def _separators(text: Bytes, at: np.uint64, lows: Bytes, highs: Bytes) -> np.uint64:
+    """Return a bit for each of `LANES` bytes: 1 if it is a separator."""
+    bits = ZERO
+    for number in range(lows.size):
+        bits |= bytes_between(text, at, lows[number], highs[number])
+    return bits
+
+
+@inlined
+def _write_lower(text: Bytes, at: np.uint64, lowered: Bytes, out: np.uint64) -> None:
+    """Write `LANES` bytes of ASCII in lower case."""
+    for lane in range(_LANES):
+        byte = text[at + lane]
+        lowered[out + lane] = byte | np.uint8((byte >= _UPPER_A) & (byte <= _UPPER_Z)) << _CASE
+
+
+@inlined
+def _write_edges(bits: np.uint64, first: np.uint64, edges: Integers, edge: np.uint64) -> np.uint64:
+    """Write the positions of bits, eight at a time, as their number is unpredictable."""
+    n = n_bits(bits)
+    for some in range(ZERO, n, _EDGES_TOGETHER):
+        for number in range(_EDGES_TOGETHER):
+            edges[edge + some + number] = first + lowest_bit(bits)
+            bits &= bits - ONE
+    return edge + n
 
 
 @kernel

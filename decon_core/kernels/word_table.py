@@ -18,8 +18,8 @@ import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers, Numbers, Words64
 from decon_core.kernels.hashing import BASE, HALF, LOW, MIX, ONE, ZERO
-from decon_core.kernels.jit import entry, inlined, kernel, prefetch
-from decon_core.kernels.packed_bytes import sixteen
+from decon_core.kernels.instructions import eight_bytes, n_bits, prefetch
+from decon_core.kernels.jit import entry, inlined, kernel
 
 # A longer "word" (in a script without spaces) rarely occurs twice: it is not stored.
 LONGEST_KEPT = 64
@@ -68,7 +68,6 @@ _TERMS_PLACE = np.uint32((1 << 30) - 1)
 @kernel
 def look_up(
     lowered: Bytes,
-    eights: Words64,
     edges: Integers,
     word: int,
     n_words: int,
@@ -85,11 +84,11 @@ def look_up(
 ) -> int:
     """Look up words from `word` on until all are done or an array is full; return the next.
 
-    `eights` is `lowered` as uint64. An unknown word is entered as pending: its bytes are appended
+    An unknown word is entered as pending: its bytes are appended
     to `pending_bytes` after a space, and the positions in `values` that wait for it to `patches`.
     `counts` says how much of these arrays is used.
     """
-    mask = np.uint64(table.size // NUMBERS - 1)
+    shift = _shift_for(table)
     # In groups: the table exceeds the CPU caches, and the cache misses of a group overlap.
     lows = np.zeros(_GROUP, np.uint64)
     highs = np.zeros(_GROUP, np.uint64)
@@ -117,7 +116,7 @@ def look_up(
         for cut in range(np.uint64(n_cut)):
             at = np.uint64(edges[first_edge + _TWO * cut])
             length = np.uint64(edges[first_edge + _TWO * cut + ONE]) - at
-            low, high = sixteen(eights, at)
+            low, high = eight_bytes(lowered, at), eight_bytes(lowered, at + _EIGHT)
             if length <= _LONGEST_KEY:
                 low &= _LOW_BITS[length]
                 high = high & _HIGH_BITS[length] | length << _TOP
@@ -126,7 +125,7 @@ def look_up(
                 high = (low * BASE) >> _EIGHT | _LONG | length << _TOP
             else:
                 high = _NEVER
-            slot = _place(low, high) & mask
+            slot = _place(low, high, shift)
             prefetch(table, slot << _TWO)
             lows[cut], highs[cut], slots[cut] = low, high, slot
         n_others = ZERO
@@ -179,10 +178,15 @@ def look_up(
 
 
 @inlined
-def _place(low: np.uint64, high: np.uint64) -> np.uint64:
-    """Hash a key; the caller masks it to the size of the table."""
-    mixed = (low ^ low >> HALF) * MIX ^ (high ^ high >> HALF) * BASE
-    return mixed ^ mixed >> HALF
+def _place(low: np.uint64, high: np.uint64, shift: np.uint64) -> np.uint64:
+    """Return the first slot of a key: the top bits of a hash, which depend on all bits of it."""
+    return (low * MIX ^ high * BASE) >> shift
+
+
+@kernel
+def _shift_for(table: Words64) -> np.uint64:
+    """Return how far a hash is shifted to leave as many bits as number the slots."""
+    return np.uint64(64) - n_bits(np.uint64(table.size // NUMBERS - 1))
 
 
 @inlined
@@ -227,12 +231,12 @@ def _found(
 @kernel
 def rehash(table: Words64, larger: Words64) -> None:
     """Move all words to a larger table."""
-    mask = np.uint64(larger.size // NUMBERS - 1)
+    mask, shift = np.uint64(larger.size // NUMBERS - 1), _shift_for(larger)
     for slot in range(table.size // NUMBERS):
         low, high = table[NUMBERS * slot], table[NUMBERS * slot + 1]
         if high == ZERO:
             continue
-        new = np.int64(_place(low, high) & mask)
+        new = np.int64(_place(low, high, shift))
         while larger[NUMBERS * new + 1] != ZERO:
             new = np.int64(np.uint64(new + 1) & mask)
         for number in range(NUMBERS):

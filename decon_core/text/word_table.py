@@ -77,10 +77,10 @@ class WordTable:
         """Look up words from `word` on; return the first one for which there is no room."""
         if self._pending_bytes.size < 2 * lowered.size:
             self._pending_bytes = longer(self._pending_bytes, 2 * lowered.size)
-        words, table = lowered.view(np.uint64), (self._counts, self.slots, self._kept, *found)
+        table = self._counts, self.slots, self._kept, *found
         pending = self._pending_slots, self._pending_offsets, self._pending_bytes, self._patches
         arrays: tuple[Any, ...] = (*table, *pending)
-        return kernels.look_up(lowered, words, edges, word, n_words, first, *arrays)
+        return kernels.look_up(lowered, edges, word, n_words, first, *arrays)
 
     @property
     def pending_words(self) -> tuple[bytes, Integers]:
