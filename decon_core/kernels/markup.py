@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bools, Bytes, Integers, Words64
+from decon_core.kernels.arrays import Bools, Bytes, Integers
 from decon_core.kernels.html_tags import (
     AMPERSAND,
     EXCLAMATION,
@@ -22,104 +22,47 @@ from decon_core.kernels.html_tags import (
     reference,
     tag,
 )
+from decon_core.kernels.instructions import LANES, bytes_between, lowest_bit
 from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.utf8 import character_at, hex_value, is_letter, is_space, write_character
 
 EDIT_NUMBERS = 3  # per edit: start and stop in the text, number of bytes left
 
 _POINT = (1 << POINT_BITS) - 1
-_STRIDE = 64
-_STRETCH = 1024
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_EIGHT = np.uint64(8)
-_SIXTEEN = np.uint64(16)
-_FORTY_EIGHT = np.uint64(48)
-_FIFTY_SIX = np.uint64(56)
-_EACH = 0x0101010101010101
-_ONES = np.uint64(_EACH)
-_LOW_BITS = np.uint64(0x7F * _EACH)
-_TOP_BITS = np.uint64(0x80 * _EACH)
+_ALL = np.uint64((1 << LANES) - 1)
 _PERCENT, _SPACE, _TAB, _LINE_FEED, _RETURN = map(ord, "% \t\n\r")
 SIGNS = LESS, AMPERSAND, _PERCENT, _LINE_FEED
 _SOFT = 0xAD  # last byte of a soft hyphen, after 0xC2
 _UNICODE = 0x90  # last byte of U+2010, after 0xE2 0x80
 
-# Each byte eight times. The last byte of a soft hyphen is a hyphen with its top bit set.
-_LESSES = np.uint64(LESS * _EACH)
-_AMPERSANDS = np.uint64(AMPERSAND * _EACH)
-_PERCENTS = np.uint64(_PERCENT * _EACH)
-_LINE_FEEDS = np.uint64(_LINE_FEED * _EACH)
-_RETURNS = np.uint64(_RETURN * _EACH)
-_HYPHENS = np.uint64(HYPHEN * _EACH)
-_UNICODES = np.uint64(_UNICODE * _EACH)
 
-
-@entry(compile_seconds=0.8, steps=lambda _text, _eights, start, stop, _found: stop - start)
-def find_signs(
-    text: Bytes, eights: Words64, start: int, stop: int, found: Integers
-) -> tuple[int, int]:
+@entry(compile_seconds=0.6, steps=lambda _text, start, stop, _found: stop - start)
+def find_signs(text: Bytes, start: int, stop: int, found: Integers) -> tuple[int, int]:
     """Find bytes that can begin mark-up, and line breaks after a hyphen.
 
-    `eights` is the text as uint64, without incomplete ones. Returns the number of positions, and
-    where the search stopped for lack of room.
+    Returns the number of positions, and where the search stopped for lack of room.
     """
     n = 0
     at = start
-    whole = min(stop // 8, eights.size) * 8  # the rest is checked byte by byte
-    empty = at  # no sign before this position
-    while at < stop and n + _STRIDE <= found.size:
-        last = min(at // _STRIDE * _STRIDE + _STRIDE, stop)
-        if last > empty and at > 0 and at % 8 == 0:
-            # First a long stretch, which the compiler vectorizes; then a short one, to skip more.
-            if at + _STRETCH <= whole and not _has_sign(eights, at, at + _STRETCH):
-                empty = at + _STRETCH
-            elif last <= whole and not _has_sign(eights, at, last):
-                empty = last
-        if last <= empty:
-            at = last
-            continue
-        for place in range(at, last):
-            if begins(text, place, stop):
+    while at < stop and n + LANES <= found.size:
+        last = min(at + LANES, stop)
+        if at + LANES <= text.size:
+            bits = bytes_between(text, at, LESS, LESS)
+            bits |= bytes_between(text, at, AMPERSAND, AMPERSAND)
+            bits |= bytes_between(text, at, _PERCENT, _PERCENT)
+            bits |= bytes_between(text, at, _LINE_FEED, _LINE_FEED)
+        else:
+            bits = _ALL  # the last ones are tried one by one
+        while bits:
+            place = at + np.int64(lowest_bit(bits))
+            bits &= bits - _ONE
+            if place < last and begins(text, place, stop):
                 found[n] = place
                 n += 1
         at = last
     return n, at
-
-
-@kernel
-def _has_sign(eights: Words64, start: int, stop: int) -> bool:
-    """Return whether mark-up may begin in a range that has eight bytes before it."""
-    is_any = _ZERO
-    for at in range(np.uint64(start // 8), np.uint64(stop // 8)):
-        is_any |= _signs_in(eights[at], eights[at - _ONE])
-    return is_any != _ZERO
-
-
-@inlined
-def _signs_in(eight: np.uint64, before: np.uint64) -> np.uint64:
-    """Return non-zero if mark-up may begin in eight bytes; false positives are possible.
-
-    Branch-free on eight bytes, so that the compiler can vectorize it.
-    """
-    shifted = eight << _EIGHT | before >> _FIFTY_SIX  # the byte before each
-    behind = eight << _SIXTEEN | before >> _FORTY_EIGHT  # and the byte before that
-    joints = _hyphens(shifted) | (_equal(shifted, _RETURNS) & _hyphens(behind))
-    joints &= _equal(eight, _LINE_FEEDS)
-    signs = _equal(eight, _LESSES) | _equal(eight, _AMPERSANDS) | _equal(eight, _PERCENTS)
-    return signs | joints
-
-
-@inlined
-def _hyphens(eight: np.uint64) -> np.uint64:
-    return _equal(eight & _LOW_BITS, _HYPHENS) | _equal(eight, _UNICODES)
-
-
-@inlined
-def _equal(eight: np.uint64, wanted: np.uint64) -> np.uint64:
-    """Return the top bits of equal bytes, and possibly of some after them."""
-    different = eight ^ wanted
-    return (different - _ONES) & ~different & _TOP_BITS
 
 
 @inlined

@@ -61,9 +61,8 @@ class Stripper:
         ):
             return _signs_by_numpy(text, start, stop)
         n = 0
-        eights = text[: text.size // 8 * 8].view(np.uint64)
         while start < stop:
-            n_found, start = markup.find_signs(text, eights, start, stop, self._signs[n:])
+            n_found, start = markup.find_signs(text, start, stop, self._signs[n:])
             n += n_found
             if start < stop:
                 self._signs = np.concatenate([self._signs, np.empty_like(self._signs)])
