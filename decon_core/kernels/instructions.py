@@ -6,7 +6,6 @@ instruction it is.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -112,7 +111,7 @@ def register() -> None:
 
         return types.uint64(types.uint64), emit
 
-    overload = partial(extending.overload, inline="always")
+    overload = extending.overload
 
     @overload(prefetch)  # type: ignore[untyped-decorator] # as above
     def _(array: Any, at: Any) -> Any:  # noqa: ARG001 - numba compares the names of the two
