@@ -1,10 +1,13 @@
-"""The page of a report for everyone: axe's rules, the order of the Tab key, and shortcuts."""
+"""The page of a report for everyone: axe's rules, figures, the order of the Tab key, shortcuts."""
+
+import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.ui.report_pages import ask, go, rows
+from tests.ui.figure_text import faint_texts
+from tests.ui.report_pages import ask, field, found, go, rows
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +33,7 @@ ALL_RULES: dict[str, object] = {}
 CONTRAST: dict[str, object] = {"runOnly": ["color-contrast"]}
 
 
-def test_axe_finds_no_violation_in_any_view_and_theme(show, report):
+def test_no_view_and_theme_has_a_violation_of_axe_or_a_faint_text_in_a_figure(show, report):
     page = show(report, reduced_motion="reduce")
     for chart in page.locator(".chart").all():
         chart.scroll_into_view_if_needed()
@@ -44,6 +47,7 @@ def test_axe_finds_no_violation_in_any_view_and_theme(show, report):
         expect(page.locator("html")).to_have_css("color-scheme", theme)
         go(page, "#overview")
         broken += violations(page, f"overview, {theme}", rules)
+        broken += [f"overview, {theme}: {text}" for text in faint_texts(page)]
         go(page, f"#pairs?pair={pair}&unknown=1")
         expect(page.locator("#missing")).to_be_visible()
         expect(page.locator("#detail mark.of-answer").first).to_be_visible()
@@ -61,6 +65,53 @@ def test_axe_finds_no_violation_in_any_view_and_theme(show, report):
         expect(page.locator("#lines .is-pair[aria-selected=true]")).to_be_visible()
         broken += violations(page, f"documents, {theme}", rules)
     assert broken == []
+
+
+def test_every_figure_has_a_name_and_a_description(at):
+    page = at("#overview")
+    charts = page.locator(".chart")
+    expect(charts).not_to_have_count(0)
+    for chart in charts.all():
+        name = chart.get_attribute("aria-label")
+        expect(chart).to_have_accessible_name(name)
+        expect(chart).to_have_accessible_description(re.compile(r"\d.*\.$"))
+
+
+def test_the_points_of_a_figure_are_reached_and_opened_by_keyboard(at, report):
+    page = at("#heat")
+    points = page.locator("#heat").get_by_role("listbox")
+    current = points.get_by_role("option")
+    shown = page.locator("#heat .hovertext")
+    points.focus()
+    expect(shown).to_be_visible(timeout=60_000)
+    page.keyboard.press("End")
+    expect(current).to_have_attribute("aria-posinset", current.get_attribute("aria-setsize"))
+    last = current.inner_text()
+    page.keyboard.press("ArrowLeft")
+    expect(current).not_to_have_text(last)
+    page.keyboard.press("ArrowDown")
+    expect(current).to_have_text(last)
+    benchmark, source, n = re.fullmatch(r"(\S+) in (\S+), (\d+) items?, .*", last).groups()
+    expect(shown).to_contain_text(f"{benchmark} in {source}")
+    expect(page.locator("#heat .chart")).not_to_have_css("outline-style", "none")
+    page.keyboard.press("Escape")
+    expect(shown).to_have_count(0)
+    page.keyboard.press("Enter")
+    expect(page.locator("#pairs-view")).to_be_visible()
+    assert field(page, "Benchmark").input_value() == benchmark
+    assert field(page, "Source").input_value() == source
+    query = f"SELECT count(*) FROM pairs WHERE (benchmark, source) = ('{benchmark}', '{source}')"
+    assert found(page) == ask(report, query)[0][0] >= int(n)
+
+
+def test_a_point_says_what_the_mouse_shows(at):
+    page = at("#sweep")
+    points = page.locator("#sweep").get_by_role("listbox").first
+    points.focus()
+    shown = page.locator("#sweep .hovertext").first
+    expect(shown).to_be_visible(timeout=60_000)
+    page.keyboard.press("End")
+    expect(shown).to_have_text(points.get_by_role("option").inner_text())
 
 
 def test_tab_goes_through_the_page_in_the_order_of_reading_and_shows_where_it_is(show, report):

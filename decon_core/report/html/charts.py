@@ -11,6 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from decon_core.report.html import descriptions
 from decon_core.report.html.gather import Row, Rows
 from decon_core.report.html.labels import count, label, n_lines, share, shown, whole_label, wrapped
 
@@ -34,7 +35,7 @@ _TRACES, _LAYOUTS = _FIXED["traces"], _FIXED["layouts"]
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure and its title.
+    """A figure, its title, and what it shows in sentences.
 
     `opens`: filters of the pairs that a click sets to the custom data of the point;
     `least_width`: the smallest readable width in pixels.
@@ -43,6 +44,7 @@ class Chart:
     title: str
     data: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
+    description: str
     opens: tuple[str, ...] = ()
     least_width: int = 0
 
@@ -66,13 +68,14 @@ def rates(benchmarks: Rows) -> Chart:
     }
     tops = [100 * max(row["high"], row["question_only_rate"]) for row in rows]
     top = max(tops, default=1.0)
-    layout = _lines(_split_labels(rows))
+    layout = _lines([*map(wrapped, _split_names(rows))])
     layout["xaxis"] |= {"title": {"text": "items, %"}, "range": [-top / 50, top * 1.04]}
     if chosen:
         layout |= _LAYOUTS["legend"]
         layout["height"] += _LEGEND_PIXELS
     data = [leaked, questions] if chosen else [leaked]
-    return Chart("Share of items that leaked", data, layout, ("benchmark", "split"))
+    told = descriptions.rates(rows)
+    return Chart("Share of items that leaked", data, layout, told, ("benchmark", "split"))
 
 
 def _dots(
@@ -100,8 +103,8 @@ def _question_only_text(row: Row) -> str:
     return f"{count(row['n_question_only'])} of {count(row['n_items'])} question-only"
 
 
-def _split_labels(rows: Rows) -> list[str]:
-    return [wrapped(f"{shown(row['benchmark'])} · {shown(row['split'])}") for row in rows]
+def _split_names(rows: Rows) -> list[str]:
+    return [f"{shown(row['benchmark'])} · {shown(row['split'])}" for row in rows]
 
 
 def parts(benchmarks: Rows) -> Chart:
@@ -121,7 +124,7 @@ def parts(benchmarks: Rows) -> Chart:
         if any(row[key] for row in rows)
     ]
     title = "What was found of the items"
-    return _stacked(title, bars, _split_labels(rows), "items", opens=("benchmark", "split"))
+    return _stacked(title, bars, _split_names(rows), "items", opens=("benchmark", "split"))
 
 
 def is_found(row: Row) -> bool:
@@ -153,7 +156,10 @@ def flow(rows: Rows) -> Chart:
         "node": _TRACES["nodes"] | of_nodes,
         "link": _TRACES["links"] | of_links,
     }
-    return Chart("From all items to what was found of them", [sankey], _frame(320))
+    told = descriptions.flow(
+        dict(zip(names, sizes, strict=True)), [(names[a], names[b]) for a, b in links]
+    )
+    return Chart("From all items to what was found of them", [sankey], _frame(320), told)
 
 
 def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
@@ -202,7 +208,8 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     layout["yaxis"] |= {"showgrid": False}
     width = _NAME_PIXELS + _SQUARE_PIXELS * len(sources)
     opens = ("benchmark", "source")
-    return Chart("Leaked items by benchmark and source", [trace], layout, opens, width)
+    told = descriptions.heat(names, sources, n_leaked)
+    return Chart("Leaked items by benchmark and source", [trace], layout, told, opens, width)
 
 
 def scores(rows: Rows, threshold: float | None) -> Chart:
@@ -225,7 +232,9 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
     layout = _frame(240) | {"barmode": "stack", "bargap": 0.06} | _LAYOUTS["legend"]
     layout["xaxis"] = {"title": {"text": "score"}, "range": [first - 0.02, 1.01]}
     layout["yaxis"] = _counts("matches", max(map(sum, zip(*heights.values(), strict=True))))
-    return Chart("Matches by score", bars, layout | _threshold_line(threshold, (first, 1.0)))
+    drawn = layout | _threshold_line(threshold, (first, 1.0))
+    told = descriptions.scores([(bar["name"], bar["y"]) for bar in bars], threshold)
+    return Chart("Matches by score", bars, drawn, told)
 
 
 def sweep(rows: Rows, threshold: float | None) -> Chart:
@@ -244,7 +253,8 @@ def sweep(rows: Rows, threshold: float | None) -> Chart:
     layout["xaxis"] = {"title": {"text": "threshold"}}
     layout["yaxis"] = _counts("items that leak", n_leaked[0])
     drawn = _threshold_line(threshold, (thresholds[0], thresholds[-1]))
-    return Chart("Items by threshold", [line], layout | drawn)
+    told = descriptions.sweep(thresholds, n_leaked, threshold)
+    return Chart("Items by threshold", [line], layout | drawn, told)
 
 
 def calibration(rows: Rows) -> Chart:
@@ -271,7 +281,7 @@ def calibration(rows: Rows) -> Chart:
     layout = _frame(260)
     layout["xaxis"] = {"title": {"text": "score"}}
     layout["yaxis"] = {"title": {"text": "probability, %"}, "range": [-2, 102]}
-    return Chart("Probability of a duplicate", traces, layout)
+    return Chart("Probability of a duplicate", traces, layout, descriptions.calibration(rows))
 
 
 def agreement(rows: Rows) -> Chart:
@@ -285,8 +295,8 @@ def agreement(rows: Rows) -> Chart:
         for key, name, colour, pattern in _FIXED["agreement"]
         if any(row[key] for row in rows)
     ]
-    labels = [wrapped(f"{shown(row['detector'])} – {shown(row['other'])}") for row in rows]
-    return _stacked("Agreement between detectors", bars, labels, "items that leaked")
+    names = [f"{shown(row['detector'])} – {shown(row['other'])}" for row in rows]
+    return _stacked("Agreement between detectors", bars, names, "items that leaked")
 
 
 def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
@@ -303,23 +313,27 @@ def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
         for why in sorted({row["why"] for row in rows})
     ]
     title = "Documents that mixtures left out or cut"
-    return _stacked(title, bars, [wrapped(name) for name in mixtures], "documents left out or cut")
+    return _stacked(title, bars, mixtures, "documents left out or cut")
 
 
 def _stacked(
     title: str,
     bars: Sequence[Mapping[str, Any]],
-    labels: Sequence[str],
+    names: Sequence[str],
     axis: str,
     opens: tuple[str, ...] = (),
 ) -> Chart:
-    """Draw horizontal bars, stacked in one row per label."""
-    layout = _lines(labels) | {"barmode": "stack", "bargap": 0.45} | _LAYOUTS["legend"]
+    """Draw horizontal bars, stacked in one row per name."""
+    layout = (
+        _lines([*map(wrapped, names)]) | {"barmode": "stack", "bargap": 0.45} | _LAYOUTS["legend"]
+    )
     longest = max(map(sum, zip(*(bar["x"] for bar in bars), strict=True)), default=0)
     layout["xaxis"] |= _counts(axis, longest)
     layout["height"] += _LEGEND_PIXELS
-    rows = [*range(len(labels))]
-    return Chart(title, [{**bar, "orientation": "h", "y": rows} for bar in bars], layout, opens)
+    rows = [*range(len(names))]
+    data = [{**bar, "orientation": "h", "y": rows} for bar in bars]
+    told = descriptions.stacked(names, [(bar["name"], bar["x"]) for bar in bars], axis)
+    return Chart(title, data, layout, told, opens)
 
 
 def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:

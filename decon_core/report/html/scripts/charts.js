@@ -97,8 +97,9 @@ const inSight = new IntersectionObserver(
   { rootMargin: "300px" },
 );
 
-function chartHolder(chart) {
-  const holder = made("div", { class: "chart", role: "img", "aria-label": chart.title });
+// `described`: the id of the element with the sentences about the figure.
+function chartHolder(chart, described) {
+  const holder = made("div", { class: "chart", role: "img", "aria-label": chart.title, "aria-describedby": described });
   holder.style.minWidth = `${chart.least_width}px`;
   holder.style.height = `${chart.layout.height}px`;
   holder.chart = chart;

@@ -13,6 +13,16 @@ const SHORTCUTS = [
     ],
   },
   {
+    title: "Figures, once Tab is at one",
+    isHere: () => false, // points.js listens in the figure itself
+    keys: [
+      [["ArrowRight", "ArrowDown"], "next point"],
+      [["ArrowLeft", "ArrowUp"], "previous point"],
+      [["Home", "End"], "first and last point"],
+      [["Enter"], "the pairs of the point"],
+    ],
+  },
+  {
     title: "Pairs",
     isHere: () => viewNow === "pairs",
     keys: [

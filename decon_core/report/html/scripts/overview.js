@@ -92,8 +92,14 @@ function unfold(node, names) {
   return wanted.filter((name) => !tables.some(({ dataset }) => dataset.table === name)).map((name) => quoted("table", name));
 }
 
+let nFigures = 0;
+
 function figure(chart, isNamed) {
-  const node = made("figure", {}, chartHolder(chart));
+  const id = `figure-${(nFigures += 1)}`;
+  const holder = chartHolder(chart, id);
+  const node = made("figure", {}, holder, made("p", { id, class: "unseen", text: chart.description }));
+  const points = pointsOf(chart);
+  if (points.length) node.prepend(pointList(points, holder, chart, id));
   if (isNamed) node.prepend(made("figcaption", { text: chart.title }));
   return node;
 }

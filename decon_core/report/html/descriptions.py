@@ -1,0 +1,116 @@
+"""Describe figures in sentences, for readers who do not see them: what is drawn, and its extremes.
+
+Each function takes what the function of the same name in charts.py draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+
+from decon_core.report.html.gather import Row, Rows
+from decon_core.report.html.labels import count, share, shown
+from decon_core.wording import counted
+
+
+def rates(rows: Rows) -> str:
+    """Describe leak rates: the highest and the lowest."""
+    n_question_only = sum(row["n_question_only"] or 0 for row in rows)
+    sentences = [f"{counted(len(rows), 'dot')}, one for each benchmark and split."]
+    ranked = sorted(rows, key=itemgetter("leak_rate"))
+    if ranked:
+        highest, lowest = ranked[-1], ranked[0]
+        sentences.append(f"Highest: {_rate(highest)}.")
+        if highest["leak_rate"] > lowest["leak_rate"]:
+            sentences.append(f"Lowest: {_rate(lowest)}.")
+    if n_question_only:
+        sentences.append(f"{_items(n_question_only)} question-only, not leaked.")
+    return " ".join(sentences)
+
+
+def _rate(row: Row) -> str:
+    rate, low, high = (share(row[name], 1) for name in ("leak_rate", "low", "high"))
+    return f"{_split(row)} with {rate}, interval {low} to {high}"
+
+
+def _split(row: Row) -> str:
+    return f"{shown(row['benchmark'])} {shown(row['split'])}"
+
+
+def stacked(labels: Sequence[str], bars: Iterable[tuple[str, Sequence[int]]], noun: str) -> str:
+    """Describe stacked bars: the sum of each colour, and the longest bar."""
+    named = [(name, [*lengths]) for name, lengths in bars]
+    sums = "; ".join(f"{name}: {count(sum(lengths))}" for name, lengths in named)
+    text = f"{counted(len(labels), 'bar')}. {sums or 'All are empty'}."
+    totals = [sum(column) for column in zip(*(lengths for _, lengths in named), strict=True)]
+    if len(totals) > 1:
+        longest = max(range(len(totals)), key=totals.__getitem__)
+        text += f" Longest: {shown(labels[longest])} with {count(totals[longest])} {noun}."
+    return text
+
+
+def flow(sizes: Mapping[str, int], links: Iterable[tuple[str, str]]) -> str:
+    """Describe a diagram of flows: every part with its whole."""
+    parts = [f"{whole} to {part}: {_of(sizes[part], sizes[whole])}" for whole, part in links]
+    return f"{'; '.join(parts)}." if parts else "Nothing flows."
+
+
+def heat(
+    names: Sequence[str], sources: Sequence[str], n_leaked: Mapping[tuple[str, str], int]
+) -> str:
+    """Describe squares: how many have leaks, and which has most."""
+    squares = {(name, one): n_leaked[name, one] for name in names for one in sources}
+    n_with = sum(n > 0 for n in squares.values())
+    text = f"{counted(len(names), 'benchmark')} by {counted(len(sources), 'source')}: "
+    text += f"{n_with} of {counted(len(squares), 'square')} with a leak."
+    if n_with:
+        (name, source), n = max(squares.items(), key=itemgetter(1))
+        text += f" Most: {shown(name)} in {shown(source)} with {_items(n)}."
+    return text
+
+
+def scores(bins: Iterable[tuple[str, Sequence[int]]], threshold: float | None) -> str:
+    """Describe a histogram: the sum of each class, the range, and the threshold."""
+    named = [(name, [*heights]) for name, heights in bins]
+    columns = [sum(column) for column in zip(*(heights for _, heights in named), strict=True)]
+    used = [at for at, height in enumerate(columns) if height]
+    sums = "; ".join(f"{name}: {count(sum(heights))}" for name, heights in named)
+    text = f"Matches by class: {sums}."
+    if used:
+        first, end = used[0] / len(columns), (used[-1] + 1) / len(columns)
+        text += f" Scores from {first:.2f} to {end:.2f}."
+    return text + _threshold(threshold)
+
+
+def sweep(thresholds: Sequence[float], n_leaked: Sequence[int], threshold: float | None) -> str:
+    """Describe a falling line: its ends, and its height at the threshold."""
+    text = f"From {_items(n_leaked[0])} at {thresholds[0]:.2f} to {_items(n_leaked[-1])} at "
+    text += f"{thresholds[-1]:.2f}."
+    if threshold is None:
+        return text
+    at_threshold = next(
+        (n for at, n in zip(thresholds, n_leaked, strict=True) if at >= threshold), 0
+    )
+    return f"{text} {_items(at_threshold)} at the threshold of {threshold:g}."
+
+
+def calibration(rows: Rows) -> str:
+    """Describe steps: each one with its interval."""
+    steps = [
+        f"{share(row['probability'], 1)} ({share(row['low'], 1)} to {share(row['high'], 1)}) "
+        f"from a score of {row['score_from']:.3f}"
+        for row in rows
+    ]
+    return f"{counted(len(rows), 'step')}: {'; '.join(steps)}."
+
+
+def _threshold(threshold: float | None) -> str:
+    return "" if threshold is None else f" Threshold: {threshold:g}."
+
+
+def _items(n: int) -> str:
+    return counted(n, "item")
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{count(part)} of {count(whole)}"
