@@ -67,6 +67,11 @@ def init(
             say(f"{file.path}: {read}: normalized records, read unchanged")
         if guessed := [name for name in file.names if name not in file.names_of_records]:
             say(f"{file.path}: guessed recipes for {', '.join(guessed)}: check them")
+        if file.names_without_answer:
+            without = ", ".join(file.names_without_answer)
+            say(
+                f"  no field has the name of an answer in {without}: if there is one, add `answers`"
+            )
     for source in sources:
         n_shards = counted(len(source.files), "shard")
         say(f"source {source.source.name}: {n_shards}, {size(source.n_bytes)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 from decon_assets.cli.options import argument, option, optional, repeatable
@@ -63,7 +65,9 @@ def catalog(
     shipped = yaml.safe_load(CATALOG_PATH.read_text(encoding="utf-8"))["evals"]
     unknown = [name for name in names or () if name not in shipped]
     if unknown:
-        warn(f"not in the catalog: {', '.join(unknown)}")
+        close = dict.fromkeys(one for name in unknown for one in _close(name, shipped))
+        hint = f"; did you mean {', '.join(close)}" if close else ""
+        warn(f"not in the catalog: {', '.join(unknown)}{hint}. `decon-assets catalog` lists all")
         return 2
     if names:
         chosen = {"evals": {name: shipped[name] for name in names}}
@@ -72,3 +76,9 @@ def catalog(
         for name, recipe in shipped.items():
             say(f"{name:40} {recipe.get('hf_path', '')} {recipe.get('hf_config', '')}".rstrip())
     return 0
+
+
+def _close(name: str, shipped: Iterable[str]) -> list[str]:
+    """Return names of the catalog that contain this one, or resemble it."""
+    parts = sorted(one for one in shipped if name.lower() in one.lower())
+    return parts[:3] or get_close_matches(name, [*shipped], n=3)

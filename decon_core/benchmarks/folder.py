@@ -7,6 +7,7 @@ decon. A record names its benchmark (`eval_key`) and split, and a file may conta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,10 +21,12 @@ from decon_core.benchmarks.recipe import LocalSource, Recipe
 from decon_core.config.names import check_names
 from decon_core.errors import InputError, Problem, RecordError
 from decon_core.storage.paths import is_hidden
+from decon_core.wording import counted
 
 _RECIPES = (".yaml", ".yml")
 _FIELDS = "a record: eval_key, split and question, and where there are some, answer and passage"
 _REMEDY = "for raw rows, write a recipe: docs/recipes.md"
+_RECIPE_HEAD = "evals:"
 
 
 def records_in(path: Path) -> dict[str, pa.Table]:
@@ -31,9 +34,30 @@ def records_in(path: Path) -> dict[str, pa.Table]:
     if path.suffix.lower() in _RECIPES and path.is_file():
         recipes = load_recipes(path)
         return {name: normalize(recipe, base=path.parent) for name, recipe in recipes.items()}
-    places = places_of_records(_files(path))
+    try:
+        places = places_of_records(_files(path))
+    except RecordError as error:
+        if beside := _recipe_files(path):
+            raise RecordError(
+                [replace(one, remedy=_give(beside)) for one in error.problems]
+            ) from None
+        raise
     check_names(places, what=f"{path}: benchmark")
     return {name: _records(name, by_split) for name, by_split in sorted(places.items())}
+
+
+def _recipe_files(path: Path) -> list[Path]:
+    """Return the recipe files of a folder: they may be meant where it was given."""
+    files = sorted(file for file in path.glob("*") if file.suffix.lower() in _RECIPES)
+    return [
+        file
+        for file in files
+        if file.is_file() and _RECIPE_HEAD in file.read_text(encoding="utf-8", errors="replace")
+    ]
+
+
+def _give(recipes: Sequence[Path]) -> str:
+    return f"for raw rows, give the recipe file itself: {', '.join(map(str, recipes))}"
 
 
 def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
@@ -61,6 +85,7 @@ def places_of_records(files: Sequence[Path]) -> Places:
     places: Places = {}
     problems: list[Problem] = []
     for file in files:
+        lacking: dict[str, list[int]] = {}  # rows, by the field that they lack
         for number, row in enumerate(read_rows(file), start=1):
             if isinstance(row, Problem):
                 problems.append(row)
@@ -68,11 +93,18 @@ def places_of_records(files: Sequence[Path]) -> Places:
             name, split = benchmark_of(row), row.get("split")
             if not isinstance(name, str) or not isinstance(split, str):
                 missing = "'split'" if isinstance(name, str) else "'eval_key'"
-                problems.append(Problem(f"{file} row {number}", f"no {missing}", _FIELDS, _REMEDY))
+                lacking.setdefault(missing, []).append(number)
                 continue
             files_of_split = places.setdefault(name, {}).setdefault(split, [])
             if file not in files_of_split[-1:]:
                 files_of_split.append(file)
+        problems += [_lacks(file, *one) for one in lacking.items()]
     if problems:
         raise RecordError(problems)
     return places
+
+
+def _lacks(file: Path, field: str, rows: Sequence[int]) -> Problem:
+    """Return one problem for all rows of a file without this field."""
+    more = f", as in {counted(len(rows) - 1, 'later row')}" if len(rows) > 1 else ""
+    return Problem(f"{file} row {rows[0]}", f"no {field}{more}", _FIELDS, _REMEDY)

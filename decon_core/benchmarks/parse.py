@@ -41,6 +41,9 @@ def load_recipes(path: Path) -> dict[str, Recipe]:
         content = path.read_bytes()
     except FileNotFoundError:
         raise RecipeError(Problem(str(path), "no such file", "a YAML file with recipes")) from None
+    except IsADirectoryError:
+        expected = "a YAML file with recipes, as evals.yaml in it"
+        raise RecipeError(Problem(str(path), "a folder", expected)) from None
     return dict(_parse(path, content))
 
 

@@ -39,6 +39,7 @@ class Guess:
     name: str
     lines: tuple[str, ...]
     fields: str
+    has_answer: bool = True
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class RecipeDraft:
     text: str
     names: tuple[str, ...]
     names_of_records: tuple[str, ...] = ()  # those with normalized records: nothing was guessed
+    names_without_answer: tuple[str, ...] = ()
 
 
 def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[RecipeDraft], list[str]]:
@@ -149,7 +151,8 @@ def _draft(folder: Path, rows: Sequence[Path]) -> RecipeDraft:
         raise RecipeError(problems)
     text = _HEAD + "evals:\n" + "\n".join(_entry(one) for one in guesses)
     names = tuple(one.name for one in guesses)
-    return RecipeDraft(folder / "evals.yaml", text, names, names_of_records)
+    without = tuple(one.name for one in guesses if not one.has_answer)
+    return RecipeDraft(folder / "evals.yaml", text, names, names_of_records, without)
 
 
 def _recipes_for_records(folder: Path, files: Sequence[Path]) -> Iterator[Guess]:
@@ -182,6 +185,10 @@ _HEAD = """\
 #     decon-assets normalize THIS_FILE
 # All options of recipes: docs/recipes.md.
 """
+
+
+_ANSWER_LINE = "    answers: "
+_NO_ANSWER = f'{_ANSWER_LINE.replace("a", "# a", 1)}["..."]  # no field has the name of an answer'
 
 
 def _entry(guess: Guess) -> str:
@@ -224,7 +231,9 @@ def _guess(name: str, by_split: Mapping[str, Sequence[Path]], folder: Path) -> G
         raise RecipeError(Problem(where, "no row that can be read", "rows of a benchmark"))
     head = _head(folder, by_split)
     for lines in _candidates(rows):
-        guess = Guess(name, (*head, *lines), fields)
+        has_answer = any(line.startswith(_ANSWER_LINE) for line in lines)
+        without = () if has_answer else (_NO_ANSWER,)
+        guess = Guess(name, (*head, *lines, *without), fields, has_answer)
         if _fits(guess, folder):
             return guess
     expected = f"a field with the question ({', '.join(_PROMPTS)}), with text in every row"

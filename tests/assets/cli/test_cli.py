@@ -271,6 +271,8 @@ def test_normalize_shows_records_and_refuses_a_bad_row(at_home, capsys):
     assert main(["normalize", "evals.yaml", "--benchmark", "harbor"]) == 2
     assert "answer" in capsys.readouterr().err
     assert main(["normalize", "evals.yaml", "--benchmark", "nope"]) == 2
+    assert main(["normalize", "."]) == 2
+    assert "found a folder" in capsys.readouterr().err
 
 
 def test_catalog_lists_recipes_and_prints_them_as_yaml(capsys):
@@ -280,6 +282,9 @@ def test_catalog_lists_recipes_and_prints_them_as_yaml(capsys):
     assert main(["catalog", listed[0]]) == 0
     assert capsys.readouterr().out.startswith("evals:")
     assert main(["catalog", "no-such-benchmark"]) == 2
+    capsys.readouterr()
+    assert main(["catalog", "mmlu_p"]) == 2
+    assert "did you mean mmlu_pro" in capsys.readouterr().err
 
 
 def commands(capsys) -> list[str]:

@@ -75,6 +75,21 @@ def test_rows_that_are_no_records_are_refused_with_their_place(tmp_path, rows, s
     assert said in str(raised.value)
 
 
+def test_raw_rows_of_a_file_are_one_problem_that_names_the_recipe_beside_it(tmp_path):
+    write(tmp_path / "a.jsonl", *[{"question": "raw"}] * 3)
+    with pytest.raises(DeconError) as raised:
+        records_in(tmp_path)
+    (problem,) = raised.value.problems
+    assert "row 1: found no 'eval_key', as in 2 later rows" in str(problem)
+    assert "write a recipe" in problem.remedy
+    (tmp_path / "evals.yaml").write_text("evals: {}\n")
+    (tmp_path / "other.yaml").write_text("key: value\n")
+    with pytest.raises(DeconError) as raised:
+        records_in(tmp_path)
+    (problem,) = raised.value.problems
+    assert problem.remedy.endswith(f"the recipe file itself: {tmp_path / 'evals.yaml'}")
+
+
 def test_nothing_to_read_is_no_empty_benchmark(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "nowhere.yaml"):
         with pytest.raises(DeconError, match="recipe file"):

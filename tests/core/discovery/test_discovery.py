@@ -254,6 +254,15 @@ def test_rows_without_a_recipe_get_one_that_fits_them(tmp_path, row, expected):
         assert part in entry(written.text, "quiz")
 
 
+def test_a_benchmark_without_an_answer_is_named(tmp_path):
+    write(tmp_path / "riddle.jsonl", [{"frage": "Wie weit ist es bis zum Meer?", "loesung": "7"}])
+    write(tmp_path / "quiz.jsonl", [{"question": "How far is it?", "answer": "7 miles"}])
+    _, (written,), _ = survey_benchmarks([tmp_path])
+    assert written.names_without_answer == ("riddle",)
+    assert '# answers: ["..."]' in entry(written.text, "riddle")
+    assert "# answers" not in entry(written.text, "quiz")
+
+
 def test_splits_and_parts_are_told_by_the_names_of_files(tmp_path):
     row = {"question": "How far?", "answer": "7"}
     for name in ("mill_train.jsonl", "mill_test.jsonl", "tide/dev-0.jsonl", "tide/dev-1.jsonl"):

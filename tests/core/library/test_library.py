@@ -253,6 +253,7 @@ def test_benchmarks_come_as_rows_tables_files_or_by_a_recipe(tmp_path):
         (ITEMS, {"policy": 3}, InputError, "a Policy, or a dictionary"),
         (ITEMS, {"policy": {"leave_out_common": True}}, ConfigError, "depends on a whole corpus"),
         ([{"question": "Too short?"}], {}, InputError, "none visible .too few tokens: 1"),
+        (ITEMS[:1], {}, InputError, "at least two items"),
     ],
 )
 def test_what_cannot_be_indexed_is_refused(evals, options, error, message):
