@@ -13,7 +13,7 @@ CONFIG ?= data/decon.toml
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check dev wheel image bench world lock charting screenshots site clean
+.PHONY: setup demo test check dev wheel image bench world lock charting screenshots site sbom clean
 
 setup: .venv/installed
 
@@ -53,9 +53,9 @@ check: setup
 dev: setup
 	$(BIN)/decon-assets dev --config $(CONFIG)
 
-# From a clean folder: setuptools takes up what an earlier build left.
+# setuptools takes up what an earlier build left. build/site and other outputs stay.
 wheel: setup
-	rm -rf build dist
+	rm -rf build/lib build/bdist.* dist
 	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist .
 	@ls dist/*.whl
 
@@ -88,6 +88,13 @@ screenshots: setup
 # Strictly: broken links and headings, and pages that the navigation lacks, are errors.
 site: setup
 	$(BIN)/python -m website --out build/site
+
+# A list of what the lock file installs, in CycloneDX. Asks the package index for the program that writes it.
+sbom: setup
+	@mkdir -p build
+	$(BIN)/uvx --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+		--output-reproducible --output-file build/sbom.json
+	@echo build/sbom.json
 
 clean:
 	rm -rf .venv data/.dagster data/.decon
