@@ -12,6 +12,7 @@ from pathlib import Path
 from website.pages import ROOT, write_pages
 
 _SETTINGS = Path(__file__).with_name("mkdocs.yml")
+_STYLE = Path(__file__).with_name("site.css")
 _PROBLEMS = ("WARNING", "ERROR", "  - ", "Aborted")
 
 
@@ -27,6 +28,7 @@ def build_site(out: Path, *, root: Path = ROOT) -> None:
         if problems := write_pages(work / "docs", root=root):
             raise SiteError("\n".join(problems))
         shutil.copy(_SETTINGS, work)
+        shutil.copy(_STYLE, work / "docs")
         # With --quiet, warnings would not count. The theme's notice is about its end of support.
         built = subprocess.run(
             [sys.executable, "-m", "mkdocs", "build", "--strict"],
