@@ -77,7 +77,8 @@ class RemotePath(PosixPath):
         except (ImportError, ValueError) as error:
             expected = "a file system that fsspec knows, with its package installed"
             remedy = _INSTALL.get(scheme, "")
-            raise ConfigError(Problem(str(self), str(error), expected, remedy)) from None
+            lacks = f"a missing package ({error})" if isinstance(error, ImportError) else str(error)
+            raise ConfigError(Problem(str(self), lacks, expected, remedy)) from None
 
     @property
     def key(self) -> str:
