@@ -8,7 +8,10 @@ benchmark is a missing column of the grid, and new shards are a missing row. Nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
@@ -25,8 +28,45 @@ benchmarks = dg.DynamicPartitionsDefinition(name=BENCHMARK)
 packs = dg.DynamicPartitionsDefinition(name=PACK)
 mixtures = dg.DynamicPartitionsDefinition(name=MIXTURE)
 blends = dg.DynamicPartitionsDefinition(name=BLEND)
-cells = dg.MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
-shares = dg.MultiPartitionsDefinition({PACK: packs, MIXTURE: mixtures})
+
+# The keys between a first and a last one.
+Ranges = dict[tuple[str, str], Sequence[str]]
+_resolved: ContextVar[Ranges | None] = ContextVar("_resolved", default=None)
+
+
+class Grid(dg.MultiPartitionsDefinition):
+    """Partitions of two dimensions, whose ranges can be resolved once for many calls.
+
+    Dagster resolves the range of a run for the metadata of each of its partitions, with a dozen
+    queries of its history.
+    """
+
+    def get_partition_keys_in_range(  # type: ignore[override] # Dagster's own one differs as well
+        self, partition_key_range: dg.PartitionKeyRange, dynamic_partitions_store: Any = None
+    ) -> Sequence[str]:
+        resolved = _resolved.get()
+        if resolved is None:
+            resolved = {}
+        ends = partition_key_range.start, partition_key_range.end
+        if ends not in resolved:
+            resolved[ends] = super().get_partition_keys_in_range(
+                partition_key_range, dynamic_partitions_store
+            )
+        return resolved[ends]
+
+
+@contextmanager
+def resolved_once(ranges: Ranges) -> Iterator[None]:
+    """Keep resolved ranges of a grid in `ranges` within the block, and take them from there."""
+    token = _resolved.set(ranges)
+    try:
+        yield
+    finally:
+        _resolved.reset(token)
+
+
+cells = Grid({PACK: packs, BENCHMARK: benchmarks})
+shares = Grid({PACK: packs, MIXTURE: mixtures})
 
 
 def all_of(asset: dg.AssetsDefinition | dg.AssetSpec) -> dg.AssetDep:

@@ -6,6 +6,8 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from decon_assets.partitions import Ranges, resolved_once
+
 Metadata = Mapping[str, Any]
 
 OWNERS = ["team:decontamination"]  # shown by the UI for every asset
@@ -26,6 +28,7 @@ class PartitionReporter:
     def __init__(self, context: dg.AssetExecutionContext) -> None:
         self._context = context
         self._n_left = MAX_PARTITIONS_REPORTED
+        self._ranges: Ranges = {}
 
     @property
     def is_full(self) -> bool:
@@ -33,7 +36,8 @@ class PartitionReporter:
 
     def report(self, key: str, metadata: Mapping[str, Any]) -> None:
         if self._n_left:
-            self._context.add_asset_metadata(metadata, partition_key=key)
+            with resolved_once(self._ranges):
+                self._context.add_asset_metadata(metadata, partition_key=key)
             self._n_left -= 1
 
 

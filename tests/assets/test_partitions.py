@@ -1,9 +1,21 @@
 """Covering what is missing with few rectangles."""
 
+import dagster as dg
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_assets.partitions import align, benchmarks, rectangles
+from decon_assets.partitions import (
+    BENCHMARK,
+    PACK,
+    align,
+    benchmarks,
+    cell,
+    cells,
+    packs,
+    rectangles,
+    resolved_once,
+)
 
 PACKS = ["p0", "p1", "p2", "p3"]
 BENCHMARKS = ["a", "b", "c"]
@@ -44,8 +56,8 @@ def test_prop_exactly_the_missing_cells_are_covered_each_once(missing):
         for benchmark in names
     ]
     assert sorted(covered) == sorted((p, b) for p, names in missing.items() for b in names)
-    for packs, names in cover(missing):
-        assert is_a_stretch_of(PACKS, packs)
+    for some, names in cover(missing):
+        assert is_a_stretch_of(PACKS, some)
         assert is_a_stretch_of(BENCHMARKS, names)
 
 
@@ -58,3 +70,23 @@ def test_new_keys_go_to_the_end_and_absent_ones_go(instance):
     align(instance, benchmarks, ["b", "a"])
     align(instance, benchmarks, ["c", "a"])
     assert list(instance.get_dynamic_partitions("benchmark")) == ["a", "c"]
+
+
+def test_a_range_is_resolved_once_within_a_block_and_anew_after_it():
+    with dg.DagsterInstance.ephemeral() as instance:
+        align(instance, packs, PACKS)
+        align(instance, benchmarks, BENCHMARKS)
+        ends = dg.PartitionKeyRange(cell(pack="p0", benchmark="a"), cell(pack="p1", benchmark="b"))
+        plain = dg.MultiPartitionsDefinition({PACK: packs, BENCHMARK: benchmarks})
+
+        def resolve(grid):
+            return grid.get_partition_keys_in_range(ends, dynamic_partitions_store=instance)
+
+        expected = resolve(plain)
+        assert len(expected) == 4
+        with resolved_once({}):
+            assert resolve(cells) == expected
+            instance.delete_dynamic_partition(BENCHMARK, "a")
+            assert resolve(cells) == expected
+        with pytest.raises(dg.DagsterInvalidInvocationError):
+            resolve(cells)
