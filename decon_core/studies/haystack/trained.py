@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,17 +43,42 @@ class Features:
     def times(self, weights: Floats) -> Floats:
         """Return the product with a weight for each column."""
         products = self.values * weights[self.columns]
-        return np.bincount(self.rows, products, minlength=self.n).astype(np.float64)
+        return _floats(np.bincount(self.rows, products, minlength=self.n))
 
-    def weighted_columns(self, of_rows: Floats) -> Floats:
+
+@dataclass(frozen=True)
+class _ByColumn:
+    """The features of some texts, without the columns that none of them has.
+
+    Values of a column stay in the order of the rows, so sums are the same to the last bit.
+    """
+
+    used: Integers  # columns
+    by_row: Features  # whose columns are positions in `used`
+    rows: Integers  # of each value, by column
+    columns: Integers
+    values: Floats
+
+    @classmethod
+    def of(cls, features: Features) -> _ByColumn:
+        used, columns = np.unique(features.columns, return_inverse=True)
+        order = np.argsort(columns, kind="stable")
+        by_row = Features(features.n, features.rows, columns, features.values)
+        return cls(used, by_row, features.rows[order], columns[order], features.values[order])
+
+    def weighted_sum(self, of_rows: Floats) -> Floats:
         """Return the sum of the rows, each times a number."""
         weights = self.values * of_rows[self.rows]
-        return np.bincount(self.columns, weights, minlength=_N_FEATURES).astype(np.float64)
+        return _floats(np.bincount(self.columns, weights, minlength=self.used.size))
+
+
+def _floats(sums: npt.NDArray[Any]) -> Floats:
+    return sums.astype(np.float64, copy=False)  # of no values, they are integers
 
 
 def features_of(texts: Sequence[str]) -> Features:
     rows, columns, values = [], [], []
-    hashes: dict[str, int] = {}
+    hashes = _Hashes()
     for row, text in enumerate(texts):
         found, counts = np.unique(_hashed(text, hashes), return_counts=True)
         weights = 1 + np.log(counts)
@@ -68,16 +94,21 @@ def features_of(texts: Sequence[str]) -> Features:
     )
 
 
-def _hashed(text: str, hashes: dict[str, int]) -> Integers:
+class _Hashes(dict[str, int]):
+    """The hash of each word that occurred."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = found = zlib.crc32(word.encode("utf-8", "replace"))
+        return found
+
+
+def _hashed(text: str, hashes: _Hashes) -> Integers:
     """Return the features of the words and of the pairs of neighbouring words of a text."""
     words = _WORD.findall(text[:_MOST_CHARACTERS].lower())
-    for word in words:
-        if word not in hashes:
-            hashes[word] = zlib.crc32(word.encode("utf-8", "replace"))
-    single = np.array([hashes[word] for word in words], np.uint64)
+    single = np.fromiter(map(hashes.__getitem__, words), np.uint64, len(words))
     with np.errstate(over="ignore"):
         pairs = (single[:-1] * _PAIR + single[1:]) * _PAIR >> np.uint64(32)
-    return (np.concatenate([single, pairs]) % np.uint64(_N_FEATURES)).astype(np.int64)
+    return (np.concatenate([single, pairs]) & np.uint64(_N_FEATURES - 1)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -97,13 +128,16 @@ class TrainedScorer:
 
 def train(positive: Sequence[str], negative: Sequence[str]) -> TrainedScorer:
     """Train on two groups of texts, which count equally whatever their sizes."""
-    features = features_of([*positive, *negative])
-    is_positive = np.arange(features.n) < len(positive)
+    features = _ByColumn.of(features_of([*positive, *negative]))
+    n = features.by_row.n
+    is_positive = np.arange(n) < len(positive)
     share = np.where(is_positive, 0.5 / len(positive), 0.5 / len(negative))
-    weights, bias = np.zeros(_N_FEATURES), 0.0
+    weights, bias = np.zeros(features.used.size), 0.0
     for _ in range(_STEPS):
-        logits = features.times(weights) + bias
+        logits = features.by_row.times(weights) + bias
         residuals = (1 / (1 + np.exp(-logits)) - is_positive) * share
-        weights -= _RATE * (features.weighted_columns(residuals) + _PENALTY * weights)
+        weights -= _RATE * (features.weighted_sum(residuals) + _PENALTY * weights)
         bias -= _RATE * float(residuals.sum())
-    return TrainedScorer(weights, bias)
+    of_all = np.zeros(_N_FEATURES)
+    of_all[features.used] = weights
+    return TrainedScorer(of_all, bias)

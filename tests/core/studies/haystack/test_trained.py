@@ -1,9 +1,17 @@
 """The small classifiers: deterministic, and they tell apart what they were trained on."""
 
 import numpy as np
+import pytest
 
 from decon_core.studies.haystack.examples import instructions, teaching_texts
-from decon_core.studies.haystack.trained import features_of, train
+from decon_core.studies.haystack.trained import (
+    _N_FEATURES,
+    _PENALTY,
+    _RATE,
+    _STEPS,
+    features_of,
+    train,
+)
 from tests.core.conftest import words
 
 WEB = [f"welcome to the page of {words(n, 30)}" for n in range(60)]
@@ -41,3 +49,29 @@ def test_features_have_length_one_and_differ_by_the_order_of_words():
     first, second = (set(features.columns[features.rows == row].tolist()) for row in (0, 1))
     assert first != second
     assert len(first & second) >= 4
+
+
+def train_all_columns(positive, negative):
+    """Train as `train` does, with a weight for each of the possible features in every step."""
+    features = features_of([*positive, *negative])
+    is_positive = np.arange(features.n) < len(positive)
+    share = np.where(is_positive, 0.5 / len(positive), 0.5 / len(negative))
+    weights, bias = np.zeros(_N_FEATURES), 0.0
+    for _ in range(_STEPS):
+        logits = features.times(weights) + bias
+        residuals = (1 / (1 + np.exp(-logits)) - is_positive) * share
+        gradient = np.bincount(
+            features.columns, features.values * residuals[features.rows], minlength=_N_FEATURES
+        )
+        weights -= _RATE * (gradient + _PENALTY * weights)
+        bias -= _RATE * float(residuals.sum())
+    return weights, bias
+
+
+@pytest.mark.parametrize("positive", [instructions(20), ["", "a dog bit a man"], [""]])
+def test_training_without_unused_features_gives_the_same_weights_to_the_last_bit(positive):
+    negative = [*WEB, ""] if len(positive) > 1 else [""]
+    scorer = train(positive, negative)
+    weights, bias = train_all_columns(positive, negative)
+    assert scorer.weights.tobytes() == weights.tobytes()
+    assert scorer.bias == bias
