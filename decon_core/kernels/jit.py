@@ -167,8 +167,15 @@ class _Entry(_NotYetCompiled):
         if (folder := cache_folder()) is None:
             return False
         line = self.function.__code__.co_firstlineno
-        names = f"*/*.{self.function.__qualname__}-{line}.*.nbi"
-        return any(folder.glob(names))
+        return f"{self.function.__qualname__}-{line}" in _names_in(folder)
+
+
+@lru_cache(maxsize=1)
+def _names_in(folder: Path) -> frozenset[str]:
+    """Return the names and lines of the kernels that the cache has when it is first asked."""
+    # As Numba calls them: clusters.find-120.py311.nbi
+    names = (path.name.partition(".")[2] for path in folder.glob("*/*.nbi"))
+    return frozenset(name.rsplit(".", 2)[0] for name in names)
 
 
 def plain(kernel: Kernel) -> Kernel:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,19 @@ class Scorer:
     of_planted: Callable[[Sequence[PlantedItem]], Floats]
 
 
+@dataclass(frozen=True)
+class Training:
+    """Documents set aside to train on."""
+
+    documents: Sequence[HaystackDocument]
+    planting: Planting
+
+    @cached_property
+    def without_planted(self) -> list[HaystackDocument]:
+        """The documents without the words of a planted item."""
+        return _without_planted(self.documents, self.planting)
+
+
 def load_scorers(
     settings: Haystack, planting: Planting, training: Sequence[HaystackDocument]
 ) -> list[Scorer]:
@@ -49,10 +63,11 @@ def load_scorers(
     scorers: list[Scorer] = []
     problems: list[Problem] = []
     names = settings.scorer_names
+    set_aside = Training(training, planting)
     labels = [label_of(one) for one in names]
     for name, label in zip(names, labels, strict=True):
         try:
-            scorer = _LOADERS[name.kind](name, settings, planting, training)
+            scorer = _LOADERS[name.kind](name, settings, planting, set_aside)
             is_unique = labels.count(label) == 1
             scorers.append(replace(scorer, name=label if is_unique else str(name)))
         except DeconError as error:
@@ -123,13 +138,13 @@ def _trained(
     name: ScorerName,
     _: Haystack,
     planting: Planting,
-    training: Sequence[HaystackDocument],
+    training: Training,
 ) -> Scorer:
     """Train a built-in scorer on its texts against documents of the corpus.
 
-    Documents with the words of a planted item are left out: no scorer learns what it ranks.
+    Its documents lack the words of planted items: no scorer learns what it ranks.
     """
-    kept = _without_planted(training, planting)
+    kept = training.without_planted
     web = [one.text for one in kept if not one.is_conversation]
     conversations = [one.text for one in kept if one.is_conversation]
     if not web:
@@ -180,7 +195,7 @@ def _endpoint(name: ScorerName, settings: Haystack, *_: object) -> Scorer:
     return _of_texts(name, f"endpoint {name.target}{model}", endpoint.score)
 
 
-def _column(name: ScorerName, _: Haystack, planting: Planting, __: object) -> Scorer:
+def _column(name: ScorerName, _: Haystack, planting: Planting, __: Training) -> Scorer:
     column = name.target.partition("=")[0]
     path = _scores_file(name)
     scores = read_planted_scores(path, [one.item for one in planting.planted])
@@ -242,7 +257,7 @@ def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]
     return scores
 
 
-_Loader = Callable[[ScorerName, Haystack, Planting, Sequence[HaystackDocument]], Scorer]
+_Loader = Callable[[ScorerName, Haystack, Planting, Training], Scorer]
 _LOADERS: Mapping[str, _Loader] = {
     **dict.fromkeys(TRAINED, _trained),
     SHORT: _short,
