@@ -38,7 +38,6 @@ TABLE = ConfigDict(
     extra="forbid",
     allow_inf_nan=False,
     populate_by_name=True,  # in code; a file must use the aliases
-    use_attribute_docstrings=True,  # descriptions in the JSON schema
 )
 
 
