@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from typing import NamedTuple
-from unicodedata import combining, decomposition, normalize
+from unicodedata import combining, decomposition, is_normalized, normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ Integers = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
 _TABLED = 0x30000  # above, characters do not change, only ignorable ones are dropped
+_PAGE = 256
 _SURROGATES = range(0xD800, 0xE000)
 _MEDIAL_AND_FINAL_JAMO = (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))
 
@@ -77,13 +78,20 @@ def _characters() -> _Characters:
     size = max(_TABLED, *IGNORABLE, *SIGNS, *LOOK_ALIKES) + 2
     is_changed, is_first, is_second, looks_latin = np.zeros((4, size), np.bool_)
     order = np.zeros(size, np.uint8)
-    chars = ["\ufffd" if point in _SURROGATES else chr(point) for point in range(_TABLED)]
-    order[:_TABLED] = [*map(combining, chars)]
+    everything = _all_characters()
+    order[:_TABLED] = np.fromiter(map(combining, everything), np.uint8, _TABLED)
+    chars = [
+        char
+        for start in range(0, _TABLED, _PAGE)
+        if _may_change_alone(page := everything[start : start + _PAGE])
+        for char in page
+    ]
     # All in one call, separated by line feeds so that they do not compose.
     normalized_alone = normalize("NFKC", "\n".join(chars)).lower().split("\n")
     del normalized_alone[ord("\n")]  # the line feed itself became two empty pieces
-    is_changed[:_TABLED] = [one != char for one, char in zip(normalized_alone, chars, strict=True)]
-    is_changed[[ord("\n"), *_SURROGATES]] = False
+    pairs = zip(normalized_alone, chars, strict=True)
+    is_changed[[ord(char) for one, char in pairs if one != char]] = True
+    is_changed[ord("\n")] = False
     is_changed[[*IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
     for char, parts in zip(chars, map(decomposition, chars), strict=True):
         if parts and not parts.startswith("<"):
@@ -92,3 +100,19 @@ def _characters() -> _Characters:
             is_second[second] = True
     looks_latin[[*LOOK_ALIKES]] = True
     return _Characters(is_changed, is_first, is_second, order, looks_latin)
+
+
+def _all_characters() -> str:
+    """Return the characters of the table in order, with U+FFFD in place of surrogates."""
+    points = np.arange(_TABLED, dtype="<u4")
+    points[_SURROGATES.start : _SURROGATES.stop] = 0xFFFD
+    return points.tobytes().decode("utf-32-le")
+
+
+def _may_change_alone(text: str) -> bool:
+    """Return whether any of these characters may change or has a decomposition.
+
+    Every part of a normalized text is normalized. Most pages have ideographs or no characters.
+    """
+    is_stable = is_normalized("NFKC", text) and is_normalized("NFD", text)
+    return not is_stable or text != text.lower()

@@ -4,7 +4,7 @@ import gzip
 import json
 from hashlib import sha256
 from pathlib import Path
-from unicodedata import combining
+from unicodedata import combining, decomposition, normalize
 
 import numpy as np
 import pytest
@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 from decon_core.config.policy import PUNCTUATION, Policy
 from decon_core.text.canonical import canonical, canonical_with_offsets, normalized_words
 from decon_core.text.characters import Form
-from decon_core.text.look_alikes import may_change
+from decon_core.text.look_alikes import (
+    _PAGE,
+    _TABLED,
+    _all_characters,
+    _may_change_alone,
+    may_change,
+)
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, GrowingVocabulary
 from tests.core.text.test_words import ODD, encoder, expected, ids_of, joining, packed
@@ -225,3 +231,19 @@ def test_the_reference_preset_gives_tokens_and_places_of_before():
             for numbers in (ids, starts, stops):
                 digest.update(numbers.astype(np.int64).tobytes())
     assert digest.hexdigest()[:16] == "b1b1f88aa481a5fa"
+
+
+def test_pages_without_changes_are_left_out_of_the_table_and_no_others():
+    for start in range(0, _TABLED, _PAGE):
+        page = _all_characters()[start : start + _PAGE]
+        assert len(page) == _PAGE
+        alone = any(
+            normalize("NFKC", char).lower() != char or is_canonically_composed(char)
+            for char in page
+        )
+        assert _may_change_alone(page) or not alone
+
+
+def is_canonically_composed(char):
+    parts = decomposition(char)
+    return bool(parts) and not parts.startswith("<")
