@@ -157,7 +157,6 @@ def scan(
     from decon_core.execution.choice import open_engine, require_engine
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
     from decon_core.folder_scan.run import Request, scan_folder
-    from decon_core.folder_scan.warm import search_compiled_beside
 
     if text and messages:
         raise InputError(Problem("--messages", "also --text", "one of the two"))
@@ -190,7 +189,6 @@ def scan(
             on_step=progress.step,
             on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
             on_progress=progress.update,
-            beside_indexing=search_compiled_beside,
             engine=chosen,
         )
     if outcome.sample:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -55,9 +54,6 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import write_parquet
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
-
-# With the policy: what is done in another process while benchmarks are read and indexed.
-Beside = Callable[[Policy], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +149,6 @@ def scan_folder(
     on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None = None,
     engine: Engine = LOCAL,
-    beside_indexing: Beside = lambda _: nullcontext(),
 ) -> results.Outcome:
     """Scan and write the results. Shards that cannot be read are listed in the outcome.
 
@@ -170,9 +165,7 @@ def scan_folder(
     removed_before: set[Path] = set()
     while True:
         try:
-            return _scan_folder(
-                request, store, engine, on_step, on_work, on_progress, beside_indexing
-            )
+            return _scan_folder(request, store, engine, on_step, on_work, on_progress)
         except DamagedError as error:
             removed = {*remove_damaged(store, error.problems)} - removed_before
             if not removed:
@@ -189,7 +182,6 @@ def _scan_folder(
     on_step: Callable[[str], None],
     on_work: Callable[[Sequence[Shard]], None],
     on_progress: Progress | None,
-    beside_indexing: Beside,
 ) -> results.Outcome:
     out, policy = request.out, request.policy
     # These are absent until this scan is complete. The format of the reports has no place that says
@@ -204,11 +196,10 @@ def _scan_folder(
         packs = sampled_packs(packs, request.sample)
     if corpus.others:
         on_step(f"not shards, so not looked at: {some(corpus.others)}")
-    with beside_indexing(policy):
-        versions = _save_benchmarks(request, store, on_step)
-        if problems := [*unknown_benchmarks(policy, [version.benchmark for version in versions])]:
-            raise ConfigError(problems)
-        n_built = index_alone(store, versions, policy)
+    versions = _save_benchmarks(request, store, on_step)
+    if problems := [*unknown_benchmarks(policy, [version.benchmark for version in versions])]:
+        raise ConfigError(problems)
+    n_built = index_alone(store, versions, policy)
     on_step(f"index: {n_built} built, {len(versions) - n_built} reused")
     pa.default_memory_pool().release_unused()  # the memory that reading benchmarks took
     scan = scan_fingerprint(store, policy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,13 +14,10 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from decon_core.config import detector_registry as registry
-from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
 from decon_core.execution.jobs import in_subprocess, usable_cores
 from decon_core.folder_scan.run import Request, policy_from, scan_folder
-from decon_core.kernels import grams, word_stream, word_table
-from decon_core.kernels.jit import cache_folder, compiled_at_once, is_to_be_compiled, plain_modules
-from decon_core.kernels.word_table import look_up
+from decon_core.kernels.jit import cache_folder, compiled_at_once
 
 _BOUNDED = ["decon", "ngram_any"]  # their matches are looked up in a sketch
 
@@ -30,9 +27,6 @@ _SCANS: Mapping[str, Callable[[], Mapping[str, Any]]] = {
     "the other detectors": lambda: {"detectors": [*set(registry.names()) - {*_BOUNDED}]},
     "the settings of AI2's decon": lambda: {"preset": "reference", "sampling": "reference"},
 }
-# Compiled by the process that indexes the benchmarks.
-_READING_WORDS = [one.__name__ for one in (word_stream, word_table, grams)]
-_LEAST_CORES = 2
 _MANY_WORDS = 60_000  # more than the word table first has room for
 
 _WORDS = [
@@ -79,37 +73,6 @@ def warm(on_scan: Callable[[str], None]) -> Warmed | None:
             on_scan(name)
             _scan(name, place.with_name(f"{place.name}-again"))
     return Warmed(folder, n_before, _n_kernels(folder))
-
-
-@contextmanager
-def search_compiled_beside(policy: Policy) -> Iterator[None]:
-    """Compile what searches documents in a subprocess, while the block compiles what reads words.
-
-    For a first scan on two cores or more. The block waits for it at its end.
-    """
-    if usable_cores() < _LEAST_CORES or not is_to_be_compiled(look_up):
-        yield
-        return
-    with TemporaryDirectory() as scratch, in_subprocess(_compile_search, (policy, Path(scratch))):
-        yield
-
-
-def _compile_search(job: tuple[Policy, Path]) -> None:
-    policy, scratch = job
-    with plain_modules(_READING_WORDS):
-        _scan_items(policy, scratch / "scan")
-
-
-def _scan_items(policy: Policy, folder: Path) -> None:
-    """Scan the items, for the items, with the kernels that a small scan compiles."""
-    corpus = folder / "corpus"
-    corpus.mkdir(parents=True)
-    items = [*_items()]
-    _write_lines(corpus / "lines.jsonl", [{"text": text} for text in _texts(items[0])])
-    evals = folder / "evals.yaml"
-    evals.write_text(_recipes(folder, items), encoding="utf-8")
-    request = Request(evals=evals, corpus=str(corpus), out=folder / "found", policy=policy)
-    scan_folder(request, on_step=_ignore, on_work=_ignore)
 
 
 def _n_kernels(folder: Path) -> int:

@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -85,33 +85,6 @@ def compiled_at_once() -> Iterator[None]:
         _Entry.are_at_once = before
 
 
-@contextmanager
-def plain_modules(names: Collection[str]) -> Iterator[None]:
-    """Run the kernels of some modules as plain Python within the block, where Python calls them."""
-    before, _NotYetCompiled.plain_modules = _NotYetCompiled.plain_modules, frozenset(names)
-    try:
-        yield
-    finally:
-        _NotYetCompiled.plain_modules = before
-
-
-def is_cached(kernel: Callable[..., Any]) -> bool:
-    """Return whether the cache has a kernel, maybe for arguments of other types."""
-    function, folder = _function_of(kernel), cache_folder()
-    line = function.__code__.co_firstlineno
-    return folder is not None and f"{function.__qualname__}-{line}" in _names_in(folder)
-
-
-def is_to_be_compiled(kernel: Callable[..., Any]) -> bool:
-    """Return whether a kernel will be compiled into the cache when it is called."""
-    if cache_folder() is None or is_cached(kernel):
-        return False
-    import numba
-
-    config: Any = numba.config
-    return not config.DISABLE_JIT
-
-
 def inlined(function: Kernel) -> Kernel:
     """Mark a function as part of a kernel, inlined at each call.
 
@@ -135,17 +108,12 @@ def is_ready(kernel: Callable[..., Any]) -> bool:
 class _NotYetCompiled:
     """Placeholder of a kernel until it, or a kernel of a file that names it, is called."""
 
-    plain_modules: frozenset[str] = frozenset()
-
     def __init__(self, function: Callable[..., Any], *, is_inlined: bool) -> None:
         self.function = function
         self.is_inlined = is_inlined
         self.__doc__ = function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
-        if self.function.__module__ in _NotYetCompiled.plain_modules:
-            with np.errstate(over="ignore"):  # hashes wrap around
-                return plain(self.function)(*arguments)
         return self._ready(*arguments)
 
     @cached_property
@@ -189,15 +157,17 @@ class _Entry(_NotYetCompiled):
 
     def is_little(self, n_steps: int) -> bool:
         """Return whether to run so many steps in plain Python."""
-        if self.function.__module__ in _NotYetCompiled.plain_modules:
-            return True
         if _Entry.are_at_once or "compiled" in self.__dict__ or self._is_cached:
             return False
         return n_steps * _STEP_SECONDS <= self._seconds_left
 
     @cached_property
     def _is_cached(self) -> bool:
-        return is_cached(self)
+        """Return whether the cache has the kernel, maybe for arguments of other types."""
+        if (folder := cache_folder()) is None:
+            return False
+        line = self.function.__code__.co_firstlineno
+        return f"{self.function.__qualname__}-{line}" in _names_in(folder)
 
 
 @lru_cache(maxsize=1)

@@ -64,31 +64,6 @@ def test_a_kernel_runs_as_plain_python_until_compiling_pays_or_the_cache_has_it(
     assert told(LITTLE_AND_MUCH, **place) == "True True True True True"
 
 
-PLAIN_AND_COMPILED = """
-import numpy as np
-from decon_core.kernels import json_lines
-from decon_core.kernels.jit import is_cached, is_ready, is_to_be_compiled, plain_modules
-
-def characters(text):
-    places = np.array([0]), np.array([len(text)]), np.zeros(1, np.int64)
-    json_lines.count_characters(np.frombuffer(text, np.uint8), *places)
-    return places[2].tolist()
-
-kernel = json_lines.count_characters  # a compiled one takes its name in the module
-new = is_to_be_compiled(kernel)
-with plain_modules([json_lines.__name__]):
-    plain, was_ready = characters(b"a word"), is_ready(kernel)
-is_same = plain == characters(b"a word")
-print(new, is_cached(kernel), was_ready, is_same, is_ready(json_lines.count_characters))
-"""
-
-
-def test_the_kernels_of_some_modules_run_as_plain_python_and_later_compiled(tmp_path):
-    place = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
-    assert told(PLAIN_AND_COMPILED, **place) == "True False False True True"
-    assert told(PLAIN_AND_COMPILED, **place) == "False True False True True"
-
-
 def test_much_input_and_much_time_are_worth_compiling():
     def f(n):
         return n
