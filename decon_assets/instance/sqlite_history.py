@@ -5,19 +5,15 @@ It opens and closes the file of a run for each event. SQLite then waits for the 
 the commit, and when the last connection closes and moves the write-ahead log into the file. For a
 grid of thousands of cells, that is half of Dagster's time. The first wait only protects against a
 power cut, which could lose the latest events and nothing else; the store has the results, and they
-are reported again. The second wait is not needed while another connection is open. So connections
-that are closed are kept and used again: SQLite need not read the tables of the file each time.
+are reported again. The second wait is not needed while another connection is open.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
-import threading
-import weakref
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +22,7 @@ import yaml
 from dagster import DagsterInstance
 from sqlalchemy import event
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
-from sqlalchemy.engine import Connection, Dialect, Engine
+from sqlalchemy.engine import Connection, Engine
 
 _RUNS, _EVENTS = "history/runs.db", "history/runs/index.db"
 _SCHEDULES = "schedules/schedules.db"
@@ -43,8 +39,8 @@ _WORTH_KEEPING = {
 _COMPLETE = 1
 
 _MOST_STATEMENTS = 500
-_MOST_OPEN = 8  # files of a thread: those of the active run, and of the instance
-_MOST_IDLE = 2  # connections to a file: one transaction may be within another
+_MOST_OPEN = 8  # files: those of the active run, and of the instance
+_open: OrderedDict[str, sqlite3.Connection] = OrderedDict()
 
 _new: set[str] = set()  # files of runs whose tables Dagster makes
 _tables_of_a_run: list[str] = []  # the statements that make them, once Dagster made some
@@ -74,90 +70,9 @@ def _without_dialect(key: Hashable) -> Hashable:
 _statements = _Statements()
 
 
-class _Reused(sqlite3.Connection):
-    """A connection to a file with a write-ahead log, which is kept when it is closed."""
-
-    path = ""  # as given
-    inode: tuple[int, int] | None = None  # of the file, if the connection is kept
-    thread = 0
-    _cursors: tuple[weakref.ref[sqlite3.Cursor], ...] = ()
-
-    def cursor(self, *arguments: Any) -> Any:  # as the base class, which takes a factory
-        made = super().cursor(*arguments)
-        live = (one for one in self._cursors if one() is not None)
-        self._cursors = *live, weakref.ref(made)
-        return made
-
-    def close(self) -> None:
-        if self.inode is None or threading.get_ident() != self.thread:
-            super().close()
-            return
-        for reference in self._cursors:
-            if cursor := reference():
-                cursor.close()  # a result that was not read to its end would keep its snapshot
-        self._cursors = ()
-        self.rollback()
-        _idle.keep(self)
-
-    def close_file(self) -> None:
-        super().close()
-
-    def keep_when_closed(self) -> None:
-        self.inode, self.thread = _inode(self.path), threading.get_ident()
-
-
-class _Idle(threading.local):
-    """Connections of a thread that were closed and can be used again."""
-
-    def __init__(self) -> None:
-        self.files: OrderedDict[str, list[_Reused]] = OrderedDict()
-
-    def keep(self, connection: _Reused) -> None:
-        others = self.files.setdefault(connection.path, [])
-        if len(others) < _MOST_IDLE:
-            others.append(connection)
-        else:
-            connection.close_file()
-        self.files.move_to_end(connection.path)
-        while len(self.files) > _MOST_OPEN:
-            self.close(next(iter(self.files)))
-
-    def take(self, path: str) -> _Reused | None:
-        """Return a connection to the file that is at this path now; None if there is none."""
-        while connections := self.files.get(path):
-            one = connections.pop()
-            if one.inode == _inode(path):
-                return one
-            one.close_file()  # of a file that was removed
-        return None
-
-    def close(self, path: str) -> None:
-        for one in self.files.pop(path, ()):
-            one.close_file()
-
-    def leave(self) -> None:
-        """Forget all without closing: a forked process must not use its parent's."""
-        _of_parent.append(self.files)
-        self.files = OrderedDict()
-
-
-_idle = _Idle()
-_of_parent: list[object] = []  # closing them would write to the parent's files
-os.register_at_fork(after_in_child=_idle.leave)
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        status = Path(path).stat()
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 def write_quickly() -> None:
     """Make SQLite connections of this process skip both waits and compile once, from now on."""
     if not event.contains(Engine, "connect", _connected):
-        event.listen(Engine, "do_connect", _connect_again)
         event.listen(Engine, "connect", _connected)
         event.listen(Engine, "engine_connect", _share_statements)
 
@@ -167,24 +82,9 @@ def _share_statements(connection: Connection) -> None:
         connection.execution_options(compiled_cache=_statements)
 
 
-def _connect_again(
-    dialect: Dialect, _: object, arguments: Sequence[Any], options: Mapping[str, Any]
-) -> sqlite3.Connection | None:
-    """Return a connection that is open already, or a new one that will be kept."""
-    if not isinstance(dialect, SQLiteDialect) or not arguments:
-        return None
-    path = str(arguments[0])
-    if not (connection := _idle.take(path)):
-        connection = sqlite3.connect(path, **{**options, "factory": _Reused})
-        connection.path = path
-    return connection
-
-
 def _connected(connection: Any, _: Any) -> None:
     if not isinstance(connection, sqlite3.Connection):
         return  # another database
-    if isinstance(connection, _Reused) and connection.inode:
-        return  # one that was kept
     path = connection.execute("PRAGMA database_list").fetchone()[2]
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         # In memory; or a new file, whose mode can be set only with no other connection.
@@ -194,8 +94,13 @@ def _connected(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
     if path in _new and not _tables_of_a_run:
         _tables_of_a_run[:] = _table_statements(connection)
-    if isinstance(connection, _Reused):
-        connection.keep_when_closed()
+    if path not in _open:
+        # A later call closes it, maybe in another thread.
+        _open[path] = sqlite3.connect(path, check_same_thread=False)
+        _open[path].execute("SELECT count(*) FROM sqlite_master")
+    _open.move_to_end(path)
+    while len(_open) > _MOST_OPEN:
+        _open.popitem(last=False)[1].close()
 
 
 def _make_tables_of_a_run(connection: sqlite3.Connection, path: str) -> None:
@@ -266,8 +171,8 @@ def make_history(home: Path) -> None:
         # Each is created on access.
         _ = instance.run_storage, instance.event_log_storage, instance.schedule_storage
     # Closing the open files of the draft makes SQLite empty their write-ahead logs.
-    for path in [path for path in _idle.files if Path(path).is_relative_to(draft.resolve())]:
-        _idle.close(path)
+    for path in [path for path in _open if Path(path).is_relative_to(draft.resolve())]:
+        _open.pop(path).close()
     with closing(_connect(draft / _RUNS)) as connection:
         connection.execute(f"PRAGMA user_version = {_COMPLETE}")
     for name in _FOLDERS:

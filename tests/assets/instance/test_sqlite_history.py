@@ -1,20 +1,17 @@
 """Events in SQLite: written without waiting for the disk, and all there for whoever looks."""
 
-import os
 import sqlite3
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy import column, create_engine, select, table, text
 from sqlalchemy.pool import NullPool
 
 from decon_assets.instance.home import open_instance
 from decon_assets.instance.sqlite_history import (
-    _MOST_IDLE,
     _MOST_OPEN,
     _MOST_STATEMENTS,
-    _idle,
+    _open,
     _Statements,
     _statements,
     write_quickly,
@@ -49,63 +46,8 @@ def test_no_more_files_stay_open_than_are_at_work(tmp_path):
         with engine.begin() as connection:
             connection.execute(text("PRAGMA journal_mode = WAL"))
         engine.connect().close()
-    assert len(_idle.files) == _MOST_OPEN
-    assert all(len(held) <= _MOST_IDLE for held in _idle.files.values())
-
-
-def test_a_connection_that_is_used_again_sees_what_others_wrote(tmp_path):
-    write_quickly()
-    engine = create_engine(f"sqlite:///{tmp_path / 'run.db'}", poolclass=NullPool)
-    with engine.begin() as connection:
-        connection.execute(text("PRAGMA journal_mode = WAL"))
-        connection.execute(text("CREATE TABLE events (n INTEGER)"))
-        connection.execute(text("INSERT INTO events VALUES (1), (2)"))
-    first = engine.connect()
-    used = first.connection.driver_connection
-    half_read = first.execute(text("SELECT n FROM events"))
-    assert half_read.fetchone() == (1,)
-    first.execute(text("INSERT INTO events VALUES (0)"))  # not committed
-    first.close()
-    with sqlite3.connect(tmp_path / "run.db") as other:
-        other.execute("INSERT INTO events VALUES (3)")
-    with engine.connect() as second:
-        assert second.connection.driver_connection is used
-        assert second.execute(text("SELECT n FROM events")).scalars().all() == [1, 2, 3]
-
-
-def test_a_file_that_was_removed_is_opened_anew(tmp_path):
-    write_quickly()
-    path = tmp_path / "run.db"
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
-    for n in range(2):
-        with engine.begin() as connection:
-            connection.execute(text("PRAGMA journal_mode = WAL"))
-        with engine.begin() as connection:
-            connection.execute(text("CREATE TABLE events (n INTEGER)"))
-            connection.execute(text("INSERT INTO events VALUES (:n)"), {"n": n})
-            assert connection.execute(text("SELECT n FROM events")).scalars().all() == [n]
-        for name in ("run.db", "run.db-wal", "run.db-shm"):
-            path.with_name(name).unlink(missing_ok=True)
-
-
-def test_threads_and_forked_processes_use_connections_of_their_own(tmp_path):
-    write_quickly()
-    engine = create_engine(f"sqlite:///{tmp_path / 'run.db'}", poolclass=NullPool)
-
-    def driver_connection(*statements):
-        with engine.begin() as connection:
-            for statement in statements:
-                connection.execute(text(statement))
-            return connection.connection.driver_connection
-
-    driver_connection("PRAGMA journal_mode = WAL", "CREATE TABLE events (n INTEGER)")
-    used = driver_connection()
-    with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(driver_connection, "INSERT INTO events VALUES (1)").result() is not used
-    if not (child := os.fork()):
-        os._exit(0 if not _idle.files else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    assert driver_connection("INSERT INTO events VALUES (2)") is used
+    assert len(_open) == _MOST_OPEN
+    assert all(isinstance(held, sqlite3.Connection) for held in _open.values())
 
 
 def test_the_file_of_a_later_run_has_the_tables_that_dagster_gives_the_first(tmp_path):
