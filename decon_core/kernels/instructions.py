@@ -6,6 +6,7 @@ instruction it is.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,9 @@ def n_bits(bits: np.uint64) -> np.uint64:
     return np.uint64(int(bits).bit_count())
 
 
+@lru_cache(maxsize=1)
 def register() -> None:
-    """Tell numba the instructions of all functions here."""
+    """Tell numba the instructions of all functions here, once."""
     import numba.extending
     from llvmlite import ir
     from numba import types

@@ -23,6 +23,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from decon_core.kernels import instructions
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 _HERE = Path(__file__).parent
@@ -215,7 +217,7 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
 def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     import numba
 
-    _register_instructions()
+    instructions.register()
     # No fastmath: sums have a defined order, to the last bit. nogil: threads run in parallel.
     return cast(
         "Callable[[Callable[..., Any]], Callable[..., Any]]",
@@ -226,13 +228,6 @@ def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..
             inline="always" if is_inlined else "never",
         ),
     )
-
-
-@lru_cache(maxsize=1)
-def _register_instructions() -> None:
-    from decon_core.kernels import instructions
-
-    instructions.register()
 
 
 @lru_cache(maxsize=1)  # once: the folder is made inside the one that is set before

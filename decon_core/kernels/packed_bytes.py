@@ -6,6 +6,7 @@ import numpy as np
 
 from decon_core.kernels.arrays import Integers, Words64
 from decon_core.kernels.hashing import ONE, ZERO
+from decon_core.kernels.instructions import lowest_bit
 from decon_core.kernels.jit import inlined, kernel
 
 _TWO = np.uint64(2)
@@ -14,7 +15,6 @@ _SEVEN = np.uint64(7)
 _EIGHT = np.uint64(8)
 _SIXTY_THREE = np.uint64(63)
 _TOP = np.uint64(56)
-_EACH = np.uint64(0x0101010101010101)
 
 # A byte plus one of these has its high bit set from that character up.
 _LOW_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -65,11 +65,11 @@ def find_beginnings(eights: Words64, start: int, stop: int, places: Integers) ->
         # Words have about five letters: two positions are always written, which costs less than a
         # mispredicted branch.
         for _ in range(2):
-            places[n_places] = base + _lowest(begins)
+            places[n_places] = base + np.int64(lowest_bit(begins) >> _THREE)
             n_places += np.int64(begins != ZERO)
             begins &= begins - ONE
         while begins:
-            places[n_places] = base + _lowest(begins)
+            places[n_places] = base + np.int64(lowest_bit(begins) >> _THREE)
             n_places += 1
             begins &= begins - ONE
     return n_places
@@ -95,10 +95,3 @@ def _word_bytes(eight: np.uint64) -> np.uint64:
     letters = (lowered + _FROM_A) & ~(lowered + _ABOVE_Z)
     digits = (low + _FROM_0) & ~(low + _ABOVE_9)
     return (letters | digits | eight) & _HIGH_BITS
-
-
-@kernel
-def _lowest(marks: np.uint64) -> int:
-    """Return the number of the first byte whose low bit is set."""
-    below = (marks & (~marks + ONE)) - ONE
-    return np.int64(((below & _EACH) * _EACH) >> _TOP)

@@ -84,9 +84,9 @@ def look_up(
 ) -> int:
     """Look up words from `word` on until all are done or an array is full; return the next.
 
-    An unknown word is entered as pending: its bytes are appended
-    to `pending_bytes` after a space, and the positions in `values` that wait for it to `patches`.
-    `counts` says how much of these arrays is used.
+    An unknown word is entered as pending: its bytes are appended to `pending_bytes` after a space,
+    and the positions in `values` that wait for it to `patches`. `counts` says how much of these
+    arrays is used.
     """
     shift = _shift_for(table)
     # In groups: the table exceeds the CPU caches, and the cache misses of a group overlap.

@@ -14,6 +14,7 @@ from decon_core.index.entries import count_entries
 from decon_core.index.joined_index import join, search_from_arrays
 from decon_core.index.ngram_counts import total
 from decon_core.index.parts import weigh
+from decon_core.kernels import clusters
 from tests.core.detectors import engine
 from tests.oracle.decon import Entry, Frequencies, Tokens, build_index, count, detect
 from tests.oracle.strategies import documents, entries, policies, worlds
@@ -112,6 +113,18 @@ def test_arrays_that_are_too_small_grow(monkeypatch, sampling):
     (found,) = engine.detect_all([document], engine.search_for(known, policy), policy)
     assert found == detect(document, build_index(known, policy))
     assert [match.number for match in found] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("size", [2, 5, 70])
+def test_a_question_is_found_wherever_it_begins_in_the_groups_of_tokens(size):
+    policy = Policy(ngram_size=size)
+    known = [entry(run(0, 150)), entry(run(500, 40))]
+    starts = [0, *range(58, 67), *range(clusters._STRETCH - 4, clusters._STRETCH + 2, 2)]
+    texts = [noise(start) + known[0].question + noise(9, 2_000_000) for start in starts]
+    index = build_index(known, policy)
+    found = engine.detect_all(texts, engine.search_for(known, policy), policy)
+    assert found == [detect(text, index) for text in texts]
+    assert all(found)
 
 
 def test_a_question_behind_many_records_is_searched_once_and_said_of_all():
