@@ -9,6 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 CONFIG ?= data/decon.toml
+COMPILED := decon_core/kernels/compiled
 
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,6 +24,7 @@ setup: .venv/installed
 	@$(PYTHON) deploy/install.py $(BIN)/python requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q decon_core decon_assets
+	@$(BIN)/decon-assets warm --small --cache $(COMPILED)
 	@touch $@
 
 demo: setup
@@ -53,9 +55,11 @@ check: setup
 dev: setup
 	$(BIN)/decon-assets dev --config $(CONFIG)
 
-# setuptools takes up what an earlier build left. build/site and other outputs stay.
+# With the machine code of all kernels, for processors like this one. setuptools takes up what an
+# earlier build left; build/site and other outputs stay.
 wheel: setup
-	rm -rf build/lib build/bdist.* dist
+	rm -rf build/lib build/bdist.* dist $(COMPILED)
+	$(BIN)/decon-assets warm --cache $(COMPILED)
 	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist .
 	@ls dist/*.whl
 
@@ -97,4 +101,4 @@ sbom: setup
 	@echo build/sbom.json
 
 clean:
-	rm -rf .venv data/.dagster data/.decon
+	rm -rf .venv data/.dagster data/.decon $(COMPILED)

@@ -1,7 +1,6 @@
 """The wheel: built, installed in an empty environment, and used from a folder of its own.
 
-Kernels run as plain Python there, as compiling all of them for another folder takes half a minute;
-one is compiled.
+It has the machine code that was compiled for these tests, as `make wheel` would compile it again.
 """
 
 import gzip
@@ -21,6 +20,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from decon_core.kernels import machine_code
 from tests.conftest import invented_words
 from tests.waiting import wait_until
 
@@ -48,8 +48,13 @@ def done(*command, **options):
 def sources(tmp_path_factory):
     """A copy: setuptools leaves files beside the sources, and takes up those of earlier times."""
     folder = tmp_path_factory.mktemp("sources")
+    left_out = shutil.ignore_patterns("__pycache__", machine_code.SHIPPED.name)
     for name in (*PACKAGES, "tests/oracle", "bench"):  # the last two must not be in the wheel
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name, ignore=left_out)
+    compiled = machine_code.prepare()
+    shipped = folder / machine_code.SHIPPED.relative_to(ROOT) / compiled.name
+    # Other processes may write to it, each file whole under another name first.
+    shutil.copytree(compiled, shipped, ignore=shutil.ignore_patterns("*.tmp.*"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     return folder
@@ -105,8 +110,6 @@ def place(programs, tmp_path_factory):
         **kept,
         "HOME": str(folder / "home"),
         "PATH": f"{programs}:/usr/bin:/bin",
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONWARNINGS": "ignore:overflow:RuntimeWarning",
     }
     return {"cwd": folder, "env": environment}
 
@@ -168,11 +171,24 @@ assert jit.is_new(utf8.is_digit)
 """
 
 
-def test_a_kernel_is_compiled_and_kept_beside_the_installed_files(place, programs):
-    environment = place["env"] | {"NUMBA_DISABLE_JIT": "0"}
+def test_a_kernel_that_is_not_shipped_is_compiled_and_kept_beside_the_installed_files(
+    place, programs
+):
+    plainest = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}  # of all x86 processors
+    environment = place["env"] | plainest
     done(programs / "python", "-c", _COMPILE, cwd=place["cwd"], env=environment)
     kernels = programs.parent.glob("lib/*/site-packages/decon_core/kernels/__pycache__")
-    assert [*next(kernels).glob("kernels-*/*/utf8.is_digit*")]
+    assert [*next(kernels).glob("kernels-*/utf8.is_digit*")]
+
+
+def test_the_first_scan_compiles_nothing(place, wheel, tmp_path):
+    environment = place["env"] | {"NUMBA_CACHE_DIR": str(tmp_path / "empty")}
+    scan = ["scan", "--evals", "evals.yaml", "--corpus", "shards", "--out", str(tmp_path / "found")]
+    done("decon-assets", *scan, cwd=place["cwd"], env=environment)
+    shipped = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
+    used = {path.name for path in (tmp_path / "empty").rglob("*.nbc")}
+    assert "clusters.find_runs" in {name.partition("-")[0] for name in used}
+    assert used == {name for name in shipped if name.endswith(".nbc")}
 
 
 def test_scan_run_and_dev_work_in_another_folder(place, programs, unused_port):

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from decon_assets.cli.options import optional
+from decon_assets.cli.options import flag, optional
 from decon_assets.cli.terminal.output import say, warn
 from decon_core.wording import counted
 
@@ -20,23 +20,27 @@ def warm(
         "else the user's cache folder)",
         "DIR",
     ),
+    small: bool = flag(
+        "--small", "compile only what a first scan of a small folder needs, some seconds"
+    ),
 ) -> int:
     """Compile the search kernels of all detectors into the cache, half a minute on two cores.
 
     Later commands load them. Without this, a scan of a small folder compiles what it needs (some
-    5 s) and a large one compiles everything before it starts. Do it once when you build an image
-    or set up a node:
+    5 s) and a large one compiles everything before it starts. A wheel from `make wheel` has the
+    machine code already. Otherwise do it once when you build an image or set up a node:
 
       RUN NUMBA_CACHE_DIR=/opt/kernels decon-assets warm
       ENV NUMBA_CACHE_DIR=/opt/kernels
 
-    Machine code belongs to the installed files and to the model of the processor. On another
-    model, or after an update, kernels are compiled again. The folder may be read-only when the
-    commands run: they copy it to the first folder that they can write. Only trusted users
-    may write to it: its code runs with the rights of the commands.
+    Machine code is for the installed sources, Python, Numba and, on x86, all processors with AVX2
+    (x86-64-v3). Elsewhere, and after an update, kernels are compiled again. The folder may be
+    read-only when the commands run: they copy it to the first folder that they can write. Only
+    trusted users may write to it: its code runs with the rights of the commands.
 
     Examples:
       decon-assets warm
+      decon-assets warm --small
       decon-assets warm --cache /opt/kernels
 
     Exit codes: 0 done; 1 no folder can be written.
@@ -47,7 +51,7 @@ def warm(
         cache.mkdir(parents=True, exist_ok=True)
         os.environ[_VARIABLE] = str(cache.resolve())
     started = time.monotonic()
-    done = compile_all(lambda name: say(f"compiling: {name}"))
+    done = compile_all(lambda name: say(f"compiling: {name}"), small=small)
     if done is None or (cache and not done.folder.is_relative_to(cache.resolve())):
         warn(f"the cache cannot be written: choose a folder with --cache or ${_VARIABLE}")
         return 1

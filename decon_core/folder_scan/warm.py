@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +17,8 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.sketch import Sketch
 from decon_core.execution.jobs import in_subprocess, usable_cores
 from decon_core.folder_scan.run import Request, policy_from, scan_folder
-from decon_core.kernels.jit import cache_folder, compiled_at_once
+from decon_core.kernels import machine_code
+from decon_core.kernels.jit import compiled_at_once
 
 _BOUNDED = ["decon", "ngram_any"]  # their matches are looked up in a sketch
 
@@ -49,53 +50,71 @@ class Warmed:
         return self.n_kernels - self.n_before
 
 
-def warm(on_scan: Callable[[str], None]) -> Warmed | None:
+def warm(on_scan: Callable[[str], None], *, small: bool = False) -> Warmed | None:
     """Compile every kernel that is not in the cache; None if no folder for one can be written.
 
-    A kernel is compiled for the types of its arguments, which are those of common sizes here: a
-    union of benchmarks with more than 65,536 different tokens has wider ones.
+    With `small`, only those that a scan of a few texts with the defaults does not run as plain
+    Python. A kernel is compiled for the types of its arguments, which are those of common sizes
+    here: a union of benchmarks with more than 65,536 different tokens has wider ones.
     """
-    if (folder := cache_folder()) is None:
+    if (folder := machine_code.prepare()) is None:
         return None
     n_before = _n_kernels(folder)
     with TemporaryDirectory() as scratch:
-        jobs = [(name, Path(scratch) / str(number)) for number, name in enumerate(_SCANS)]
-        first, *others = jobs  # the first compiles what all need
-        on_scan(first[0])
-        _scan(*first)
-        with ExitStack() as beside:
-            for job in others[1:] if usable_cores() > 1 else ():
-                beside.enter_context(in_subprocess(_scan_beside, job))
-            for name, place in others[:1]:
-                on_scan(name)
-                _scan(name, place)
-        for name, place in others[1:]:  # again, with what failed in a subprocess
-            on_scan(name)
-            _scan(name, place.with_name(f"{place.name}-again"))
+        if small:
+            on_scan("a small scan")
+            _scan(Path(scratch) / "small", {}, nullcontext(), None)
+        else:
+            _compile_all(Path(scratch), on_scan)
     return Warmed(folder, n_before, _n_kernels(folder))
 
 
+def _compile_all(scratch: Path, on_scan: Callable[[str], None]) -> None:
+    jobs = [(name, scratch / str(number)) for number, name in enumerate(_SCANS)]
+    first, *others = jobs  # the first compiles what all need
+    on_scan(first[0])
+    _compile_in_scan(*first)
+    with ExitStack() as beside:
+        for job in others[1:] if usable_cores() > 1 else ():
+            beside.enter_context(in_subprocess(_compile_beside, job))
+        for name, place in others[:1]:
+            on_scan(name)
+            _compile_in_scan(name, place)
+    for name, place in others[1:]:  # again, with what failed in a subprocess
+        on_scan(name)
+        _compile_in_scan(name, place.with_name(f"{place.name}-again"))
+
+
 def _n_kernels(folder: Path) -> int:
-    return sum(1 for _ in folder.rglob("*.nbc"))
+    return sum(1 for _ in machine_code.kept_in(folder))
 
 
-def _scan_beside(job: tuple[str, Path]) -> None:
-    _scan(*job)
+def _compile_beside(job: tuple[str, Path]) -> None:
+    _compile_in_scan(*job)
 
 
-def _scan(name: str, folder: Path) -> None:
-    """Scan both kinds of shards, and look up more items in the sketch of them."""
+def _compile_in_scan(name: str, folder: Path) -> None:
+    _scan(folder, _SCANS[name](), compiled_at_once(), Sketch())
+
+
+def _scan(
+    folder: Path,
+    settings: Mapping[str, Any],
+    compiling: AbstractContextManager[None],
+    sketch: Sketch | None,
+) -> None:
+    """Scan both kinds of shards, and again with more items: they are looked up in the sketch."""
     folder.mkdir()
     corpus, out = folder / "corpus", folder / "found"
     corpus.mkdir()
-    policy = policy_from({"policy": _SCANS[name]()}, folder)
+    policy = policy_from({"policy": settings}, folder)
     items = [*_items()]
     texts = [text for item in items for text in _texts(item)]
     texts.append(" ".join(f"word{number}" for number in range(_MANY_WORDS)))
     _write_lines(corpus / "lines.jsonl", [{"text": text} for text in texts])
     parquet.write_table(pa.table({"text": texts}), corpus / "table.parquet")
     evals = folder / "evals.yaml"
-    with compiled_at_once():
+    with compiling:
         for n_items in (len(items) // 2, len(items)):
             evals.write_text(_recipes(folder, items[:n_items]), encoding="utf-8")
             scan_folder(
@@ -104,7 +123,7 @@ def _scan(name: str, folder: Path) -> None:
                     corpus=str(corpus),
                     out=out,
                     policy=policy,
-                    sketch=Sketch(),
+                    sketch=sketch,
                 ),
                 on_step=_ignore,
                 on_work=_ignore,

@@ -1,4 +1,4 @@
-"""Compile kernels: one place for all compiler options and for the machine code cache.
+"""Compile kernels: one place for all compiler options.
 
 Importing a kernel is cheap. Numba (half a second) is imported at the first call of a kernel, which
 compiles it or loads it from the cache. A kernel that takes longer to compile than a small input
@@ -7,29 +7,19 @@ takes in plain Python (`entry`) is compiled when the inputs are worth it.
 
 from __future__ import annotations
 
-import getpass
-import os
-import shutil
-import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from hashlib import sha256
-from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from decon_core.kernels import instructions
+from decon_core.kernels import instructions, machine_code
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-_HERE = Path(__file__).parent
-_PREFIX = "kernels-"
-_MONTH_SECONDS = 30 * 86_400
 _STEP_SECONDS = 1e-6  # of an innermost loop in plain Python
 
 
@@ -61,16 +51,6 @@ def is_worth_compiling(
         return True
     one.spend(n_bytes * seconds_per_byte)
     return False
-
-
-def cache_folder() -> Path | None:
-    """Return the folder of the machine code of these sources; None if there can be none."""
-    if not _has_cache():
-        return None
-    import numba
-
-    config: Any = numba.config
-    return Path(config.CACHE_DIR)
 
 
 def are_compiled_at_once() -> bool:
@@ -166,18 +146,7 @@ class _Entry(_NotYetCompiled):
     @cached_property
     def _is_cached(self) -> bool:
         """Return whether the cache has the kernel, maybe for arguments of other types."""
-        if (folder := cache_folder()) is None:
-            return False
-        line = self.function.__code__.co_firstlineno
-        return f"{self.function.__qualname__}-{line}" in _names_in(folder)
-
-
-@lru_cache(maxsize=1)
-def _names_in(folder: Path) -> frozenset[str]:
-    """Return the names and lines of the kernels that the cache has when it is first asked."""
-    # As Numba calls them: clusters.find-120.py311.nbi
-    names = (path.name.partition(".")[2] for path in folder.glob("*/*.nbi"))
-    return frozenset(name.rsplit(".", 2)[0] for name in names)
+        return machine_code.is_kept(self.function)
 
 
 def plain(kernel: Kernel) -> Kernel:
@@ -217,97 +186,15 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
 def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     import numba
 
+    is_kept = machine_code.prepare() is not None
     instructions.register()
     # No fastmath: sums have a defined order, to the last bit. nogil: threads run in parallel.
     return cast(
         "Callable[[Callable[..., Any]], Callable[..., Any]]",
         numba.njit(
-            cache=_has_cache() and not is_inlined,
+            cache=is_kept and not is_inlined,
             nogil=True,
             error_model="numpy",
             inline="always" if is_inlined else "never",
         ),
     )
-
-
-@lru_cache(maxsize=1)  # once: the folder is made inside the one that is set before
-def _has_cache() -> bool:
-    import numba
-
-    return _find_cache_folder(numba.config)
-
-
-def _find_cache_folder(config: Any) -> bool:
-    """Set the folder in which Numba caches machine code; return whether there is one.
-
-    It is in the first writable one of NUMBA_CACHE_DIR, the folder beside the source, the user's
-    cache folder, and a private temporary folder. Without any, each process compiles again. Machine
-    code in one that cannot be written, as in an image, is copied.
-    """
-    users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "numba"
-    given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else [_HERE / "__pycache__", users]
-    temporary = Path(tempfile.gettempdir()) / f"decon-kernels-{_user()}"
-    root = next(filter(_can_write, given), temporary)
-    if root == temporary and not _is_private(temporary):
-        return False
-    own = root / f"{_PREFIX}{_digest_of_sources()}"
-    for shipped in (folder / own.name for folder in given if folder != root):
-        if shipped.is_dir() and not own.exists():
-            _copy_shipped(shipped, own)
-    own.mkdir(exist_ok=True)
-    os.utime(own)
-    _remove_unused(root, keep=own)
-    config.CACHE_DIR = str(own)
-    return True
-
-
-def _copy_shipped(shipped: Path, own: Path) -> None:
-    """Copy machine code from a folder that cannot be written: Numba loads it from no other."""
-    with tempfile.TemporaryDirectory(dir=own.parent) as draft, suppress(OSError):
-        # Another process may have made the folder meanwhile.
-        shutil.copytree(shipped, Path(draft) / own.name).rename(own)
-
-
-def _digest_of_sources() -> str:
-    """Return a digest of all kernel files.
-
-    Numba checks only the file of the kernel that is called. After an edit of another file that the
-    kernel uses, it would load outdated machine code, or fail to load it.
-    """
-    content = b"".join(path.read_bytes() for path in sorted(_HERE.rglob("*.py")))
-    return sha256(content).hexdigest()[:16]
-
-
-def _remove_unused(root: Path, *, keep: Path) -> None:
-    """Remove the machine code of other versions that was not used for a month."""
-    for folder in root.glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if folder != keep and time.time() - folder.stat().st_mtime > _MONTH_SECONDS:
-                shutil.rmtree(folder)
-
-
-def _is_private(folder: Path) -> bool:
-    """Return whether only this user can write to a folder: its code is executed."""
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.lstat()
-    except OSError:
-        return False
-    is_private = stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o022
-    return is_private and status.st_uid == os.getuid() and _can_write(folder)
-
-
-def _can_write(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, in a container
-        return "nobody"
