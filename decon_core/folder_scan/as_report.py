@@ -17,9 +17,11 @@ from decon_core.config.policy import Policy, as_stored
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.folder_scan import results
 from decon_core.report.database import write_database
-from decon_core.report.open import ONLY_SAMPLE
+from decon_core.report.open import ONLY_SAMPLE, queries_in
 from decon_core.report.tables import ONLY_SOURCE, filled, table_of
 from decon_core.storage.files import read_plain_json
+
+_QUERIES = queries_in(Path(__file__).with_name("as_report.sql"))
 
 _FILES = (
     results.MATCHES_FILE,
@@ -74,7 +76,7 @@ def read_folder(folder: Path, database: Path) -> None:
                 ("indexability", results.INDEXABILITY_FILE, {}),
             ):
                 values = {"path": str(folder / file), **source}
-                found = connection.sql(results.QUERIES[name], params=values)
+                found = connection.sql(_QUERIES[name], params=values)
                 tables[name] = filled(name, found.to_arrow_table())
         except duckdb.Error as error:
             text = str(error).splitlines()[0]

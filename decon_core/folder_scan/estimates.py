@@ -6,19 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
-import duckdb
 import polars as pl
 
 from decon_core.benchmarks.records import Version
-from decon_core.report.open import queries_in, rows_of
 from decon_core.storage.files import atomic_path
 from decon_core.studies import sampling
 
 SAMPLE_FILE = "sample.csv"
 ALL = "*"  # all sources, or any benchmark
 
-_QUERIES = queries_in(Path(__file__).with_name("sample.sql"))
+_QUERIES = Path(__file__).with_name("sample.sql")
 
 
 @dataclass
@@ -70,11 +69,7 @@ def write_rates(
 ) -> list[Rate]:
     """Write the estimates for documents, by source and benchmark, and for items."""
     n_items = {version.benchmark: version.n_items for version in sorted(versions, key=_name)}
-    with duckdb.connect() as connection:
-        documents, items = (
-            rows_of(connection, _QUERIES[name], {"path": str(matches)})
-            for name in ("documents", "items")
-        )
+    documents, items = _found(matches)
     n_found = {(row["source"], row["benchmark"]): int(row["n_found"]) for row in documents}
     by_documents: dict[str, dict[int, int]] = defaultdict(dict)
     together: dict[str, int] = {}
@@ -92,6 +87,20 @@ def write_rates(
         rows = [asdict(rate) for rate in rates]
         pl.DataFrame(rows, schema=[one.name for one in fields(Rate)], orient="row").write_csv(draft)
     return rates
+
+
+def _found(matches: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Count the documents with leaks by source and benchmark, and items by their documents."""
+    import duckdb  # only a sample needs it
+
+    from decon_core.report.open import queries_in, rows_of
+
+    queries, paths = queries_in(_QUERIES), {"path": str(matches)}
+    with duckdb.connect() as connection:
+        documents, items = (
+            rows_of(connection, queries[name], paths) for name in ("documents", "items")
+        )
+    return documents, items
 
 
 def _name(version: Version) -> str:

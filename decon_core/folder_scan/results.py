@@ -18,7 +18,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,10 +30,10 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
+from decon_core.folder_scan.benchmark_counts import BenchmarkCount, count_matches
 from decon_core.folder_scan.corpus import UnreadNames
 from decon_core.folder_scan.estimates import Rate, Stratum, source_of
 from decon_core.mixtures.clean_evals import LeakedItems
-from decon_core.report.open import queries_in
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
@@ -50,28 +49,8 @@ COMPAT_FOLDER = "compat"
 CLEAN_FOLDER = "clean"
 STORE_FOLDER = ".store"
 
-QUERIES = queries_in(Path(__file__).with_name("folder.sql"))
-
 _FILE = pa.field("file", pa.string(), nullable=False, metadata={"description": "name of the shard"})
 MATCHES_SCHEMA = pa.schema([_FILE, *ENTRIES])
-
-
-@dataclass
-class BenchmarkCount:
-    """The results for one benchmark."""
-
-    benchmark: str
-    n_items: int
-    n_records: int
-    n_leaked_items: int = 0  # by any detector
-    n_leaks: int = 0  # pairs of item and document
-    n_documents: int = 0  # with a leak
-    n_question_only_items: int = 0  # not leaked anywhere, but question-only somewhere
-    n_question_only_documents: int = 0  # with a question of it, and no leak of any benchmark
-    n_candidate_items: int = 0  # not leaked anywhere, but a candidate somewhere
-    # Items that each detector finds: leaked, or candidates if its score is no proof.
-    n_items_by_detector: dict[str, int] = field(default_factory=dict)
-    n_items_by_all: int = 0  # found by every detector
 
 
 @dataclass(frozen=True)
@@ -178,7 +157,12 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
                         for name in scanned.unread_fields.get(shard.name, ())
                     ]
             lines.write(orjson.dumps(line) + b"\n")
-    _count_by_benchmark(out / MATCHES_FILE, scanned, outcome)
+    counts = count_matches(
+        out / MATCHES_FILE, scanned.reader.versions, scanned.reader.policy.detectors
+    )
+    outcome.benchmarks = counts.benchmarks
+    outcome.n_question_only, outcome.n_candidates = counts.n_question_only, counts.n_candidates
+    outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)
     return leaked
 
 
@@ -244,36 +228,6 @@ def _add_to_stratum(outcome: Outcome, scanned: ScannedFolder, shard: Shard) -> N
         n_draws=shard.sample.n_draws(read["n_rows_with_blank"]),
     )
     outcome.strata.setdefault(source_of(shard.name), Stratum()).add(of_shard)
-
-
-def _count_by_benchmark(matches: Path, scanned: ScannedFolder, outcome: Outcome) -> None:
-    """Count what was found by benchmark and detector, over all shards."""
-    detectors = scanned.reader.policy.detectors
-    found = {row["benchmark"]: row for row in _query("by_benchmark", matches)}
-    outcome.n_question_only = sum(row.pop("n_question_only") for row in found.values())
-    outcome.n_candidates = sum(row.pop("n_candidates") for row in found.values())
-    counts = {
-        one.benchmark: BenchmarkCount(
-            n_items=one.n_items,
-            n_records=one.n_records,
-            n_items_by_detector=dict.fromkeys(detectors, 0),
-            **found.get(one.benchmark, {"benchmark": one.benchmark}),
-        )
-        for one in scanned.reader.versions
-    }
-    for row in _query("by_detectors", matches):
-        count = counts[row["benchmark"]]
-        count.n_items_by_all += row["n"] if len(row["detectors"]) == len(detectors) else 0
-        for detector in row["detectors"]:
-            count.n_items_by_detector[detector] += row["n"]
-    outcome.benchmarks = [*counts.values()]
-    outcome.n_leaks = sum(count.n_leaks for count in outcome.benchmarks)
-
-
-def _query(name: str, matches: Path) -> Any:
-    with duckdb.connect() as connection:
-        found = connection.sql(QUERIES[name], params={"path": str(matches)})
-        return found.to_arrow_table().to_pylist()
 
 
 _IN_SUMMARY = (

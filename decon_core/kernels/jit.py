@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -106,7 +107,13 @@ class _NotYetCompiled:
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        return _compiler(is_inlined=self.is_inlined)(self.function)
+        ready = _compiler(is_inlined=self.is_inlined)(self.function)
+        is_plain = ready is self.function  # NUMBA_DISABLE_JIT
+        if not is_plain and not self.is_inlined and _folder_of(self.function):
+            from decon_core.kernels import numba_cache
+
+            numba_cache.keep(ready)
+        return ready
 
 
 class _Entry(_NotYetCompiled):
@@ -171,6 +178,10 @@ def _function_of(kernel: Any) -> Any:
 _plain: dict[Any, Callable[..., Any]] = {}
 
 
+def _folder_of(function: Callable[..., Any]) -> Path | None:
+    return machine_code.folder_of(Path(function.__code__.co_filename))
+
+
 def _replace_placeholders(names: dict[str, Any]) -> None:
     """Compile all kernels that a file names, and those that their files name.
 
@@ -186,13 +197,12 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
 def _compiler(*, is_inlined: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     import numba
 
-    is_kept = machine_code.prepare() is not None
+    machine_code.prepare()
     instructions.register()
     # No fastmath: sums have a defined order, to the last bit. nogil: threads run in parallel.
     return cast(
         "Callable[[Callable[..., Any]], Callable[..., Any]]",
         numba.njit(
-            cache=is_kept and not is_inlined,
             nogil=True,
             error_model="numpy",
             inline="always" if is_inlined else "never",

@@ -32,34 +32,24 @@ _MONTH_SECONDS = 30 * 86_400
 _LEVEL = "x86-64-v3"
 _FEATURES_OF_LEVEL = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
-_LOCATOR = "decon_core.kernels.numba_cache.KernelLocator"
-_LOCATORS_OF_NUMBA = (
-    *("UserProvidedCacheLocator", "InTreeCacheLocator", "UserWideCacheLocator"),
-    *("IPythonCacheLocator", "ZipCacheLocator"),
-)
-
 
 @lru_cache(maxsize=1)
 def prepare() -> Path | None:
     """Set up Numba; return the folder of these kernels, None if none can be written.
 
-    Then each process compiles again. Functions of others, too, are compiled for the level of
-    processors from then on, unless Numba has compiled one before.
+    Without one, each process compiles again. Functions of others, too, are compiled for the level
+    of processors from then on, unless Numba has compiled one before.
     """
     import numba
 
     config: Any = numba.config
     if config.CPU_NAME is None and _has_level():
         config.CPU_NAME, config.CPU_FEATURES = _LEVEL, ""
-    folder = _find_folder(config)
-    if folder:
-        theirs = config.CACHE_LOCATOR_CLASSES or ",".join(_LOCATORS_OF_NUMBA)
-        config.CACHE_LOCATOR_CLASSES = f"{_LOCATOR},{theirs}"
-    return folder
+    return _find_folder(config)
 
 
-def place_of(source: Path) -> Path | None:
-    """Return the folder for the kernels of a file; None if there is none, or no kernel."""
+def folder_of(source: Path) -> Path | None:
+    """Return the folder for the kernels of a file; None if they are not kept."""
     folder = prepare()
     if folder is None or not source.is_relative_to(_HERE):
         return None

@@ -1,18 +1,22 @@
-"""Tell Numba where the machine code of kernels is. Numba imports this file when it needs it."""
+"""Numba's cache of one kernel, in the folder of these sources.
+
+This imports Numba: to be imported only where a kernel is compiled or loaded.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from numba.core.caching import _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.runtime.nrt import rtsys
 
 from decon_core.kernels import machine_code
 
 
-class KernelLocator(_CacheLocator):
-    """The place of one kernel in the folder of these sources.
+class _Place(_CacheLocator):
+    """The place of a kernel.
 
     Numba's own locators put the path of the source into the name of the folder, so that it is of no
     use to another installation.
@@ -23,8 +27,8 @@ class KernelLocator(_CacheLocator):
         self._first_line = first_line
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self | None:
-        folder = machine_code.place_of(Path(py_file))
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Place | None:
+        folder = machine_code.folder_of(Path(py_file))
         return cls(folder, py_func.__code__.co_firstlineno) if folder else None
 
     def get_cache_path(self) -> str:
@@ -35,3 +39,26 @@ class KernelLocator(_CacheLocator):
 
     def get_disambiguator(self) -> str:
         return str(self._first_line)
+
+
+class _Entries(CompileResultCacheImpl):
+    _locator_classes = (_Place,)
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _Entries
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a kernel without what Numba sets up to compile one: a third of a second."""
+        rtsys.initialize(target_context)  # kernels allocate memory
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+def keep(dispatcher: Any) -> None:
+    """Load a kernel from the folder if it is there, and save it there otherwise.
+
+    This is what Numba's `cache=True` does with its own cache.
+    """
+    cache: Any = _KernelCache
+    dispatcher._cache = cache(dispatcher.py_func)  # noqa: SLF001 - no public way

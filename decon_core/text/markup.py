@@ -25,6 +25,7 @@ Integers = npt.NDArray[np.int64]
 _INITIAL_SIGNS = 1 << 12
 _SIGNS_SECONDS_PER_BYTE = 50e-9  # that finding them by NumPy takes
 _LIMITS = MOST_SPACES, MOST_WIDE_BYTES
+_N_CASED = 0x20000  # characters; all cased scripts are among them
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
 
 
@@ -137,9 +138,9 @@ def stripped_with_offsets(text: str) -> Stripped:
 def _tables() -> tuple[Names, Names, Integers, npt.NDArray[np.bool_]]:
     """Return tags, entities, the characters of Windows-1252, and which are lower-case letters."""
     numbers = [WINDOWS_1252.get(number, number) for number in range(0x80, 0xA0)]
-    last = max(point for point in range(0x20000) if chr(point).islower())
-    is_lower = np.array([chr(point).islower() for point in range(last + 1)])
-    return _names(TAGS), _names(ENTITIES), np.array(numbers), is_lower
+    is_lower = np.strings.islower(np.arange(_N_CASED, dtype=np.uint32).view("U1"))
+    last = int(np.flatnonzero(is_lower)[-1])
+    return _names(TAGS), _names(ENTITIES), np.array(numbers), is_lower[: last + 1].copy()
 
 
 def _names(values: Mapping[str, str]) -> Names:

@@ -338,6 +338,7 @@ class Encoder:
 
 
 _N_CASED = 0x20000  # characters; all cased scripts are among them
+_PAGE = 256
 _LONGER = -1  # its lower case is more than one character
 
 
@@ -345,8 +346,7 @@ _LONGER = -1  # its lower case is more than one character
 def classes(punctuation: str) -> Classes:
     """Return, for each ASCII byte and each character, its lower case or its class."""
     separators = [*map(ord, WHITE_SPACE + punctuation)]
-    lower = [chr(point).lower() for point in range(max(_N_CASED, max(separators) + 1))]
-    characters = np.array([ord(one) if len(one) == 1 else _LONGER for one in lower], np.int32)
+    characters = _lower_case(max(_N_CASED, max(separators) + 1))
     last_cased = int(np.flatnonzero(characters != np.arange(characters.size))[-1])
     characters = characters[: max(last_cased, *separators) + 1]
     is_special = characters == _LONGER
@@ -357,6 +357,19 @@ def classes(punctuation: str) -> Classes:
     in_bytes = np.full(256, word_stream.NOT_ASCII, np.uint8)
     in_bytes[:128] = np.where(plain < 0, word_stream.SEPARATOR, plain)
     return in_bytes, characters
+
+
+def _lower_case(n: int) -> npt.NDArray[np.int32]:
+    """Return the lower case of each of the first characters. Most pages have no cased letter."""
+    points = np.arange(n, dtype=np.int32)
+    for start in range(0, n, _PAGE):
+        page = "".join(map(chr, range(start, min(start + _PAGE, n))))
+        if page.lower() != page:
+            lower = [char.lower() for char in page]
+            points[start : start + len(page)] = [
+                ord(one) if len(one) == 1 else _LONGER for one in lower
+            ]
+    return points
 
 
 @lru_cache(maxsize=4)

@@ -1,0 +1,22 @@
+-- What a report reads from the files of a folder scan.
+
+-- name: matches
+-- The columns of matches.parquet that a report uses.
+SELECT $source AS source, file AS shard_name, shard, row, doc_id, detector, benchmark, config,
+       split, instance_index, record, fingerprint, pair, is_correct, base_score,
+       question_overlap, answer_overlap, passage_overlap, looked_for, n_matched, n_grams,
+       question_tokens, total_tokens, score, is_by_score, holds_to, verdict, is_contaminated,
+       is_candidate, is_question_only
+FROM read_parquet($path)
+
+-- name: items
+SELECT benchmark, any_value(config) AS config, split, instance_index,
+       max(n_records) AS n_records, bool_or(is_visible) AS is_indexed,
+       CASE WHEN NOT bool_or(is_visible) THEN first(reason) END AS why_not_indexed
+FROM read_parquet($path)
+GROUP BY benchmark, split, instance_index
+ORDER BY benchmark, split, instance_index
+
+-- name: indexability
+SELECT benchmark, config, split, instance_index, detector, is_visible, reason, n_records, detail
+FROM read_parquet($path)

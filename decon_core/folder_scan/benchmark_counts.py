@@ -1,0 +1,113 @@
+"""Count what a folder scan found in each benchmark, over all shards.
+
+By Polars: a query of two groups is not worth a database, which takes longer to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from decon_core.benchmarks.records import Version
+
+_ITEM = ("split", "instance_index")  # of one benchmark
+_DOCUMENT = ("file", "row")
+
+
+@dataclass
+class BenchmarkCount:
+    """The results for one benchmark."""
+
+    benchmark: str
+    n_items: int
+    n_records: int
+    n_leaked_items: int = 0  # by any detector
+    n_leaks: int = 0  # pairs of item and document
+    n_documents: int = 0  # with a leak
+    n_question_only_items: int = 0  # not leaked anywhere, but question-only somewhere
+    n_question_only_documents: int = 0  # with a question of it, and no leak of any benchmark
+    n_candidate_items: int = 0  # not leaked anywhere, but a candidate somewhere
+    # Items that each detector finds: leaked, or candidates if its score is no proof.
+    n_items_by_detector: dict[str, int] = field(default_factory=dict)
+    n_items_by_all: int = 0  # found by every detector
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The counts of each benchmark, and of pairs of an item and a document in all of them."""
+
+    benchmarks: list[BenchmarkCount]
+    n_question_only: int
+    n_candidates: int
+
+
+def count_matches(matches: Path, versions: Sequence[Version], detectors: Sequence[str]) -> Counts:
+    found = {row["benchmark"]: row for row in _pairs_by_benchmark(matches)}
+    n_question_only = sum(row.pop("n_question_only") for row in found.values())
+    n_candidates = sum(row.pop("n_candidates") for row in found.values())
+    counts = {
+        one.benchmark: BenchmarkCount(
+            n_items=one.n_items,
+            n_records=one.n_records,
+            n_items_by_detector=dict.fromkeys(detectors, 0),
+            **found.get(one.benchmark, {"benchmark": one.benchmark}),
+        )
+        for one in versions
+    }
+    for row in _items_by_detectors(matches):
+        count = counts[row["benchmark"]]
+        count.n_items_by_all += row["n"] if len(row["detectors"]) == len(detectors) else 0
+        for detector in row["detectors"]:
+            count.n_items_by_detector[detector] += row["n"]
+    return Counts([*counts.values()], n_question_only, n_candidates)
+
+
+def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
+    """Count pairs, items and documents.
+
+    A pair of an item and a document is a leak if any detector calls it one; else question-only;
+    else a candidate.
+    """
+    is_leak, is_question, is_candidate = map(
+        pl.col, ("is_contaminated", "is_question_only", "is_candidate")
+    )
+    pairs = (
+        pl.scan_parquet(matches)
+        .group_by("benchmark", *_ITEM, *_DOCUMENT)
+        .agg(is_leak.any(), is_question.any(), is_candidate.any())
+        .with_columns(
+            is_question & ~is_leak,
+            is_candidate & ~(is_leak | is_question),
+            is_leak.any().over("benchmark", *_ITEM).alias("is_leaked_item"),
+            is_leak.any().over(*_DOCUMENT).alias("is_leaky_document"),
+        )
+    )
+    item, document = pl.struct(*_ITEM), pl.struct(*_DOCUMENT)
+    in_clean_item, in_clean_document = ~pl.col("is_leaked_item"), ~pl.col("is_leaky_document")
+    return _rows(
+        pairs.group_by("benchmark").agg(
+            n_leaked_items=item.filter(is_leak).n_unique(),
+            n_leaks=is_leak.sum(),
+            n_documents=document.filter(is_leak).n_unique(),
+            n_question_only_items=item.filter(is_question & in_clean_item).n_unique(),
+            n_question_only_documents=document.filter(is_question & in_clean_document).n_unique(),
+            n_candidate_items=item.filter(is_candidate & in_clean_item).n_unique(),
+            n_question_only=is_question.sum(),
+            n_candidates=is_candidate.sum(),
+        )
+    )
+
+
+def _items_by_detectors(matches: Path) -> list[Mapping[str, Any]]:
+    """Count, per benchmark, the items that the same detectors find."""
+    found = pl.scan_parquet(matches).filter(pl.col("is_contaminated") | pl.col("is_candidate"))
+    items = found.group_by("benchmark", *_ITEM).agg(detectors=pl.col("detector").unique().sort())
+    return _rows(items.group_by("benchmark", "detectors").agg(n=pl.len()))
+
+
+def _rows(query: pl.LazyFrame) -> list[Any]:
+    return query.collect(engine="streaming").to_dicts()

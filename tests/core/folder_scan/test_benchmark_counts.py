@@ -1,0 +1,83 @@
+"""Counts of a folder scan by benchmark: the same as counted one by one from sets."""
+
+from types import SimpleNamespace
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.folder_scan.benchmark_counts import BenchmarkCount, count_matches
+
+BENCHMARKS, DETECTORS = ("maths", "physics"), ("decon", "exact", "ngram_any")
+KINDS = ("is_contaminated", "is_question_only", "is_candidate")
+
+MATCHES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "benchmark": st.sampled_from(BENCHMARKS),
+            "split": st.sampled_from(["test", "train"]),
+            "instance_index": st.integers(0, 2),
+            "file": st.sampled_from(["a", "b"]),
+            "row": st.integers(0, 2),
+            "detector": st.sampled_from(DETECTORS),
+            **{name: st.booleans() for name in KINDS},
+        }
+    ),
+    max_size=20,
+)
+
+
+def item_of(match):
+    return match["split"], match["instance_index"]
+
+
+def document_of(match):
+    return match["file"], match["row"]
+
+
+def counted(matches, benchmark):
+    """The counts of one benchmark, and of its pairs that are question-only and candidates."""
+    leaky = {document_of(one) for one in matches if one["is_contaminated"]}
+    own = [one for one in matches if one["benchmark"] == benchmark]
+
+    def pairs(kind):
+        return {(item_of(one), document_of(one)) for one in own if one[kind]}
+
+    leaks = pairs("is_contaminated")
+    questions = pairs("is_question_only") - leaks
+    candidates = pairs("is_candidate") - leaks - pairs("is_question_only")
+    leaked = {item for item, _ in leaks}
+    found = {}
+    for one in own:
+        if one["is_contaminated"] or one["is_candidate"]:
+            found.setdefault(item_of(one), set()).add(one["detector"])
+    count = BenchmarkCount(
+        benchmark,
+        n_items=6,
+        n_records=7,
+        n_leaked_items=len(leaked),
+        n_leaks=len(leaks),
+        n_documents=len({document for _, document in leaks}),
+        n_question_only_items=len({item for item, _ in questions} - leaked),
+        n_question_only_documents=len({document for _, document in questions} - leaky),
+        n_candidate_items=len({item for item, _ in candidates} - leaked),
+        n_items_by_detector={name: sum(name in by for by in found.values()) for name in DETECTORS},
+        n_items_by_all=sum(len(by) == len(DETECTORS) for by in found.values()),
+    )
+    return count, len(questions), len(candidates)
+
+
+@given(matches=MATCHES)
+def test_polars_counts_what_sets_count(tmp_path_factory, matches):
+    path = tmp_path_factory.mktemp("found") / "matches.parquet"
+    types = {"split": pl.String, "instance_index": pl.Int64, "row": pl.Int64}
+    names = {"benchmark": pl.String, "file": pl.String, "detector": pl.String}
+    schema = types | names | dict.fromkeys(KINDS, pl.Boolean)
+    pl.DataFrame(matches, schema=schema).write_parquet(path)
+    versions = [SimpleNamespace(benchmark=name, n_items=6, n_records=7) for name in BENCHMARKS]
+    counts, questions, candidates = zip(
+        *(counted(matches, name) for name in BENCHMARKS), strict=True
+    )
+    found = count_matches(path, versions, DETECTORS)
+    assert found.benchmarks == [*counts]
+    assert (found.n_question_only, found.n_candidates) == (sum(questions), sum(candidates))
