@@ -118,9 +118,9 @@ def known(kind: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def did_you_mean(found: object, known: Collection[str]) -> str:
+def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6) -> str:
     """Suggest the closest known name; empty if none is close."""
-    close = difflib.get_close_matches(str(found), sorted(known), n=1)
+    close = difflib.get_close_matches(str(found), sorted(known), n=1, cutoff=likeness)
     return f"did you mean {close[0]!r}?" if close else ""
 
 

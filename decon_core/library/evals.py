@@ -16,11 +16,14 @@ from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import IN_MEMORY, parse_recipe
 from decon_core.benchmarks.recipe import LocalSource, Recipe
 from decon_core.config.names import check_names
+from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem, RecordError
 
 # A path, rows, or a table of rows (Arrow, polars, a data set of the Hugging Face library).
 Evals: TypeAlias = "str | PathLike[str] | Iterable[Mapping[str, Any]] | Any"
 
+_LIKENESS = 0.8  # of a misspelt field; less than this have `message` and `passage`
+_FIELDS = ("question", "answer", "passage")
 _EXPECTED = "a path, a list of dictionaries, or a table with a row for each item"
 
 
@@ -73,6 +76,8 @@ def _rows(evals: Any) -> list[Row]:
 
 def _by_name(rows: Iterable[Row], name: str) -> dict[str, pa.Table]:
     """Return the records of rows with question, answer and passage, by benchmark and split."""
+    rows = [*rows]
+    _require_no_misspelt_field(rows)
     places: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         benchmark, split = benchmark_of(row), row.get("split")
@@ -86,6 +91,24 @@ def _by_name(rows: Iterable[Row], name: str) -> dict[str, pa.Table]:
         ).combine_chunks()
         for benchmark, by_split in sorted(places.items())
     }
+
+
+def _require_no_misspelt_field(rows: Iterable[Row]) -> None:
+    """Raise `RecordError` if a field that no row has is spelled almost like one of theirs."""
+    names = sorted({str(name) for row in rows for name in row})
+    lacking = {*_FIELDS} - {*names}
+    problems = [
+        Problem(
+            "evals",
+            f"the field {name!r}",
+            f"one of {', '.join(_FIELDS)}",
+            f"{hint} A recipe can name other fields.",
+        )
+        for name in names
+        if name not in _FIELDS and (hint := did_you_mean(name, lacking, likeness=_LIKENESS))
+    ]
+    if problems:
+        raise RecordError(problems)
 
 
 def _as_records(benchmark: str, split: str) -> Recipe:

@@ -308,7 +308,7 @@ def removed(rows: Rows, mixtures: Sequence[str]) -> Chart:
         {
             **_bar(label(why), *_FIXED["reasons"].get(why, ("--c-soft", "+"))),
             "x": [numbers[mixture, why] for mixture in mixtures],
-            "hovertemplate": "%{x:,} documents<extra>" + label(why) + "</extra>",
+            "hovertemplate": "documents: %{x:,}<extra>" + label(why) + "</extra>",
         }
         for why in sorted({row["why"] for row in rows})
     ]

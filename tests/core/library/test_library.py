@@ -243,6 +243,7 @@ def test_benchmarks_come_as_rows_tables_files_or_by_a_recipe(tmp_path):
         (5, {}, InputError, "found the number 5"),
         ([MATH, "text"], {}, RecordError, "evals row 2"),
         ([{"answer": "x"}], {}, RecordError, "evals row 1, field 'question'"),
+        ([{"question": "x", "anwser": "y"}], {}, RecordError, "'anwser'.* did you mean 'answer'"),
         (ITEMS, {"name": "no such/name"}, InputError, "no such/name"),
         (ITEMS, {"recipe": {"promt": "question"}}, InputError, "promt"),
         (ITEMS, {"recipe": {"splits": ["a"], "prompt": "question"}}, InputError, "splits"),
@@ -259,6 +260,11 @@ def test_benchmarks_come_as_rows_tables_files_or_by_a_recipe(tmp_path):
 def test_what_cannot_be_indexed_is_refused(evals, options, error, message):
     with pytest.raises(error, match=message):
         dc.build_index(evals, **options)
+
+
+def test_other_fields_of_rows_may_have_any_name():
+    rows = [{**row, "message": "hello", "answers": 3} for row in ITEMS]
+    assert dc.build_index(rows).n_items == len(ITEMS)
 
 
 def test_items_that_cannot_be_found_are_named():
