@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -109,7 +108,7 @@ class _NotYetCompiled:
     def compiled(self) -> Callable[..., Any]:
         ready = _compiler(is_inlined=self.is_inlined)(self.function)
         is_plain = ready is self.function  # NUMBA_DISABLE_JIT
-        if not is_plain and not self.is_inlined and _folder_of(self.function):
+        if not is_plain and not self.is_inlined and machine_code.folder_of(self.function):
             from decon_core.kernels import numba_cache
 
             numba_cache.keep(ready)
@@ -176,10 +175,6 @@ def _function_of(kernel: Any) -> Any:
 
 
 _plain: dict[Any, Callable[..., Any]] = {}
-
-
-def _folder_of(function: Callable[..., Any]) -> Path | None:
-    return machine_code.folder_of(Path(function.__code__.co_filename))
 
 
 def _replace_placeholders(names: dict[str, Any]) -> None:

@@ -27,8 +27,8 @@ SHIPPED = _HERE / "compiled"  # filled by `make wheel` and `make setup`
 _PREFIX = "kernels-"
 _MONTH_SECONDS = 30 * 86_400
 
-# The processors of Intel since 2013 and of AMD since 2015 that have AVX2. Code for exactly one
-# model is no faster, and of no use on another one.
+# The processors of Intel and AMD that have AVX2. Code for exactly one model is of no use on another
+# one, and was no faster on the one that was measured (docs/engine.md, "The first run").
 _LEVEL = "x86-64-v3"
 _FEATURES_OF_LEVEL = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
@@ -48,9 +48,9 @@ def prepare() -> Path | None:
     return _find_folder(config)
 
 
-def folder_of(source: Path) -> Path | None:
-    """Return the folder for the kernels of a file; None if they are not kept."""
-    folder = prepare()
+def folder_of(function: Callable[..., Any]) -> Path | None:
+    """Return the folder of a kernel; None if it is not kept."""
+    folder, source = prepare(), Path(function.__code__.co_filename)
     if folder is None or not source.is_relative_to(_HERE):
         return None
     return folder / source.parent.relative_to(_HERE)

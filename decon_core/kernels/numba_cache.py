@@ -27,8 +27,8 @@ class _Place(_CacheLocator):
         self._first_line = first_line
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Place | None:
-        folder = machine_code.folder_of(Path(py_file))
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Place | None:  # noqa: ARG003 - named by Numba
+        folder = machine_code.folder_of(py_func)
         return cls(folder, py_func.__code__.co_firstlineno) if folder else None
 
     def get_cache_path(self) -> str:
@@ -49,10 +49,10 @@ class _KernelCache(FunctionCache):
     _impl_class = _Entries
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel without what Numba sets up to compile one: a third of a second."""
+        """Load a kernel without what Numba sets up to compile one: a quarter of a second."""
         rtsys.initialize(target_context)  # kernels allocate memory
         with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call] # Numba's
 
 
 def keep(dispatcher: Any) -> None:

@@ -21,6 +21,8 @@ class Form:
 
 # Unicode ------------------------------------------------------------------------------------------
 
+N_CASED = 0x20000  # code points; all cased scripts are among them
+
 # The property Default_Ignorable_Code_Point: invisible characters.
 _IGNORABLE_RANGES = (
     *((0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5)),

@@ -17,7 +17,14 @@ import numpy.typing as npt
 from decon_core.kernels import markup
 from decon_core.kernels.html_tags import NUMBERS, POINT_BITS, Names, hash_of
 from decon_core.kernels.jit import is_worth_compiling, plain
-from decon_core.text.characters import ENTITIES, MOST_SPACES, MOST_WIDE_BYTES, TAGS, WINDOWS_1252
+from decon_core.text.characters import (
+    ENTITIES,
+    MOST_SPACES,
+    MOST_WIDE_BYTES,
+    N_CASED,
+    TAGS,
+    WINDOWS_1252,
+)
 
 Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -25,7 +32,6 @@ Integers = npt.NDArray[np.int64]
 _INITIAL_SIGNS = 1 << 12
 _SIGNS_SECONDS_PER_BYTE = 50e-9  # that finding them by NumPy takes
 _LIMITS = MOST_SPACES, MOST_WIDE_BYTES
-_N_CASED = 0x20000  # characters; all cased scripts are among them
 _NO_EDITS = np.empty((0, markup.EDIT_NUMBERS), np.int64)
 
 
@@ -138,7 +144,7 @@ def stripped_with_offsets(text: str) -> Stripped:
 def _tables() -> tuple[Names, Names, Integers, npt.NDArray[np.bool_]]:
     """Return tags, entities, the characters of Windows-1252, and which are lower-case letters."""
     numbers = [WINDOWS_1252.get(number, number) for number in range(0x80, 0xA0)]
-    is_lower = np.strings.islower(np.arange(_N_CASED, dtype=np.uint32).view("U1"))
+    is_lower = np.strings.islower(np.arange(N_CASED, dtype=np.uint32).view("U1"))
     last = int(np.flatnonzero(is_lower)[-1])
     return _names(TAGS), _names(ENTITIES), np.array(numbers), is_lower[: last + 1].copy()
 

@@ -34,7 +34,7 @@ from decon_core.text.canonical import (
     canonical_with_offsets,
     clean_with_offsets,
 )
-from decon_core.text.characters import Form
+from decon_core.text.characters import N_CASED, Form
 from decon_core.text.look_alikes import normalize_batch
 from decon_core.text.markup import Stripper, may_have_markup, stripped_with_offsets
 from decon_core.text.tokenizers import Tokenizer, Words, flat
@@ -337,7 +337,6 @@ class Encoder:
         return Ragged(self._vocabulary.numbers(ids), edges_of(lengths))
 
 
-_N_CASED = 0x20000  # characters; all cased scripts are among them
 _PAGE = 256
 _LONGER = -1  # its lower case is more than one character
 
@@ -346,7 +345,7 @@ _LONGER = -1  # its lower case is more than one character
 def classes(punctuation: str) -> Classes:
     """Return, for each ASCII byte and each character, its lower case or its class."""
     separators = [*map(ord, WHITE_SPACE + punctuation)]
-    characters = _lower_case(max(_N_CASED, max(separators) + 1))
+    characters = _lower_case(max(N_CASED, max(separators) + 1))
     last_cased = int(np.flatnonzero(characters != np.arange(characters.size))[-1])
     characters = characters[: max(last_cased, *separators) + 1]
     is_special = characters == _LONGER
