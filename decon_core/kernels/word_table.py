@@ -7,7 +7,8 @@ The table is one array with four numbers per slot, so that a lookup costs one CP
 
     low, high   up to 15 bytes: the bytes, with their number on top; longer: a hash with `LONG` and
                 the number on top. `high` is 0 in a free slot.
-    value       its tokens, or their position, or `PENDING` and a number in this round
+    value       the number of its tokens, and the tokens or their position; or `PENDING` and a
+                number in this round
     origin      in the lower half, of a longer word: position of its bytes in `kept`; in the upper
                 half its term, if words are also numbered by terms, or `SEVERAL` and a position
 """
@@ -27,18 +28,23 @@ _LONGEST = np.uint64(LONGEST_KEPT)
 _LONGEST_KEY = np.uint64(15)
 NUMBERS = 4  # per slot
 _NUMBERS = np.uint64(NUMBERS)
-_GROUP = 64
+_GROUP = 128  # words that are looked up or expanded together
 
 # Numbers in `counts`: words that wait for their tokens, their bytes, and values that wait for them;
 # bytes of long words, and words in the table.
 OF_PENDING = slice(3)
 KEPT_BYTES, KNOWN_WORDS, N_COUNTS = 3, 4, 5
 
-PENDING = 0xFF  # in the top byte of a value
+# The top byte of a value is the number of tokens; with `FAR` added, the rest is their position.
+# `MANY` is a larger number. Stored tokens follow their number.
+FAR = 0x80
+MANY = 0xFE
+PENDING = 0xFF
+MOST_NEAR = 3  # tokens in a value
+_MOST_FAR = MANY - FAR - 1
+SPARE = _GROUP * _MOST_FAR + MOST_NEAR  # tokens past the last one that must have room
 NOT_KEPT = -1  # instead of a pending word's slot
 _SPACE = 0x20
-FAR = 0xFE  # top byte: the value is the position of the tokens
-MOST_NEAR = 3
 
 _TOP = np.uint64(56)
 _TWO = np.uint64(2)
@@ -51,6 +57,9 @@ _HIGH_BITS = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(16)], np.uint
 
 _LONG = np.uint64(0x80) << _TOP
 _NEVER = np.uint64(0xFF) << _TOP  # key of a word that is not stored
+_MANY = np.uint64(MANY)
+_SIZE_BITS = np.uint64(FAR - 1)
+_FAR_SHIFT = np.uint64(7)
 _PENDING_VALUE = np.uint64(PENDING) << _TOP
 _HASH_BITS = (np.uint64(1) << _TOP) - np.uint64(1)
 _PASSING = np.uint64(1) << np.uint64(55)
@@ -286,7 +295,7 @@ def settle(
                 is_near = is_near and token <= _NEAR
                 value |= token << np.uint64(_NEAR_BITS * at)
         if not is_near:
-            value = np.uint64(FAR) << _TOP
+            value = np.uint64(FAR + n if n <= _MOST_FAR else MANY) << _TOP
             if slot != NOT_KEPT:
                 value |= np.uint64(n_arena)
                 n_arena = _append(tokens, start, stop, arena, n_arena)
@@ -393,13 +402,20 @@ def terms_of_words(terms: Numbers, arena: Numbers, passing: Numbers, counts: Int
 
 
 @kernel
-def _far_size(value: np.uint64, arena: Numbers, passing: Numbers) -> int:
-    """Return the number of tokens of a word whose value is their position.
+def _n_tokens(value: np.uint64, arena: Numbers, passing: Numbers) -> int:
+    """Return the number of tokens of a word."""
+    size = value >> _TOP
+    if size == _MANY:
+        at = np.int64(value & _PLACE)
+        return np.int64(passing[at] if value & _PASSING else arena[at])
+    return np.int64(size & _SIZE_BITS)
 
-    Called only for such words: numba counts references to arrays at every call.
-    """
-    at = np.int64(value & _PLACE)
-    return np.int64(passing[at]) if value & _PASSING else np.int64(arena[at])
+
+@kernel
+def _copy(source: Numbers, at: np.uint64, out: Numbers, n: np.uint64) -> None:
+    """Write the tokens at a position, whose number is in front of them, to `out` from `n` on."""
+    for number in range(np.uint64(source[at])):
+        out[n + number] = source[at + ONE + number]
 
 
 @kernel
@@ -413,28 +429,38 @@ def expand(
 ) -> bool:
     """Write the tokens of all words, and the offsets of the documents.
 
-    Returns False if `out` is too small. It needs `MOST_NEAR` for every word, and all of a far one.
+    Returns False if `out` is too small. It needs all tokens, and `SPARE` more.
     """
-    n = np.uint64(0)
+    n = ZERO
+    far_words, far_places = np.empty(_GROUP, np.uint64), np.empty(_GROUP, np.uint64)
     for document in range(value_offsets.size - 1):
-        for word in range(value_offsets[document], value_offsets[document + 1]):
-            value = values[word]
-            size = value >> _TOP
-            if size != np.uint64(FAR):
-                # Always write three: a branch on the number would often be mispredicted.
+        stop = np.uint64(value_offsets[document + 1])
+        for first in range(np.uint64(value_offsets[document]), stop, np.uint64(_GROUP)):
+            if np.int64(n) + SPARE > out.size:
+                return False
+            n_far = ZERO
+            for word in range(first, min(first + np.uint64(_GROUP), stop)):
+                value = values[word]
+                size = value >> _TOP
+                # Without a branch, which would often be mispredicted: three are always written. The
+                # tokens of a far word come later, and overwrite these.
                 out[n] = np.uint32(value & _NEAR)
                 out[n + ONE] = np.uint32((value >> np.uint64(_NEAR_BITS)) & _NEAR)
                 out[n + _TWO] = np.uint32((value >> np.uint64(2 * _NEAR_BITS)) & _NEAR)
-                n += size
-                continue
-            start = np.int64(value & _PLACE) + 1
-            stop = start + _far_size(value, arena, passing)
-            if np.int64(n) + stop - start + MOST_NEAR * (values.size - word) > out.size:
-                return False
-            if value & _PASSING:
-                n = _copied(passing, start, stop, out, n)
-            else:
-                n = _copied(arena, start, stop, out, n)
+                far_words[n_far], far_places[n_far] = value, n
+                n_far += size >> _FAR_SHIFT
+                n += size & _SIZE_BITS
+                if size == _MANY:
+                    n += np.uint64(_n_tokens(value, arena, passing)) - (_MANY & _SIZE_BITS)
+                    if np.int64(n) + SPARE > out.size:
+                        return False
+            for number in range(n_far):
+                value, place = far_words[number], far_places[number]
+                at = value & _PLACE
+                if value & _PASSING:
+                    _copy(passing, at, out, place)
+                else:
+                    _copy(arena, at, out, place)
         token_offsets[document + 1] = np.int64(n)
     return True
 
@@ -443,5 +469,4 @@ def expand(
 def tokens_of_words(values: Words64, arena: Numbers, passing: Numbers, counts: Integers) -> None:
     """Count the tokens of each word."""
     for at in range(values.size):
-        size = np.int64(values[at] >> _TOP)
-        counts[at] = size if size != FAR else _far_size(values[at], arena, passing)
+        counts[at] = _n_tokens(values[at], arena, passing)

@@ -22,6 +22,7 @@ from decon_core.kernels import word_stream
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.word_table import (
     MOST_NEAR,
+    SPARE,
     expand,
     expand_terms,
     terms_of_words,
@@ -196,7 +197,7 @@ class Encoder:
         offsets = self._values_of(text, starts, stops)
         values, table = self._values[: offsets[-1]], self._table
         token_offsets = np.zeros_like(offsets)
-        capacity = (MOST_NEAR + 1) * (values.size + 1)
+        capacity = (MOST_NEAR + 1) * values.size + SPARE
         while True:
             tokens = alloc_array(capacity, np.uint32)
             if expand(values, offsets, table.arena, table.passing, tokens, token_offsets):

@@ -15,7 +15,19 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 
 from decon_core.config.policy import PUNCTUATION, Policy
-from decon_core.kernels.word_table import NUMBERS
+from decon_core.kernels.word_table import (
+    _GROUP,
+    _NEAR_BITS,
+    FAR,
+    MANY,
+    NOT_KEPT,
+    NUMBERS,
+    PENDING,
+    SPARE,
+    expand,
+    settle,
+    tokens_of_words,
+)
 from decon_core.text import word_cache as words
 from decon_core.text import word_table
 from decon_core.text.canonical import WHITE_SPACE
@@ -27,6 +39,7 @@ from decon_core.text.word_cache import (
     GrowingVocabulary,
     keeps_words_apart,
 )
+from decon_core.text.word_table import WordTable
 from tests.oracle.decon import canonical, clean
 from tests.uncompiled import fewer
 
@@ -176,6 +189,34 @@ def test_the_table_grows_only_to_its_bound():
     assert len(found.row(0)) == 100_000
     table = small._table
     assert table.slots.nbytes + table._kept.nbytes + table.arena.nbytes <= 1_000_000
+
+
+@settings(PROPERTY, max_examples=100)
+@given(
+    st.lists(st.lists(st.integers(1, MANY - FAR + 3), max_size=3 * _GROUP), max_size=3),
+    st.integers(1, 2**_NEAR_BITS),
+)
+def test_words_of_any_number_of_tokens_are_expanded_in_order(sizes, least):
+    """Few and many tokens per word, and some that are too large to be part of a value."""
+    ends = words.edges_of([size for document in sizes for size in document])
+    tokens = np.arange(least, least + ends[-1], dtype=np.uint32)
+    table, n = WordTable(1_000_000), ends.size - 1
+    # As if every word were new: kept ones and others in turn.
+    slots = np.where(np.arange(n) % 2, np.arange(n), NOT_KEPT)
+    values = np.arange(n, dtype=np.uint64) | np.uint64(PENDING << 56)
+    arena, passing = np.empty((2, 2 * tokens.size + 1), np.uint32)
+    scratch = np.empty(n, np.uint64)
+    waiting = np.arange(n), arena, 0, passing, 0, scratch
+    settle(tokens, ends, slots, table.slots, values, *waiting)
+    offsets = words.edges_of([*map(len, sizes)])
+    token_offsets, out = np.zeros_like(offsets), np.empty(tokens.size + SPARE, np.uint32)
+    assert not expand(values, offsets, arena, passing, out[: tokens.size], token_offsets) or not n
+    assert expand(values, offsets, arena, passing, out, token_offsets)
+    assert out[: tokens.size].tolist() == tokens.tolist()
+    assert token_offsets.tolist() == ends[offsets].tolist()
+    counts = np.empty(n, np.int64)
+    tokens_of_words(values, arena, passing, counts)
+    assert counts.tolist() == np.diff(ends).tolist()
 
 
 def test_ids_that_the_index_lacks_are_one_unknown_token():
