@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TypeVar, cast
@@ -138,6 +138,24 @@ def in_threads(
             yield waiting.popleft().result()
     finally:  # jobs that wait are left out if the caller stopped, or one has failed
         pool.shutdown(cancel_futures=True)
+
+
+def one_ahead(items: Generator[Result]) -> Generator[Result]:
+    """Yield the items of a generator, while another thread makes the next one.
+
+    An error is raised after the same items as without the thread. When the caller stops, the thread
+    ends after the item that it is making, and the generator is closed.
+    """
+    end: Any = object()
+    pool = ThreadPoolExecutor(1)
+    try:
+        following = pool.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, items, end)
+            yield item
+    finally:
+        pool.shutdown()
+        items.close()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from decon_core.corpus.sketch.shard_sketch import PartSketch, digest_of_texts, o
 from decon_core.corpus.sketch.tokens import TwoNumberings
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.errors import CorpusError
-from decon_core.execution.jobs import in_subprocess, in_threads, usable_cores
+from decon_core.execution.jobs import in_subprocess, in_threads, one_ahead, usable_cores
 from decon_core.index.joined_index import open_search
 from decon_core.index.own_index import open_own_index
 from decon_core.index.text_index import open_verbatim
@@ -85,6 +85,7 @@ class ShardJob:
     index: str  # fingerprint of the index parts
     scan: str  # fingerprint that names the tiles and the union of index parts
     threads: int = 1
+    is_read_ahead: bool = False  # with one thread: another one reads the next block
     new_sketch: NewSketch | None = None  # None: no sketch is written
     some: SomeBlocks | None = None  # None: all blocks are read
     # Versions with joined tiles that the store of a node does not have (`node_store.py`).
@@ -259,7 +260,10 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
     blocks = _read_some(job, job.some) if job.some else read_blocks(job.shard, job.source)
     scanners = scanners_for(job)
     if len(scanners) == 1:
-        yield from (scanners[0].scan(block) for block in blocks)
+        read = ((block.read(), block) for block in blocks)
+        # Closed here: after an error the traceback would keep the reading thread and the file.
+        with closing(one_ahead(read) if job.is_read_ahead else read) as batches:
+            yield from (scanners[0].scan_batch(*each) for each in batches)
         return
     free: Queue[Scanner] = Queue()
     for scanner in scanners:

@@ -24,7 +24,7 @@ from decon_core.config.sketch import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
 from decon_core.execution.engine import Engine
-from decon_core.execution.jobs import run_jobs, runs_here, useful_workers
+from decon_core.execution.jobs import run_jobs, runs_here, usable_cores, useful_workers
 from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import Advance
 from decon_core.scan.blocks import ShardJob, compile_kernels
@@ -108,8 +108,11 @@ def scan_packs(
     problems: list[Problem] = []
     sizes, n_files = [job.n_bytes_to_read for job in jobs], _FILES_PER_SHARD * len(jobs)
     n_workers = useful_workers(workers, sizes, n_files=n_files, engine=engine)
+    n_threads = 1
     if runs_here(n_workers, engine):  # too little work, or one shard: threads share its blocks
-        jobs = [replace(job, threads=max(workers, 1)) for job in jobs]
+        n_threads = max(workers, 1)
+    is_core_left = not engine.is_remote and max(n_workers, n_threads) < usable_cores()
+    jobs = [replace(job, threads=n_threads, is_read_ahead=is_core_left) for job in jobs]
     if reading := [job for job in jobs if job.n_bytes_to_read]:
         is_here = runs_here(n_workers, engine)  # other processes read the cache of this one
         compile_kernels(reading[0], n_bytes=sum(sizes) if is_here else None)

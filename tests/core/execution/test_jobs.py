@@ -1,7 +1,9 @@
 """How many cores and workers there are, and what is done beside."""
 
 import os
+import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -9,6 +11,7 @@ from decon_core.errors import ConfigError
 from decon_core.execution.jobs import (
     WORKERS_VARIABLE,
     in_subprocess,
+    one_ahead,
     usable_cores,
     useful_workers,
     wanted_workers,
@@ -77,3 +80,60 @@ def test_nobody_waits_for_a_job_beside_when_the_block_fails():
     with pytest.raises(RuntimeError), in_subprocess(time.sleep, 3600):
         raise RuntimeError
     assert time.monotonic() - started < 1800  # however loaded the machine is
+
+
+class BrokenError(Exception):
+    """What a generator of these tests raises."""
+
+
+def counting(n, *, ended=None, is_broken=False):
+    try:
+        yield from range(n)
+        if is_broken:
+            raise BrokenError
+    finally:
+        if ended is not None:
+            ended.append(n)
+
+
+def n_threads():
+    return threading.active_count()
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_items_made_one_ahead_are_the_same_in_the_same_order(n):
+    before, ended = n_threads(), []
+    assert [*one_ahead(counting(n, ended=ended))] == [*range(n)]
+    assert (n_threads(), ended) == (before, [n])
+
+
+def test_one_item_is_made_ahead_while_the_caller_has_another():
+    made, is_next_made = [], threading.Event()
+
+    def items():
+        for number in range(4):
+            made.append(number)
+            if number == 1:
+                is_next_made.set()
+            yield number
+
+    with closing(one_ahead(items())) as ahead:
+        assert next(ahead) == 0
+        assert is_next_made.wait(60)
+        assert made == [0, 1]
+
+
+def test_an_error_of_what_is_made_ahead_comes_after_the_same_items():
+    before, items = n_threads(), []
+    with pytest.raises(BrokenError):
+        items.extend(one_ahead(counting(3, is_broken=True)))
+    assert (items, n_threads()) == ([0, 1, 2], before)
+
+
+@pytest.mark.parametrize("n_taken", [0, 1, 2])
+def test_the_thread_and_the_generator_end_when_the_caller_stops(n_taken):
+    before, ended = n_threads(), []
+    ahead = one_ahead(counting(9, ended=ended))
+    assert [next(ahead) for _ in range(n_taken)] == [*range(n_taken)]
+    ahead.close()
+    assert (n_threads(), ended) == (before, [9] * (n_taken > 0))

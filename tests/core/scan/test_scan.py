@@ -1,10 +1,12 @@
 """Tiles: equal to the oracle, however the work is cut, with spans that cut out the right text."""
 
 import errno
+import gzip
 import json
 import os
 import random
 import shutil
+import threading
 import time
 from dataclasses import replace
 from functools import partial
@@ -12,7 +14,9 @@ from functools import partial
 import pytest
 
 from decon_core.benchmarks.records import load_records
+from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.decisions.decide import decide
 from decon_core.errors import CorpusError, MissingError
@@ -172,9 +176,12 @@ def test_tiles_do_not_depend_on_workers_order_or_company(crowded, tmp_path, monk
 
 
 @pytest.mark.parametrize("sampling", ["exhaustive", "reference"])
-@pytest.mark.parametrize(("threads", "block_bytes"), [(1, 64), (1, 1000), (3, 300), (2, 4 << 20)])
+@pytest.mark.parametrize(
+    ("threads", "cores", "block_bytes"),
+    [(1, 1, 64), (1, 8, 64), (1, 8, 1000), (3, 8, 300), (2, 2, 4 << 20)],
+)
 def test_tiles_do_not_depend_on_threads_or_blocks(
-    crowded, tmp_path, monkeypatch, sampling, threads, block_bytes
+    crowded, tmp_path, monkeypatch, sampling, threads, cores, block_bytes
 ):
     bench, items, pack = crowded
     bench.policy = replace(bench.policy, sampling=sampling)
@@ -184,6 +191,7 @@ def test_tiles_do_not_depend_on_threads_or_blocks(
 
     blocks = partial(read_blocks, block_bytes=block_bytes)
     monkeypatch.setattr("decon_core.scan.blocks.read_blocks", blocks)
+    monkeypatch.setattr("decon_core.scan.scanner.usable_cores", lambda: cores)
     other = replace(bench, folder=tmp_path / "other")
     other.folder.mkdir()
     other.prepare(items)
@@ -347,6 +355,25 @@ def test_a_damaged_shard_gets_no_tile_and_stops_no_other(bench, make_words):
         scan_packs(bench.store, [pack], versions, bench.policy)
     left = [shard.name for _, shard, _ in missing_tiles(bench.store, [pack], versions, bench.scan)]
     assert left == ["b.jsonl"]
+
+
+@pytest.mark.parametrize("cores", [1, 8])
+def test_a_shard_that_ends_in_damage_is_refused_and_its_reader_ends(
+    bench, make_words, monkeypatch, cores
+):
+    monkeypatch.setattr("decon_core.scan.scanner.usable_cores", lambda: cores)
+    monkeypatch.setattr("decon_core.scan.blocks.read_blocks", partial(read_blocks, block_bytes=400))
+    versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
+    lines = [json.dumps({"id": str(n), "text": make_words(n, 50)}) for n in range(40)]
+    packed = gzip.compress("\n".join(lines).encode())
+    (bench.folder / "a.jsonl.gz").write_bytes(packed[:-4])  # without its length
+    source = Source(name="web", path="*.gz", text="text", id="id")
+    shards = find_shards(source, folder=bench.folder, known={})
+    pack = Pack(name="web-0000", source=source, shards=tuple(shards))
+    with pytest.raises(CorpusError, match="damaged or cut off") as error:
+        scan_packs(bench.store, [pack], versions, bench.policy)
+    assert "after 39 rows" in str(error.value)
+    assert not [one for one in threading.enumerate() if one.name.startswith("ThreadPoolExecutor")]
 
 
 def test_a_scan_cut_off_before_its_ledger_is_done_again(bench, make_words):
