@@ -224,6 +224,8 @@ class _Work:
             rate = n_bytes / 1e6 / stages["seconds"][name]
             page.ours.append(Line(name=what, mb_per_second=rate, seconds=stages["seconds"][name]))
         one = self._scan(page, job, 1, n_bytes)
+        ahead = self._scan(page, job, 1, n_bytes, cores=2)
+        page.ratios.append(("one worker with a second core to read on, over one core", ahead / one))
         all_detectors = self._scan(page, {**job, "detectors": _DETECTORS}, 1, n_bytes)
         page.ratios.append(
             (f"time with {', '.join(_DETECTORS)} over decon alone", one / all_detectors)
@@ -316,10 +318,21 @@ class _Work:
         told = f"in {n_shards} shards, put together from the texts in `{options.texts.name}`"
         return corpus, f" {told}, {made.n_hidden:,} benchmark items hidden in it"
 
-    def _scan(self, page: Page, job: dict[str, Any], workers: int, n_bytes: int) -> float:
+    def _scan(
+        self,
+        page: Page,
+        job: dict[str, Any],
+        workers: int,
+        n_bytes: int,
+        *,
+        cores: int | None = None,
+    ) -> float:
         """Add lines for the whole scan and for the time after start-up; return the later rate."""
-        found = self._median("scan", {**job, "workers": workers}, "seconds", cores=workers)
+        n_cores = cores or workers
+        found = self._median("scan", {**job, "workers": workers}, "seconds", cores=n_cores)
         plural = f"{workers} workers" if workers > 1 else "1 worker"
+        if n_cores != workers:
+            plural += f", {n_cores} cores"
         if "detectors" in job:
             plural += f", {len(job['detectors'])} detectors"
         whole = Line(

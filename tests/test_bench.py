@@ -158,6 +158,7 @@ def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp
         "words to tokens",
         "search",
         "1 worker",
+        "1 worker, 2 cores",
         "2 workers",
         "index built",
     ):
