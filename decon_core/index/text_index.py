@@ -46,7 +46,7 @@ from decon_core.index.record_texts import (
 from decon_core.index.text_weights import encode_texts, weights_of
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.grams import enter_runs
-from decon_core.kernels.packed_bytes import find_beginnings
+from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer

@@ -19,9 +19,10 @@ def prefetch(array: npt.NDArray[np.generic], at: int) -> None:
     """Prefetch an element into the CPU cache. As plain Python it does nothing."""
 
 
-def eight_bytes(array: npt.NDArray[np.uint8], at: int) -> np.uint64:
-    """Return the eight bytes from a position on as a number; the first byte is the lowest."""
-    return np.uint64(int.from_bytes(array[int(at) : int(at) + 8].tobytes(), "little"))
+def eight_bytes(array: npt.NDArray[np.uint8 | np.uint64], at: int) -> np.uint64:
+    """Return the eight bytes from a byte on as a number; the first byte is the lowest."""
+    some = array.view(np.uint8)[int(at) : int(at) + 8]
+    return np.uint64(int.from_bytes(some.tobytes(), "little"))
 
 
 def bytes_between(array: npt.NDArray[np.uint8], at: int, low: int, high: int) -> np.uint64:
@@ -75,7 +76,9 @@ def register() -> None:
     @extending.intrinsic  # type: ignore[untyped-decorator] # as above
     def load(_: Any, array: Any, at: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            address = place(context, builder, signature, values)
+            array = context.make_array(signature.args[0])(context, builder, values[0])
+            first = builder.bitcast(array.data, byte.as_pointer())
+            address = builder.gep(first, [values[1]])
             return builder.load(builder.bitcast(address, word.as_pointer()), align=1)
 
         return types.uint64(array, at), emit

@@ -16,8 +16,8 @@ import numpy as np
 
 from decon_core.kernels.arrays import Flags, Floats, Integers, Numbers, Words64
 from decon_core.kernels.hashing import BASE, MIX, ONE, SIX, SIX_BITS, ZERO, digest_of, mixed
+from decon_core.kernels.instructions import eight_bytes
 from decon_core.kernels.jit import kernel
-from decon_core.kernels.packed_bytes import eight
 from decon_core.kernels.question_index import (
     Index,
     grams_of_question,
@@ -105,7 +105,7 @@ def _unit_check(eights: Words64, start: int, n_bytes: int, number: int) -> int:
     digest = np.uint64(number) * MIX + np.uint64(n_bytes)
     at = 0
     while at < n_bytes:
-        word = eight(eights, start + at)
+        word = eight_bytes(eights, start + at)
         if n_bytes - at < 8:
             word &= (ONE << np.uint64(8 * (n_bytes - at))) - ONE
         digest = (digest ^ word) * MIX
@@ -170,7 +170,7 @@ def _read_row(row: int, rows: Rows, is_read: Flags, present: Words64) -> bool:
     start = unit * rows.unit_bytes
     if not is_read[unit]:
         check = _unit_check(rows.eights, start, n_bytes, unit)
-        if np.int64(eight(rows.eights, start + n_bytes) & _CHECK_BITS) != check:
+        if np.int64(eight_bytes(rows.eights, start + n_bytes) & _CHECK_BITS) != check:
             return False
         is_read[unit] = 1
     at = np.uint64(8 * start + (row - unit * rows.rows_per_unit) * rows.n_blocks)

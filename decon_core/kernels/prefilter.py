@@ -41,8 +41,8 @@ from decon_core.kernels.hashing import (
     shift_for,
     slot_of_known,
 )
+from decon_core.kernels.instructions import eight_bytes
 from decon_core.kernels.jit import inlined, kernel
-from decon_core.kernels.packed_bytes import eight, sixteen
 
 NEVER = 0xFFFFFFFF
 # Window sizes. The longer one is more selective, and fits most n-grams.
@@ -100,7 +100,7 @@ def enter_beginnings(eights: Words64, places: Integers, in_filter: Words64) -> N
 @kernel
 def _quick_digest(eights: Words64, at: int) -> np.uint64:
     """Return a cheap digest of twelve bytes, for every word; its upper bits are better mixed."""
-    first, second = sixteen(eights, at)
+    first, second = eight_bytes(eights, at), eight_bytes(eights, at + 8)
     return (first ^ (second & LOW) * MIX) * BASE
 
 
@@ -123,10 +123,10 @@ def enter(digests: Words64, slots: Words64) -> None:
 @kernel
 def _digest(eights: Words64, at: int, size: int) -> np.uint64:
     """Return the digest of a window."""
-    first, second = sixteen(eights, at)
+    first, second = eight_bytes(eights, at), eight_bytes(eights, at + 8)
     digest = first * BASE
     if size == LONG:
-        return mixed((digest ^ second) * MIX + (eight(eights, at + 16) & LOW) * BASE)
+        return mixed((digest ^ second) * MIX + (eight_bytes(eights, at + 16) & LOW) * BASE)
     return mixed(digest + (second & LOW) * MIX)
 
 
@@ -386,12 +386,12 @@ def _likely_slot(digest: np.uint64, slot: int, slots: Words64) -> int:
 @kernel
 def _are_same(eights: Words64, at: int, others: Words64, other_at: int, size: int) -> bool:
     """Return whether two windows have the same bytes."""
-    first, second = sixteen(eights, at)
-    other_first, other_second = sixteen(others, other_at)
+    first, second = eight_bytes(eights, at), eight_bytes(eights, at + 8)
+    other_first, other_second = eight_bytes(others, other_at), eight_bytes(others, other_at + 8)
     first ^= other_first
     second ^= other_second
     if size == LONG:
-        third = eight(eights, at + 16) ^ eight(others, other_at + 16)
+        third = eight_bytes(eights, at + 16) ^ eight_bytes(others, other_at + 16)
         return first | second | (third & LOW) == ZERO
     return first | (second & LOW) == ZERO
 

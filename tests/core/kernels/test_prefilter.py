@@ -11,7 +11,7 @@ from decon_core.detectors.shared_runs import Sharing
 from decon_core.index.record_texts import QUESTION, Pool
 from decon_core.index.text_index import Verbatim, _arrays, _of_arrays
 from decon_core.kernels import prefilter
-from decon_core.kernels.packed_bytes import find_beginnings
+from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.text.tokenizers import load_tokenizer
 from tests.uncompiled import IS_COMPILED, fewer
 

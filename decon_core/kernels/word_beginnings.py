@@ -1,4 +1,4 @@
-"""Bytes, eight in a number: read at any position, and find where words begin."""
+"""Where words begin, found in eight bytes at a time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import numpy as np
 from decon_core.kernels.arrays import Integers, Words64
 from decon_core.kernels.hashing import ONE, ZERO
 from decon_core.kernels.instructions import lowest_bit
-from decon_core.kernels.jit import inlined, kernel
+from decon_core.kernels.jit import kernel
 
-_TWO = np.uint64(2)
 _THREE = np.uint64(3)
 _SEVEN = np.uint64(7)
 _EIGHT = np.uint64(8)
 _SIXTY_THREE = np.uint64(63)
-_TOP = np.uint64(56)
 
 # A byte plus one of these has its high bit set from that character up.
 _LOW_SEVENS = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -24,27 +22,6 @@ _FROM_A = np.uint64((0x80 - ord("a")) * 0x0101010101010101)
 _ABOVE_Z = np.uint64((0x7F - ord("z")) * 0x0101010101010101)
 _FROM_0 = np.uint64((0x80 - ord("0")) * 0x0101010101010101)
 _ABOVE_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
-
-
-@kernel
-def eight(eights: Words64, at: int) -> np.uint64:
-    """Return the eight bytes from a position on. Two aligned loads make an unaligned one."""
-    place = np.uint64(at)  # unsigned: numba checks every signed index for negative values
-    shift = (place & _SEVEN) << _THREE
-    group = place >> _THREE
-    return eights[group] >> shift | (eights[group + ONE] << ONE) << (_SIXTY_THREE - shift)
-
-
-@inlined
-def sixteen(eights: Words64, at: int) -> tuple[np.uint64, np.uint64]:
-    """Return the eight bytes from a position on, and the next eight. Inlined: called per word."""
-    place = np.uint64(at)
-    shift = (place & _SEVEN) << _THREE
-    rest = _SIXTY_THREE - shift
-    group = place >> _THREE
-    middle = eights[group + ONE]
-    first = eights[group] >> shift | (middle << ONE) << rest
-    return first, middle >> shift | (eights[group + _TWO] << ONE) << rest
 
 
 @kernel
