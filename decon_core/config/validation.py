@@ -119,9 +119,11 @@ def known(kind: str) -> AfterValidator:
 
 
 def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6) -> str:
-    """Suggest the closest known name; empty if none is close."""
-    close = difflib.get_close_matches(str(found), sorted(known), n=1, cutoff=likeness)
-    return f"did you mean {close[0]!r}?" if close else ""
+    """Suggest the names that have this one as a part, or the closest; empty if none is close."""
+    names = sorted(known)
+    close = [name for name in names if f"_{found}_" in f"_{name}_"]
+    close = close or difflib.get_close_matches(str(found), names, n=1, cutoff=likeness)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 @lru_cache

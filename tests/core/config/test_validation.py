@@ -11,7 +11,7 @@ from decon_core.config.load import Packing, load_config
 from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
 from decon_core.config.schema import SCHEMA_PATH, config_schema
-from decon_core.config.validation import bytes_of
+from decon_core.config.validation import bytes_of, did_you_mean
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.inventory import benchmarks_of
 from decon_core.storage.paths import parse_path
@@ -76,6 +76,20 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         "did you mean 'store'",
     ):
         assert expected in said
+
+
+@pytest.mark.parametrize(
+    ("found", "hint"),
+    [
+        ("treshold", "did you mean 'threshold'?"),
+        ("size", "did you mean 'ngram_size'?"),
+        ("score", "did you mean 'code_score' or 'score_floor'?"),
+        ("core", ""),
+        ("", ""),
+    ],
+)
+def test_a_part_of_names_suggests_all_of_them(found, hint):
+    assert did_you_mean(found, ["threshold", "ngram_size", "score_floor", "code_score"]) == hint
 
 
 @pytest.mark.parametrize("text", ["[evals", "\x00"])
