@@ -343,8 +343,8 @@ def by_detector(rows: Rows) -> Iterable[tuple[str, Rows]]:
 
 
 def _bar(name: str, colour: str, pattern: str) -> dict[str, Any]:
-    """Return a bar trace; the pattern distinguishes it without colour."""
-    marker: dict[str, Any] = {"color": colour, "line": {"width": 0}}
+    """Return a bar trace; the pattern distinguishes it without colour, its edge from the page."""
+    marker: dict[str, Any] = {"color": colour, "line": {"width": 1, "color": "--c-edge"}}
     if pattern:
         marker["pattern"] = _TRACES["pattern"] | {"shape": pattern}
     return {"type": "bar", "name": name, "marker": marker}

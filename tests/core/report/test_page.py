@@ -3,6 +3,7 @@
 import gzip
 import html
 import json
+import operator
 import re
 from base64 import b64decode, b64encode
 from hashlib import sha256
@@ -555,3 +556,22 @@ def test_a_small_share_is_not_told_as_none():
     assert [labels.share(part, 100_000) for part in (0, 3, 50, 12_345)] == [
         *("0 %", "0.003 %", "0.05 %", "12.3 %"),
     ]
+
+
+def _luminance(colour):
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels]
+    return sum(map(operator.mul, (0.2126, 0.7152, 0.0722), linear))
+
+
+def test_the_edges_of_bars_stand_out_from_the_page_in_both_themes():
+    """At least 3:1, as WCAG asks of what is needed to understand a figure (1.4.11)."""
+    themes = [
+        dict(re.findall(r"--c-(\w+): (#[0-9a-f]{6});", rule))
+        for rule in re.findall(r"\{([^{}]*--c-paper:[^{}]*)\}", STYLE)
+    ]
+    assert len(themes) == 3  # dark by choice and by the system
+    for theme in themes:
+        for ground in ("paper", "panel"):
+            light, dark = sorted((_luminance(theme["edge"]), _luminance(theme[ground])))[::-1]
+            assert (light + 0.05) / (dark + 0.05) >= 3
