@@ -10,6 +10,7 @@ are reported again. The second wait is not needed while another connection is op
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import sqlite3
 from collections import OrderedDict
@@ -75,6 +76,14 @@ def write_quickly() -> None:
     if not event.contains(Engine, "connect", _connected):
         event.listen(Engine, "connect", _connected)
         event.listen(Engine, "engine_connect", _share_statements)
+        # A process that ends at once (`cli/program.py`) frees no objects, so it closes no files.
+        atexit.register(_close_all)
+
+
+def _close_all() -> None:
+    """Close all open files; SQLite then moves the write-ahead logs into them."""
+    while _open:
+        _open.popitem()[1].close()
 
 
 def _share_statements(connection: Connection) -> None:
