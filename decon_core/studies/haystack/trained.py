@@ -11,8 +11,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -33,31 +32,57 @@ _DECIMALS = 6  # of a score: the last digits depend on the processor
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Groups of neighbouring numbers in an array; some of the `n` groups have none.
+
+    Adds up in a tenth of the time of `np.bincount`, which takes numbers in any order, if the groups
+    are long.
+    """
+
+    n: int
+    filled: Integers  # the groups that have numbers
+    starts: Integers  # the first number of each
+
+    @classmethod
+    def of(cls, groups: Integers, n: int) -> Groups:
+        """Take the group of each number, in ascending order."""
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        return cls(n, groups[starts], starts)
+
+    def sums(self, numbers: Floats) -> Floats:
+        """Return the sum of each group. It depends on no number outside the group."""
+        sums = np.zeros(self.n)
+        if self.starts.size:
+            sums[self.filled] = np.add.reduceat(numbers, self.starts)
+        return sums
+
+
+@dataclass(frozen=True)
 class Features:
     """Hashed words of texts: of each text its features, and their values of length 1."""
 
     n: int
-    rows: Integers  # of each value
+    rows: Integers  # of each value, ascending
     columns: Integers
     values: Floats
 
+    @cached_property
+    def _by_row(self) -> Groups:
+        return Groups.of(self.rows, self.n)
+
     def times(self, weights: Floats) -> Floats:
         """Return the product with a weight for each column."""
-        products = self.values * weights[self.columns]
-        return _floats(np.bincount(self.rows, products, minlength=self.n))
+        return self._by_row.sums(self.values * weights[self.columns])
 
 
 @dataclass(frozen=True)
 class _ByColumn:
-    """The features of some texts, without the columns that none of them has.
-
-    Values of a column stay in the order of the rows, so sums are the same to the last bit.
-    """
+    """The features of some texts, without the columns that none of them has."""
 
     used: Integers  # columns
     by_row: Features  # whose columns are positions in `used`
     rows: Integers  # of each value, by column
-    columns: Integers
+    columns: Groups
     values: Floats
 
     @classmethod
@@ -65,16 +90,12 @@ class _ByColumn:
         used, columns = np.unique(features.columns, return_inverse=True)
         order = np.argsort(columns, kind="stable")
         by_row = Features(features.n, features.rows, columns, features.values)
-        return cls(used, by_row, features.rows[order], columns[order], features.values[order])
+        by_column = Groups.of(columns[order], used.size)
+        return cls(used, by_row, features.rows[order], by_column, features.values[order])
 
     def weighted_sum(self, of_rows: Floats) -> Floats:
         """Return the sum of the rows, each times a number."""
-        weights = self.values * of_rows[self.rows]
-        return _floats(np.bincount(self.columns, weights, minlength=self.used.size))
-
-
-def _floats(sums: npt.NDArray[Any]) -> Floats:
-    return sums.astype(np.float64, copy=False)  # of no values, they are integers
+        return self.columns.sums(self.values * of_rows[self.rows])
 
 
 def features_of(texts: Sequence[str]) -> Features:
