@@ -159,6 +159,29 @@ def test_drafts_of_killed_processes_go_and_those_of_living_ones_stay(tmp_path):
     assert not [*tmp_path.rglob(".*")]
 
 
+FORKED = """
+import os, time
+from decon_core.storage.drafts import draft_name
+def named():
+    return [int(part, 16) for part in draft_name("a").split("-")[1:3]]
+before = named()
+time.sleep(0.1)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+print(*before, os.getpid(), *named(), flush=True)
+"""
+
+
+def test_drafts_of_a_forked_process_have_its_own_start_in_their_name():
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, check=True)
+    child, parent = ([*map(int, line.split())] for line in done.stdout.splitlines())
+    process, start = parent[:2]
+    assert parent == [process, start, process, process, start]
+    assert child[2] == child[3] != process
+    assert child[4] > start
+
+
 def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_in_every_format(tmp_path):
     table = pa.table({"a": [1, 2], "b": ["xxh3-128:" + "0" * 32, "z"]})
     write_json(tmp_path / "a.json", {"text": "xxh3-128:" + "0" * 32, "n": [1]})
