@@ -355,13 +355,18 @@ def build_shares(
     for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
         with suppress(DeconError):  # raised again by the job of the pack
             builder.draw_for(mixture, pack)
-    jobs: list[_Job] = []
-    for mixture, pack in wanted:
-        of_pack = replace(
-            builder, packs=(pack,), n_known=builder.n_packs, known_labels=builder.labels
-        )
-        # Only a control needs packs other than its own.
-        jobs.append((builder if mixture.take == "control" else of_pack, mixture, pack))
+    # Only a control needs packs other than its own. Mixtures of a pack share a builder, so that in
+    # one process its matches are read and decided once.
+    of_pack: dict[str, Builder] = {}
+    for _, pack in wanted:
+        if pack.name not in of_pack:
+            of_pack[pack.name] = replace(
+                builder, packs=(pack,), n_known=builder.n_packs, known_labels=builder.labels
+            )
+    jobs: list[_Job] = [
+        (builder if mixture.take == "control" else of_pack[pack.name], mixture, pack)
+        for mixture, pack in wanted
+    ]
     sizes = [shard.n_bytes for _, pack in wanted for shard in pack.shards]
     n_workers = useful_workers(workers, sizes, engine=engine)
     done = run_jobs(_build, jobs, workers=n_workers, engine=engine, name_of=_name_of)

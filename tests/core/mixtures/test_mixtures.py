@@ -9,6 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.load import Source
@@ -821,6 +823,41 @@ def test_the_same_seed_gives_the_same_bytes_with_one_process_and_with_two(
             folder = place.bench.store.mixture(mixture.name, place.packs[0].name)
             files.append({path.name: path.read_bytes() for path in folder.iterdir()})
         found.append(files)
+    assert found[0] == found[1]
+
+
+# Mixtures of other benchmarks, of question-only matches, and by cuts, which read other entries.
+SHARING = (
+    CLEAN,
+    CONTROL,
+    Mixture(name="of_a", leaks=Leaks(benchmarks=("a",))),
+    Mixture(name="of_b", leaks=Leaks(benchmarks=("b",)), take="leaks"),
+    Mixture(name="cut", cut="spans"),
+    Mixture(name="everything", take="everything"),
+)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.permutations(SHARING))
+def test_prop_mixtures_that_share_a_builder_are_those_of_a_builder_each(
+    leaky, make_words, mixtures
+):
+    place, leaks = leaky
+    if not place.bench.store.mixtures("").exists():
+        rows = [clean_text(make_words, n) + (f" {leaks[n % 3]}" * (n % 5 == 0)) for n in range(20)]
+        place.put({"s.jsonl": rows[:9], "t.jsonl": rows[9:]})
+        place.scan()
+    pack, store = place.packs[0], place.bench.store
+    found = []
+    for at_once in (len(mixtures), 1):
+        for start in range(0, len(mixtures), at_once):
+            wanted = [(one, pack) for one in mixtures[start : start + at_once]]
+            for *_, future in build_shares(place.builder(*SHARING), wanted):
+                assert not future.result().was_there
+        folders = [store.mixture(mixture.name, pack.name) for mixture in mixtures]
+        found.append([{one.name: one.read_bytes() for one in of.iterdir()} for of in folders])
+        for folder in folders:
+            remove(folder)
     assert found[0] == found[1]
 
 
