@@ -1,6 +1,7 @@
 """Write Dagster's history in SQLite faster, and create its databases completely.
 
-Dagster makes an engine of SQLAlchemy for each event, which would compile every statement again.
+Dagster makes an engine of SQLAlchemy for each event, which would compile every statement again. For
+each run's file, Alembic reads some fifty scripts, only to learn the newest revision of the tables.
 It opens and closes the file of a run for each event. SQLite then waits for the disk twice: at
 the commit, and when the last connection closes and moves the write-ahead log into the file. For a
 grid of thousands of cells, that is half of Dagster's time. The first wait only protects against a
@@ -17,13 +18,17 @@ from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from dagster import DagsterInstance
 from sqlalchemy import event
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.engine import Connection, Engine
+
+if TYPE_CHECKING:  # takes 0.1 s to import, which many commands do without
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 _RUNS, _EVENTS = "history/runs.db", "history/runs/index.db"
 _SCHEDULES = "schedules/schedules.db"
@@ -72,10 +77,11 @@ _statements = _Statements()
 
 
 def write_quickly() -> None:
-    """Make SQLite connections of this process skip both waits and compile once, from now on."""
+    """Make this process skip both waits, and compile and read scripts once, from now on."""
     if not event.contains(Engine, "connect", _connected):
         event.listen(Engine, "connect", _connected)
         event.listen(Engine, "engine_connect", _share_statements)
+        _share_scripts()
         # A process that ends at once (`cli/program.py`) frees no objects, so it closes no files.
         atexit.register(_close_all)
 
@@ -84,6 +90,22 @@ def _close_all() -> None:
     """Close all open files; SQLite then moves the write-ahead logs into them."""
     while _open:
         _open.popitem()[1].close()
+
+
+def _share_scripts() -> None:
+    """Make Alembic read the scripts of a database once: they do not change meanwhile."""
+    from alembic.script import ScriptDirectory
+
+    read = ScriptDirectory.from_config
+    known: dict[tuple[str | None, str | None], ScriptDirectory] = {}
+
+    def read_once(config: Config) -> ScriptDirectory:
+        key = config.config_file_name, config.get_main_option("script_location")
+        if key not in known:
+            known[key] = read(config)
+        return known[key]
+
+    ScriptDirectory.from_config = read_once  # type: ignore[method-assign]
 
 
 def _share_statements(connection: Connection) -> None:

@@ -4,6 +4,8 @@ import sqlite3
 import subprocess
 import sys
 
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import column, create_engine, select, table, text
 from sqlalchemy.pool import NullPool
 
@@ -70,6 +72,22 @@ def test_the_file_of_a_later_run_has_the_tables_that_dagster_gives_the_first(tmp
     assert first == second == third
     assert len(first[0]) > 10
     assert first[1]
+
+
+def test_the_scripts_of_a_database_are_read_once_and_are_those_that_alembic_reads(tmp_path):
+    write_quickly()
+    made = []
+    for name in ("one", "two"):
+        script = tmp_path / name / "versions" / f"{name}.py"
+        script.parent.mkdir(parents=True)
+        script.write_text(f"revision = {name!r}\ndown_revision = None\n")
+        settings = Config()
+        settings.set_main_option("script_location", str(tmp_path / name))
+        shared, plain = ScriptDirectory.from_config(settings), ScriptDirectory(tmp_path / name)
+        assert shared.as_revision_number("head") == plain.as_revision_number("head") == name
+        assert ScriptDirectory.from_config(settings) is shared
+        made.append(shared)
+    assert made[0] is not made[1]
 
 
 def test_engines_share_compiled_statements_and_each_answers_from_its_own_file(tmp_path):
