@@ -70,8 +70,12 @@ def ensure_history(home: Path) -> None:
 @contextmanager
 def open_instance(home: Path) -> Iterator[DagsterInstance]:
     """Open the persistent instance for runs in this process, and lock it for other commands."""
+    # Imported late, like in `ensure_history`.
+    from decon_assets.instance.sqlite_history import read_scripts_once
+
     folder = ensure_home(home)
     os.environ[HOME_VARIABLE] = str(folder)
+    read_scripts_once()
     ensure_history(folder)
     with (
         _locked(folder),

@@ -17,6 +17,7 @@ import sqlite3
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Mapping
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ def write_quickly() -> None:
     if not event.contains(Engine, "connect", _connected):
         event.listen(Engine, "connect", _connected)
         event.listen(Engine, "engine_connect", _share_statements)
-        _share_scripts()
+        read_scripts_once()
         # A process that ends at once (`cli/program.py`) frees no objects, so it closes no files.
         atexit.register(_close_all)
 
@@ -92,15 +93,18 @@ def _close_all() -> None:
         _open.popitem()[1].close()
 
 
-def _share_scripts() -> None:
-    """Make Alembic read the scripts of a database once: they do not change meanwhile."""
+@cache
+def read_scripts_once() -> None:
+    """Make Alembic read the scripts of databases once in this process, whose settings are equal."""
     from alembic.script import ScriptDirectory
 
     read = ScriptDirectory.from_config
-    known: dict[tuple[str | None, str | None], ScriptDirectory] = {}
+    known: dict[frozenset[tuple[str, str]], ScriptDirectory] = {}
 
     def read_once(config: Config) -> ScriptDirectory:
-        key = config.config_file_name, config.get_main_option("script_location")
+        settings = config.get_section(config.config_ini_section, {})
+        settings.pop("here", None)  # the folder of the file with the settings
+        key = frozenset(settings.items())
         if key not in known:
             known[key] = read(config)
         return known[key]
