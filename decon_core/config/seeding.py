@@ -21,21 +21,42 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 def numbers(name: str, n: int, *, first: int = 0) -> Words64:
     """Return `n` random 64-bit numbers of a name, from position `first` on."""
-    return numbers_at(name, np.arange(first, first + n))
+    return _mixed(name, np.arange(first, first + n, dtype=np.uint64))
 
 
 def numbers_at(name: str, positions: Integers) -> Words64:
     """Return the random 64-bit numbers of a name at these positions."""
-    start = np.uint64(int(sha256(name.encode()).hexdigest()[:16], 16))
-    mixed = start + (positions.astype(np.uint64) + np.uint64(1)) * _STEP
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX_1
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
-    return mixed ^ (mixed >> np.uint64(31))
+    return _mixed(name, positions.astype(np.uint64))
+
+
+def _mixed(name: str, positions: Words64) -> Words64:
+    """Replace positions by their numbers, in place.
+
+    Fresh memory takes longer than the arithmetic: with a new array for each step, the first two
+    million numbers of a process took 45 ms in place of 7.
+    """
+    mixed = positions
+    mixed += np.uint64(1)
+    mixed *= _STEP
+    mixed += np.uint64(int(sha256(name.encode()).hexdigest()[:16], 16))
+    high = mixed >> np.uint64(30)
+    mixed ^= high
+    mixed *= _MIX_1
+    np.right_shift(mixed, np.uint64(27), out=high)
+    mixed ^= high
+    mixed *= _MIX_2
+    np.right_shift(mixed, np.uint64(31), out=high)
+    mixed ^= high
+    return mixed
 
 
 def fractions(name: str, n: int, *, first: int = 0) -> npt.NDArray[np.float64]:
     """Return `n` random numbers in [0, 1)."""
-    return (numbers(name, n, first=first) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    drawn = numbers(name, n, first=first)
+    drawn >>= np.uint64(11)
+    shares = drawn.astype(np.float64)
+    shares *= 2.0**-53
+    return shares
 
 
 def shuffled(name: str, n: int) -> Integers:
