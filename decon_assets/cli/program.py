@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import sys
+from pathlib import Path
 
 # Python looks for unreachable objects each time there are so many more. With its own number, 700,
 # that takes 6 % of the time of a run, and hardly finds any. mypy uses this one, too.
@@ -18,8 +19,12 @@ def program() -> int:
     Python would first free every object one by one: 0.7 s after a run of the sample world. The
     system frees the memory of a process as a whole.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: nobody wants it
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open to the end
     codes: list[int] = []
-    # Functions for the end are called in reverse order: this one after those of all libraries.
+    # Functions for the end are called in reverse order: this one after those of all libraries that
+    # are imported from here on. Those of what Python imports before (`sitecustomize`) are left out.
     atexit.register(_end_at_once, codes)
     gc.set_threshold(_MORE_OBJECTS, *gc.get_threshold()[1:])
     # Imported late: libraries may register functions for the end when they are imported.

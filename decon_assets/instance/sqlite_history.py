@@ -90,7 +90,9 @@ def write_quickly() -> None:
 def _close_all() -> None:
     """Close all open files; SQLite then moves the write-ahead logs into them."""
     while _open:
-        _open.popitem()[1].close()
+        connection = _open.popitem()[1]
+        with suppress(sqlite3.Error):  # the others are closed all the same
+            connection.close()
 
 
 @cache

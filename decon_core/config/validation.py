@@ -118,11 +118,16 @@ def known(kind: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+_MOST_SUGGESTED = 8
+
+
 def did_you_mean(found: object, known: Collection[str], *, likeness: float = 0.6) -> str:
-    """Suggest the names that have this one as a part, or the closest; empty if none is close."""
+    """Suggest the closest name and those that have this one as a part; empty if there is none."""
     names = sorted(known)
-    close = [name for name in names if f"_{found}_" in f"_{name}_"]
-    close = close or difflib.get_close_matches(str(found), names, n=1, cutoff=likeness)
+    close = difflib.get_close_matches(str(found), names, n=1, cutoff=likeness)
+    longer = [name for name in names if f"_{found}_" in f"_{name}_" and name not in close]
+    if len(longer) < _MOST_SUGGESTED:
+        close += longer
     return f"did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 

@@ -85,3 +85,10 @@ m.main = main
     assert done.returncode == 0, done.stderr
     assert [*tmp_path.glob("home/history/**/index.db")]
     assert not [*tmp_path.glob("home/**/*-wal")]
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_output_that_the_caller_closed_is_no_error(closed):
+    command = ["sh", "-c", f'exec "$0" -c "$1" --version {closed}', sys.executable, END]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -84,12 +84,15 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         ("treshold", "did you mean 'threshold'?"),
         ("size", "did you mean 'ngram_size'?"),
         ("score", "did you mean 'code_score' or 'score_floor'?"),
+        ("id", "did you mean 'ids' or 'doc_id'?"),
+        ("many", "did you mean 'many_8'?"),
         ("core", ""),
         ("", ""),
     ],
 )
 def test_a_part_of_names_suggests_all_of_them(found, hint):
-    assert did_you_mean(found, ["threshold", "ngram_size", "score_floor", "code_score"]) == hint
+    known = ["threshold", "ngram_size", "score_floor", "code_score", "ids", "doc_id"]
+    assert did_you_mean(found, [*known, *(f"many_{n}" for n in range(9))]) == hint
 
 
 @pytest.mark.parametrize("text", ["[evals", "\x00"])
