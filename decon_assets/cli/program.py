@@ -20,7 +20,7 @@ def program() -> int:
     system frees the memory of a process as a whole.
     """
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the caller: nobody wants it
+        if getattr(sys, name) is None:  # the caller closed the stream
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - open to the end
     codes: list[int] = []
     # Functions for the end are called in reverse order: this one after those of all libraries that
@@ -35,13 +35,12 @@ def program() -> int:
 
 
 def _end_at_once(codes: list[int]) -> None:
-    """End the process. After an error that nobody caught, leave that to Python."""
+    """End the process with the code of the command; without one, let Python report the error."""
     if not codes:
         return
     try:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-    except (OSError, ValueError):  # nobody reads it, or it is closed: Python reports it
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):  # a full disk or a closed stream: Python reports it at its end
         return
     os._exit(codes[0])

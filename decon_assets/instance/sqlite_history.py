@@ -97,7 +97,7 @@ def _close_all() -> None:
 
 @cache
 def read_scripts_once() -> None:
-    """Make Alembic read the scripts of databases once in this process, whose settings are equal."""
+    """Make Alembic read its scripts once in this process for all databases of the same settings."""
     from alembic.script import ScriptDirectory
 
     read = ScriptDirectory.from_config
@@ -111,7 +111,7 @@ def read_scripts_once() -> None:
             known[key] = read(config)
         return known[key]
 
-    ScriptDirectory.from_config = read_once  # type: ignore[method-assign]
+    ScriptDirectory.from_config = read_once  # type: ignore[method-assign] # for all callers
 
 
 def _share_statements(connection: Connection) -> None:
