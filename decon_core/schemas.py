@@ -140,6 +140,11 @@ MATCHES = pa.schema(
         _required("shard", pa.string(), "fingerprint of the shard"),
         _required("row", pa.int64(), "row of the document in the shard"),
         _field("doc_id", pa.string(), "the document's own id, if it has one"),
+        _required(
+            "slot_kind",
+            pa.string(),
+            "visible: in text that a model sees; hidden: in a reference answer, rubric or the like",
+        ),
         _required("detector", pa.string(), "the detector that found it"),
         _required(
             "detector_fingerprint", pa.string(), "of the detector's settings, and of frozen idf"
@@ -196,7 +201,7 @@ MATCHES = pa.schema(
             _field(
                 f"{part}_part",
                 pa.string(),
-                f"the field or message in which the {part} begins; null: the text has no parts",
+                f"path of the string of the row in which the {part} begins",
             )
             for part in ("question", "answer", "passage")
         ),

@@ -10,7 +10,7 @@ import glob
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -210,9 +210,12 @@ class Source:
 
     name: str
     path: str
-    text: str | tuple[str, ...] | None = None  # several fields: each a text or a list of messages
-    messages: str | None = None
+    # Paths of the fields that are read; None, without `messages`: all text of the rows.
+    text: str | tuple[str, ...] | None = None
+    messages: str | None = None  # the path of a conversation, instead of `text`
     roles: tuple[str, ...] = ()  # of the messages to read; empty: all
+    layout: str | None = None  # of all rows, by name; None: recognised row by row
+    ignore: tuple[str, ...] = ()  # paths of text that may stay unread
     id: str | None = None
     labels: tuple[tuple[str, str], ...] = ()  # column and value, by column
 
@@ -221,7 +224,23 @@ class Source:
         if self.text is not None and not isinstance(self.text, str):
             object.__setattr__(self, "text", tuple(self.text))
         object.__setattr__(self, "roles", tuple(self.roles))
+        object.__setattr__(self, "ignore", tuple(self.ignore))
         object.__setattr__(self, "labels", tuple((name, value) for name, value in self.labels))
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the fields that are read; empty: all."""
+        if self.messages:
+            return (self.messages,)
+        return (self.text,) if isinstance(self.text, str) else self.text or ()
+
+    @property
+    def reading(self) -> Source:
+        """What decides the text of a row, without what does not."""
+        is_uncounted = "*" in self.ignore
+        return replace(
+            self, name="", path="", id=None, labels=(), ignore=("*",) if is_uncounted else ()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -228,6 +228,8 @@ class Mixture:
     """With write = "mask": add the special tokens that the tokenizer puts around a text."""
     leaks: Leaks = field(default_factory=Leaks)
     """Which leaks count."""
+    hidden: Literal["remove", "keep"] = "remove"
+    """Rows with a leak in a hidden field, such as a reference answer: removed whole, or kept."""
     licenses: Licenses | None = None
     """Only documents under these licenses."""
     control_of: Annotated[str | None, expects("the name of a mixture")] = None
@@ -290,6 +292,7 @@ _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tokenizer", "write", ("mask",)),
     ("add_special_tokens", "write", ("mask",)),
     ("leaks", "take", ("clean", "leaks", "control")),
+    ("hidden", "take", ("clean", "leaks")),
     ("control_of", "take", ("control",)),
     ("seed", "take", ("control",)),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -18,31 +18,26 @@ Reread = Callable[[int], Document | Unreadable | None]
 class Batch:
     """Texts of documents as one byte array, and the unreadable rows between them."""
 
-    text: npt.NDArray[np.uint8]  # UTF-8; the documents are slices of it
-    starts: npt.NDArray[np.int64]  # of each document within the text
+    text: npt.NDArray[np.uint8]  # UTF-8; the texts are slices of it
+    starts: npt.NDArray[np.int64]  # of each text
     stops: npt.NDArray[np.int64]
-    rows: npt.NDArray[np.int64]  # row number of each document in the shard, ascending
+    # Row number of each text in the shard, ascending. A row has a text, or one that a model sees
+    # and a hidden one.
+    rows: npt.NDArray[np.int64]
     n_characters: int
     unreadable: list[Unreadable]
     reread: Reread  # read a row again, by its number
     invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
+    unread: Mapping[str, Sequence[int]] = field(default_factory=dict)  # as of a document, summed
     n_left_out: int = 0  # documents that are not in the sample
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Batch:
         """Return documents that are in memory as a batch."""
-        texts = [document.text.encode() for document in documents]
-        edges = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         by_row = {document.row: document for document in documents}
-        return cls(
-            text=np.frombuffer(bytearray(b"".join(texts)), np.uint8),
-            starts=edges[:-1],
-            stops=edges[1:],
-            rows=np.array([*by_row], np.int64),
-            n_characters=sum(len(document.text) for document in documents),
-            unreadable=[],
-            reread=by_row.__getitem__,
-        )
+        none = np.empty(0, np.int64)
+        empty = cls(np.empty(0, np.uint8), none, none, none, 0, [], by_row.__getitem__)
+        return empty.with_rows(documents)
 
     @classmethod
     def of_texts(cls, texts: Sequence[str]) -> Batch:
@@ -50,8 +45,29 @@ class Batch:
         return cls.of([Document(row, None, text, None) for row, text in enumerate(texts)])
 
     def document(self, at: int) -> Document:
-        """Read the document at a position again, with all its fields."""
+        """Read the document of a text again, with all its fields."""
         return cast("Document", self.reread(int(self.rows[at])))
+
+    def is_second(self, at: int) -> bool:
+        """Return whether a text is the second one of its row: what is hidden in it."""
+        return at > 0 and bool(self.rows[at] == self.rows[at - 1])
+
+    @property
+    def n_documents(self) -> int:
+        return int(np.unique(self.rows).size)
+
+    def per_document(self, of_texts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the sum of a number of each text for each document."""
+        return np.add.reduceat(of_texts, self._first_texts) if of_texts.size else of_texts
+
+    @property
+    def document_rows(self) -> npt.NDArray[np.int64]:
+        """The row of each document, ascending."""
+        return self.rows[self._first_texts]
+
+    @property
+    def _first_texts(self) -> npt.NDArray[np.int64]:
+        return np.flatnonzero(np.diff(self.rows, prepend=-1))
 
     def with_rows(self, rows: Iterable[Document | Unreadable | None]) -> Batch:
         """Add rows that were parsed one by one."""
@@ -60,20 +76,32 @@ class Batch:
         unreadable = [row for row in parsed if isinstance(row, Unreadable)]
         if not documents:
             return replace(self, unreadable=unreadable)
-        texts = [document.text.encode() for document in documents]
+        stretches = [(row.row, text) for row in documents for text, _ in row.stretches]
+        texts = [text.encode() for _, text in stretches]
         bounds = self.text.size + np.cumsum([0, *map(len, texts)], dtype=np.int64)
-        numbers = np.concatenate([self.rows, np.array([row.row for row in documents], np.int64)])
-        order = np.argsort(numbers)
+        numbers = np.concatenate([self.rows, np.array([row for row, _ in stretches], np.int64)])
+        order = np.argsort(numbers, kind="stable")
         return replace(
             self,
             text=np.concatenate([self.text, np.frombuffer(b"".join(texts), np.uint8)]),
             starts=np.concatenate([self.starts, bounds[:-1]])[order],
             stops=np.concatenate([self.stops, bounds[1:]])[order],
             rows=numbers[order],
-            n_characters=self.n_characters + sum(len(one.text) for one in documents),
+            n_characters=self.n_characters + sum(len(text) for _, text in stretches),
             unreadable=unreadable,
             invalid=[document.invalid for document in documents if document.invalid],
+            unread=summed([self.unread, *(document.unread for document in documents)]),
         )
+
+
+def summed(counts: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, list[int]]:
+    """Return the sums of counts by path."""
+    sums: dict[str, list[int]] = {}
+    for of_one in counts:
+        for path, numbers in of_one.items():
+            before = sums.setdefault(path, [0] * len(numbers))
+            sums[path] = [a + b for a, b in zip(before, numbers, strict=True)]
+    return sums
 
 
 @dataclass(frozen=True)

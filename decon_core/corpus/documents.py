@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from decon_core.config.load import Source
+from decon_core.corpus.fields import FieldTree, field_tree
+from decon_core.corpus.row_texts import SEPARATOR, Keys, Slot, text_of_row
+from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import Problem
-
-_SEPARATOR = "\n\n"  # between the parts of a document
 
 
 @dataclass(frozen=True)
 class Part:
-    """The span of a turn, or of one of several fields, in a document."""
+    """The span of a string of a row in its document."""
 
-    path: str  # `messages[2]`, `chosen[0]`, `prompt`
+    path: str  # `messages[2].content`
     start: int  # in characters
     stop: int
+    is_hidden: bool = False
+    keys: Keys = field(default=(), compare=False)  # from the row to the string
+    copies: tuple[Keys, ...] = field(default=(), compare=False)  # where the row repeats it
+
+    @property
+    def turn(self) -> Keys | None:
+        """The keys of the element of a list that the string belongs to: the turn, if it has one."""
+        at = next((at for at, key in enumerate(self.keys) if isinstance(key, int)), None)
+        return None if at is None else self.keys[: at + 1]
 
 
 @dataclass(frozen=True)
@@ -33,14 +43,44 @@ class InvalidUtf8:
 
 @dataclass(frozen=True)
 class Document:
-    """A row with its text and, in line formats, its bytes."""
+    """A row with its text and, in line formats, its bytes.
+
+    The text is what a model sees, then what is hidden in the row. Detectors search both apart.
+    """
 
     row: int
     id: str | None
     text: str
     raw: bytes | None
-    parts: tuple[Part, ...] = ()  # of a conversation or of several fields
+    parts: tuple[Part, ...] = ()
     invalid: InvalidUtf8 | None = None  # None: all bytes read are UTF-8
+    # Texts that are not read, by path: how many, and their bytes.
+    unread: Mapping[str, Sequence[int]] = field(default_factory=dict, compare=False)
+
+    @property
+    def hidden_start(self) -> int | None:
+        """Where the hidden text begins, in characters; None if there is none."""
+        return next((part.start for part in self.parts if part.is_hidden), None)
+
+    @property
+    def visible(self) -> str:
+        """The text that a model sees."""
+        start = self.hidden_start
+        return self.text if start is None else self.text[: max(start - len(SEPARATOR), 0)]
+
+    @property
+    def without_hidden(self) -> Document:
+        """The document as a model sees it."""
+        parts = tuple(part for part in self.parts if not part.is_hidden)
+        return replace(self, text=self.visible, parts=parts)
+
+    @property
+    def stretches(self) -> list[tuple[str, int]]:
+        """The texts that are searched apart, and the character of the text where each begins."""
+        start = self.hidden_start
+        if start is None:
+            return [(self.text, 0)]
+        return [(self.visible, 0), (self.text[start:], start)]
 
 
 @dataclass(frozen=True)
@@ -64,11 +104,23 @@ def document_of(
     invalid: InvalidUtf8 | None = None,
 ) -> Document | Unreadable:
     """Turn a parsed row into a document."""
+    tree = field_tree(source)
     try:
-        text, parts = _text(value, source)
+        read = text_of_row(value, tree)
+        if not read.visible and not read.hidden:
+            _require_fields(value, tree)
+        if read.layout.placeholder and field_value(value, read.layout.placeholder):
+            raise _NotADocumentError("text is published elsewhere", read.layout.placeholder)
     except _NotADocumentError as error:
         return Unreadable(row, offset, error.reason, error.detail, raw)
-    return Document(row, id_of(value, source), text, raw, parts, invalid)
+    except RecursionError:
+        return Unreadable(row, offset, "nested too deeply", "lists or objects in the row", raw)
+    text, parts = joined_parts(
+        (slot, is_hidden)
+        for slots, is_hidden in ((read.visible, False), (read.hidden, True))
+        for slot in slots
+    )
+    return Document(row, id_of(value, source), text, raw, parts, invalid, read.unread)
 
 
 def id_of(value: Mapping[str, Any], source: Source) -> str | None:
@@ -90,13 +142,15 @@ def not_a_document(path: Path, row: int, found: str) -> Problem:
     return Problem(f"{path}: row {row}", found, "a document, as it was scanned", remedy)
 
 
-def without_lone_surrogates(text: str) -> str:
-    """Replace lone surrogates, which cannot be encoded, with U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+def joined_parts(slots: Iterable[tuple[Slot, bool]]) -> tuple[str, tuple[Part, ...]]:
+    """Return the text of a document of several strings, each with whether it is hidden."""
+    parts, pieces, start = [], [], 0
+    for slot, is_hidden in slots:
+        pieces.append(slot.text)
+        stop = start + len(slot.text)
+        parts.append(Part(slot.path, start, stop, is_hidden, slot.keys, slot.copies))
+        start = stop + len(SEPARATOR)
+    return SEPARATOR.join(pieces), tuple(parts)
 
 
 class _NotADocumentError(Exception):
@@ -117,73 +171,16 @@ def _field(value: object, path: str) -> object:
     return _field(value[head], rest)
 
 
-def _text(value: Mapping[str, Any], source: Source) -> tuple[str, tuple[Part, ...]]:
-    """Return the text of a row and the spans of its parts; no parts for a single field."""
-    if isinstance(source.text, str):
-        text = _require_text(_require_field(value, source.text), source.text)
-        return without_lone_surrogates(text), ()
-    texts: list[tuple[str, str]] = []
-    if source.messages:
-        texts = _turns(_require_field(value, source.messages), source.messages, source.roles)
-    for path in source.text or ():
-        field = _require_field(value, path)
-        is_list = isinstance(field, list)
-        texts += _turns(field, path) if is_list else [(path, _require_text(field, path))]
-    return joined_parts((path, without_lone_surrogates(text)) for path, text in texts)
+def _require_fields(value: Mapping[str, Any], tree: FieldTree) -> None:
+    """Raise if a row without text lacks the fields that its source names, or has others in them.
 
-
-def joined_parts(texts: Iterable[tuple[str, str]]) -> tuple[str, tuple[Part, ...]]:
-    """Return the text of a document of several parts, and their spans; empty parts are left out."""
-    parts, pieces, start = [], [], 0
-    for path, text in texts:
-        if text:
-            pieces.append(text)
-            parts.append(Part(path, start, start + len(text)))
-            start = parts[-1].stop + len(_SEPARATOR)
-    return _SEPARATOR.join(pieces), tuple(parts)
-
-
-def _require_field(value: Mapping[str, Any], path: str) -> object:
-    field = _field(value, path)
-    if field is _ABSENT:
-        raise _NotADocumentError("field missing", path)
-    if field is None:
-        raise _NotADocumentError("field is null", path)
-    return field
-
-
-def _require_text(field: object, path: str) -> str:
-    if not isinstance(field, str):
-        raise _NotADocumentError("field is not text", f"{path} is {type(field).__name__}")
-    return field
-
-
-def _turns(field: object, path: str, roles: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return (path, text) of each turn of a conversation with one of the roles (empty: all)."""
-    if not isinstance(field, list):
-        raise _NotADocumentError("not a list of messages", f"{path} is {type(field).__name__}")
-    turns = []
-    for at, message in enumerate(field):
-        # Published conversations have either {role, content} or {from, value}.
-        if roles:
-            role = message.get("role", message.get("from")) if isinstance(message, dict) else None
-            if not isinstance(role, str):
-                raise _NotADocumentError("message without a role", f"{path}[{at}]")
-        if not roles or role in roles:
-            turns.append((f"{path}[{at}]", _turn(message, f"{path}[{at}]")))
-    return turns
-
-
-def _turn(message: object, path: str) -> str:
-    """Return the text of a turn."""
-    key = "value" if isinstance(message, dict) and "content" not in message else "content"
-    content = message.get(key, _ABSENT) if isinstance(message, dict) else _ABSENT
-    if content is _ABSENT:
-        raise _NotADocumentError("message without content", path)
-    if content is None:
-        return ""  # a turn that only calls a tool
-    if isinstance(content, list):
-        parts = [part.get("text", "") for part in content if isinstance(part, dict)]
-        if len(parts) == len(content) and all(isinstance(part, str) for part in parts):
-            return "\n".join(part for part in parts if part)
-    return _require_text(content, f"{path}.{key}")
+    A list, an object or an empty string may be without text.
+    """
+    for path in tree.paths:
+        found = _field(value, path.partition("[")[0])
+        if found is _ABSENT:
+            raise _NotADocumentError("field missing", path)
+        if found is None:
+            raise _NotADocumentError("field is null", path)
+        if not isinstance(found, str | list | dict):
+            raise _NotADocumentError("field is not text", f"{path} is {type(found).__name__}")

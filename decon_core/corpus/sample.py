@@ -96,7 +96,7 @@ class Sample:
             rows=rows,
             n_characters=int(np.count_nonzero((text & mask) != value)),
             invalid=[one for one in batch.invalid if one.row in taken],
-            n_left_out=batch.rows.size - rows.size,
+            n_left_out=np.unique(batch.rows).size - np.unique(rows).size,
         )
 
 

@@ -18,6 +18,7 @@ Words64 = npt.NDArray[np.uint64]
 Shorts = npt.NDArray[np.int16]
 Int32s = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
+Table = npt.NDArray[np.int64]  # two-dimensional
 Floats = npt.NDArray[np.float64]
 Short = npt.NDArray[np.uint16] | Numbers  # 16 bits where they fit
 

@@ -1,7 +1,7 @@
-"""Extract the text of one field from lines of JSON.
+"""Extract all strings from lines of JSON, each with the field that it is in.
 
-A line is handled here only if all of it is strict JSON in strict UTF-8 and the field is found
-directly. Unusual lines are left to `corpus.row_of_line`; no line is rejected here.
+A line is handled here only if all of it is strict JSON in strict UTF-8, its fields are known and
+come in reading order. Unusual lines are left to Python; no line is rejected here.
 
 A block ends in a line break followed by `PADDING` bytes, so that lookahead needs no bounds check.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.arrays import Bytes, Integers, Table
 from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.utf8 import hex_value, valid_size, write_character
 
@@ -19,15 +19,31 @@ Place = np.uint64
 Number = int | np.int64
 Byte = np.uint8
 
+# Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
+# its lists, its rank among siblings, and whether JSON in its strings is decoded. -1: none.
+PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED = range(6)
+# Columns of an array with a row for each string: its field, its bytes in the text, how many of them
+# begin no character, whether it may be JSON, and its line.
+FIELD, START, STOP, CONTINUING, IS_JSON, LINE = range(6)
+# Columns of an array with a row for each open container: its field, the highest rank of its members
+# so far, the number of the object, and its first member.
+_FIELD_AT, _RANK_AT, _OBJECT_AT, _MEMBER_AT = range(4)
+# Columns of an array with a row for each member of an open object: its first string, and its rank.
+_FIRST_STRING, _MEMBER_RANK = range(2)
+
 PADDING = 64  # spare bytes after a block, for lookahead, and after a text, for writing
 
-_MOST_DEEP = 64  # maximum nesting: one bit of a number per container
+MOST_MEMBERS = 1 << 12  # of the objects that are open
+MOST_STRINGS = 1 << 11  # of a row; rows with more are left to Python
+N_RANKS = 8  # of siblings, at most
+MOST_DEEP = 64  # maximum nesting: one bit of a number per container
 _LONGEST_NUMBER = 40  # neither infinite, nor more digits than Python turns into an int
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _STRIDE = 32
 _STRIDE_U = np.uint64(_STRIDE)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _WIDEST = 4  # bytes of a character
 
 LINE_BREAK = 0x0A
@@ -241,38 +257,143 @@ def _end_of_scalar(block: Bytes, at: Place) -> Place:
 
 
 @kernel
-def _is_key(
-    block: Bytes, start: Place, stop: Place, path: Bytes, first: Number, last: Number
-) -> bool:
-    if np.int64(stop - start) != last - first:
+def _hash(block: Bytes, start: Place, stop: Place, parent: Number) -> np.uint64:
+    value = (np.uint64(parent) + _ONE) * _MULTIPLIER
+    for step in range(np.int64(stop - start)):
+        value = (value ^ np.uint64(block[start + np.uint64(step)])) * _MULTIPLIER
+    return value ^ (value >> np.uint64(32))
+
+
+@kernel
+def _child(
+    block: Bytes,
+    start: Place,
+    stop: Place,
+    parent: Number,
+    table: Integers,
+    fields: Table,
+    names: Bytes,
+) -> Number:
+    """Return the field of a key below a field; -1 if it is unknown."""
+    mask = np.uint64(table.size - 1)
+    at = _hash(block, start, stop, parent) & mask
+    while True:
+        found = table[at]
+        if found < 0:
+            return -1
+        first = fields[found, NAME_START]
+        is_same = (fields[found, PARENT] == parent) & (
+            fields[found, NAME_STOP] - first == np.int64(stop - start)
+        )
+        if is_same:
+            for step in range(np.int64(stop - start)):
+                if block[start + np.uint64(step)] != names[first + step]:
+                    is_same = False
+                    break
+        if is_same:
+            return np.int64(found)
+        at = (at + _ONE) & mask
+
+
+@entry(compile_seconds=0.5, steps=lambda table, *_: table.size)
+def enter_fields(table: Integers, fields: Table, names: Bytes, is_entered: Bytes) -> None:
+    """Enter fields into the table of keys; elements of lists and the root have no key."""
+    mask = np.uint64(table.size - 1)
+    table[:] = -1
+    for field in range(is_entered.size):
+        if is_entered[field]:
+            start, stop = np.uint64(fields[field, NAME_START]), np.uint64(fields[field, NAME_STOP])
+            at = _hash(names, start, stop, fields[field, PARENT]) & mask
+            while table[at] >= 0:
+                at = (at + _ONE) & mask
+            table[at] = field
+
+
+@kernel
+def _is_space(byte: Byte) -> bool:
+    return bool((byte == 0x20) | (byte == 0x0A) | (byte == 0x09) | (byte == 0x0D))
+
+
+@kernel
+def _may_be_json(text: Bytes, start: Place, stop: Place) -> bool:
+    """Return whether a text begins and ends like an object or a list."""
+    while (start < stop) and _is_space(text[start]):
+        start += _ONE
+    if (start == stop) or ((text[start] != _OBJECT) & (text[start] != _LIST)):
         return False
-    for step in range(last - first):  # noqa: SIM110 - a generator is not compiled
-        if block[start + np.uint64(step)] != path[first + step]:
-            return False
-    return True
+    while _is_space(text[stop - _ONE]):
+        stop -= _ONE
+    last = text[stop - _ONE]
+    return bool((last == _OBJECT_END) | (last == _LIST_END))
+
+
+@kernel
+def _is_data(text: Bytes, start: Place) -> bool:
+    """Return whether a text may be a data URI, which Python decides."""
+    return bool(
+        (text[start] == 0x64)
+        & (text[start + _ONE] == 0x61)
+        & (text[start + np.uint64(2)] == 0x74)
+        & (text[start + np.uint64(3)] == 0x61)
+        & (text[start + np.uint64(4)] == 0x3A)
+    )
+
+
+@kernel
+def _put_in_order(
+    members: Table, first: Number, stop: Number, strings: Table, n_strings: Number, copy: Table
+) -> None:
+    """Sort the strings of an object by the ranks of its members, `first` to `stop`."""
+    base, n = members[first, _FIRST_STRING], 0
+    for rank in range(N_RANKS):
+        for member in range(first, stop):
+            if members[member, _MEMBER_RANK] != rank:
+                continue
+            end = members[member + 1, _FIRST_STRING] if member + 1 < stop else n_strings
+            for one in range(members[member, _FIRST_STRING], end):
+                for column in range(LINE):
+                    copy[n, column] = strings[one, column]
+                n += 1
+    for one in range(n):
+        for column in range(LINE):
+            strings[base + one, column] = copy[one, column]
 
 
 @inlined
 def _read_line(
-    block: Bytes, at: Place, path: Bytes, key_starts: Integers, text: Bytes, n: Place
-) -> tuple[Place, Place, int]:
-    """Read one line.
+    block: Bytes,
+    at: Place,
+    root: Number,
+    is_row: bool,
+    table: Integers,
+    fields: Table,
+    names: Bytes,
+    seen_in: Integers,
+    depths: Table,
+    members: Table,
+    copy: Table,
+    text: Bytes,
+    n: Place,
+    strings: Table,
+    n_strings: Number,
+    n_objects: Number,
+) -> tuple[Place, Place, Number, Number]:
+    """Read the strings of one line.
 
     Returns the start of the next line (0 if this one is unusual), the end of the text, and the
-    number of continuation bytes in it.
+    numbers of strings and of objects.
     """
+    n_members = 0
+    out_of_order = _ZERO  # open containers whose members are not in reading order
+    first_string = n_strings
     at = _skip_space(block, at)
-    if block[at] != _OBJECT:
-        return _ZERO, n, 0
-    at += _ONE
-    depth = 1
-    are_objects = _ONE  # open containers: 1 for an object, 0 for a list; innermost lowest
-    n_keys = key_starts.size - 1
-    level = 0  # keys of the path with open objects
-    n_found = 0  # keys of the path seen
-    n_continuing = 0
-    state = _FIRST_KEY
-    while depth:
+    if (block[at] != _OBJECT) & (is_row | (block[at] != _LIST)):
+        return _ZERO, n, n_strings, n_objects
+    depth = 0
+    are_objects = _ZERO  # open containers: 1 for an object, 0 for a list; innermost lowest
+    field = np.int64(root)
+    state = _VALUE
+    while True:
         at = _skip_space(block, at)
         byte = block[at]
         if state == _AFTER_VALUE or (
@@ -282,117 +403,167 @@ def _read_line(
             is_object = (are_objects & _ONE) == _ONE
             at += _ONE
             if byte == (_OBJECT_END if is_object else _LIST_END):
-                if (level > 0) & (depth == level + 1):
-                    level -= 1
+                if is_object:
+                    if (out_of_order & _ONE) == _ONE:
+                        _put_in_order(
+                            members, depths[depth, _MEMBER_AT], n_members, strings, n_strings, copy
+                        )
+                    n_members = depths[depth, _MEMBER_AT]
                 depth -= 1
                 are_objects >>= _ONE
+                out_of_order >>= _ONE
                 state = _AFTER_VALUE
+                if depth == 0:
+                    break
             elif (byte == _COMMA) & (state == _AFTER_VALUE):
                 state = _KEY if is_object else _VALUE
             else:
-                return _ZERO, n, 0
+                return _ZERO, n, n_strings, n_objects
             continue
 
-        is_wanted = False
         if state <= _KEY:
             if byte != _QUOTE:
-                return _ZERO, n, 0
+                return _ZERO, n, n_strings, n_objects
             start = at + _ONE
             at = _end_of_string(block, start)
             if at == _ZERO:
-                return _ZERO, n, 0
-            if depth == level + 1:
-                stop = at - _ONE
-                for step in range(np.int64(stop - start)):
-                    if block[start + np.uint64(step)] == _BACKSLASH:
-                        return _ZERO, n, 0
-                first, last = key_starts[level], key_starts[level + 1] - 1
-                if _is_key(block, start, stop, path, first, last):
-                    if n_found > level:
-                        return _ZERO, n, 0  # a duplicate key: the last one counts
-                    n_found = level + 1
-                    is_wanted = True
-                elif _is_key(block, start, stop, path, first, path.size):
-                    return _ZERO, n, 0  # the rest of the path as a single key has priority
+                return _ZERO, n, n_strings, n_objects
+            stop = at - _ONE
+            field = _child(block, start, stop, depths[depth, _FIELD_AT], table, fields, names)
+            if field < 0:
+                return _ZERO, n, n_strings, n_objects  # unknown, or written with escapes
+            if (seen_in[field] == depths[depth, _OBJECT_AT]) | (n_members == MOST_MEMBERS):
+                return (
+                    _ZERO,
+                    n,
+                    n_strings,
+                    n_objects,
+                )  # a duplicate key, of which the last one counts
+            seen_in[field] = depths[depth, _OBJECT_AT]
+            rank = fields[field, RANK]
+            if rank < depths[depth, _RANK_AT]:
+                out_of_order |= _ONE
+            else:
+                depths[depth, _RANK_AT] = rank
+            members[n_members, _FIRST_STRING] = n_strings
+            members[n_members, _MEMBER_RANK] = rank
+            n_members += 1
             at = _skip_space(block, at)
             if block[at] != _COLON:
-                return _ZERO, n, 0
+                return _ZERO, n, n_strings, n_objects
             at = _skip_space(block, at + _ONE)
             byte = block[at]
+        elif depth:
+            field = fields[depths[depth, _FIELD_AT], ELEMENT]
 
         if (byte == _OBJECT) | (byte == _LIST):
+            if (depth == MOST_DEEP) | (field < 0):
+                return _ZERO, n, n_strings, n_objects
             is_object = byte == _OBJECT
-            if (depth == _MOST_DEEP) | (is_wanted & ((not is_object) | (n_found == n_keys))):
-                return _ZERO, n, 0
-            if is_wanted:
-                level += 1
             at += _ONE
             depth += 1
             are_objects <<= _ONE
+            out_of_order <<= _ONE
             if is_object:
                 are_objects |= _ONE
+                n_objects += 1
+                depths[depth, _MEMBER_AT] = n_members
+                depths[depth, _OBJECT_AT] = n_objects
+                depths[depth, _RANK_AT] = 0
+            depths[depth, _FIELD_AT] = field
             state = _FIRST_KEY if is_object else _FIRST_VALUE
             continue
-        if is_wanted:
-            if (byte != _QUOTE) | (n_found < n_keys):
-                return _ZERO, n, 0
-            at, n, n_continuing = _read_string(block, at + _ONE, text, n)
+        if byte == _QUOTE:
+            if field < 0:
+                return _ZERO, n, n_strings, n_objects
+            first = n
+            at, n, n_continuing = _read_string(block, at + _ONE, text, first)
+            if at == _ZERO:
+                return _ZERO, n, n_strings, n_objects
+            if n > first:
+                if _is_data(text, first) | (n_strings - first_string == MOST_STRINGS):
+                    return _ZERO, n, n_strings, n_objects
+                strings[n_strings, FIELD] = field
+                strings[n_strings, START] = np.int64(first)
+                strings[n_strings, STOP] = np.int64(n)
+                strings[n_strings, CONTINUING] = n_continuing
+                may_be_json = (fields[field, IS_DECODED] != 0) and _may_be_json(text, first, n)
+                strings[n_strings, IS_JSON] = may_be_json
+                n_strings += 1
         else:
             at = _end_of_scalar(block, at)
-        if at == _ZERO:
-            return _ZERO, n, 0
+            if at == _ZERO:
+                return _ZERO, n, n_strings, n_objects
         state = _AFTER_VALUE
     at = _skip_space(block, at)
-    if (block[at] != LINE_BREAK) | (n_found < n_keys):
-        return _ZERO, n, 0
-    return at + _ONE, n, n_continuing
+    if block[at] != LINE_BREAK:
+        return _ZERO, n, n_strings, n_objects
+    return at + _ONE, n, n_strings, n_objects
 
 
 @entry(compile_seconds=1.5, steps=lambda _block, n_bytes, *_: n_bytes)
 def read_lines(
     block: Bytes,
     n_bytes: int,
-    path: Bytes,
-    key_starts: Integers,
+    roots: Integers,
+    is_row: bool,
+    table: Integers,
+    fields: Table,
+    names: Bytes,
+    seen_in: Integers,
+    depths: Table,
+    members: Table,
+    copy: Table,
     text: Bytes,
-    starts: Integers,
-    stops: Integers,
-    documents: Integers,
-    unusual: Integers,
+    strings: Table,
+    is_unusual: Bytes,
     line_starts: Integers,
-) -> tuple[int, int, Number]:
-    """Write the field's text of every line; return the numbers of documents, unusual lines and
-    characters.
+) -> int:
+    """Write the strings of every line, and which lines are unusual; return the number of strings.
 
-    `path` is the field in UTF-8; its keys begin at `key_starts`, whose last element is after an
-    imagined final dot. `documents` and `unusual` get line numbers.
+    `roots`: the field of the value in each line; of rows it is an object. `seen_in` has a number
+    below 0 for each field, `depths`, `members` and `copy` are scratch.
     """
     at = _ZERO
     end = np.uint64(n_bytes)
     n = _ZERO
-    n_documents = n_unusual = line = 0
-    n_characters = np.int64(0)
+    n_strings = n_objects = np.int64(0)
+    line = 0
     line_starts[0] = 0
     while at < end:
-        behind, stop, n_continuing = _read_line(block, at, path, key_starts, text, n)
+        behind, stop, n_after, n_objects = _read_line(
+            block,
+            at,
+            roots[line],
+            is_row,
+            table,
+            fields,
+            names,
+            seen_in,
+            depths,
+            members,
+            copy,
+            text,
+            n,
+            strings,
+            n_strings,
+            n_objects,
+        )
+        is_unusual[line] = behind == _ZERO
         if behind != _ZERO:
-            starts[n_documents] = np.int64(n)
-            stops[n_documents] = np.int64(stop)
-            documents[n_documents] = line
-            n_documents += 1
-            n_characters += np.int64(stop - n) - n_continuing
             n = stop
+            for one in range(n_strings, n_after):
+                strings[one, LINE] = line
+            n_strings = n_after
         else:
             behind = at
             while block[behind] != LINE_BREAK:
                 behind += _ONE
             behind += _ONE
-            unusual[n_unusual] = line
-            n_unusual += 1
         at = behind
         line += 1
         line_starts[line] = np.int64(min(at, end))
-    return n_documents, n_unusual, n_characters
+    return int(n_strings)
 
 
 @kernel
@@ -430,3 +601,20 @@ def count_characters(text: Bytes, starts: Integers, stops: Integers, counts: Int
     """Count the characters of each text; -1 if it is not strict UTF-8."""
     for number in range(starts.size):
         counts[number] = _n_characters(text, starts[number], stops[number])
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, *_: starts.size)
+def mark_strings(
+    text: Bytes,
+    starts: Integers,
+    stops: Integers,
+    of_field: Integers,
+    fields: Table,
+    is_json: Integers,
+    is_data: Bytes,
+) -> None:
+    """Mark strings of tables that may be JSON, and those that may be data URIs."""
+    for at in range(starts.size):
+        start, stop = np.uint64(starts[at]), np.uint64(stops[at])
+        is_json[at] = (fields[of_field[at], IS_DECODED] != 0) and _may_be_json(text, start, stop)
+        is_data[at] = _is_data(text, start)

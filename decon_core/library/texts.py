@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from decon_core.benchmarks.fields import describe
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Block
-from decon_core.corpus.documents import without_lone_surrogates
 from decon_core.corpus.formats.shard_format import PART_BYTES
-from decon_core.corpus.formats.tables import TablePart, as_strings
+from decon_core.corpus.formats.table_strings import as_strings
+from decon_core.corpus.formats.tables import TablePart
+from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import InputError, Problem
 
 # An iterable of strings and None, an Arrow array, a polars series, or, with the name of a column, a

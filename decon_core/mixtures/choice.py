@@ -32,6 +32,7 @@ LEAKED, QUESTION_ONLY = "leak", "question only"  # values of `REMOVED.why` that 
 FOUND = (LEAKED, QUESTION_ONLY)
 # Documents that stay: a leak by a score that alone may not act, without verdict or probability.
 CANDIDATES = "candidates"
+HIDDEN = "hidden"  # of `slot_kind`: the row goes whole, as its reference answer cannot be cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,8 @@ def counted_leaks(
 ) -> list[dict[str, Any]]:
     """Return the entries that the mixture counts as leaks or question-only, in their order."""
     is_found = pc.field("is_contaminated") | pc.field("is_question_only") | pc.field("is_candidate")
+    if mixture.hidden == "keep":
+        is_found &= pc.field("slot_kind") != HIDDEN
     found = entries.filter(is_found).to_pylist()
     counted = [entry for entry in found if mixture.leaks.counts(entry, calibration)]
     for entry in counted:
@@ -193,7 +196,8 @@ def _choose_by_leaks(
         return
     choice.leaks = leaks
     for row, entries in leaks.items():
-        if mixture.cut != "documents" and row not in choice.gone:
+        is_hidden = any(entry["slot_kind"] == HIDDEN for entry in entries)
+        if mixture.cut != "documents" and row not in choice.gone and not is_hidden:
             choice.cut[row] = entries
             continue
         for entry in entries:
@@ -207,6 +211,9 @@ def reason_of(entry: dict[str, Any]) -> Reason:
         entry["looked_for"],
         _CONFIRMED if entry["verdict"] == LEAK else None,
         None if probability is None else f"probability {probability:.3f} by judged pairs",
+        f"in {entry['question_part'] or entry['answer_part']}, a hidden field"
+        if entry["slot_kind"] == HIDDEN
+        else None,
     ]
     why = QUESTION_ONLY if entry["is_question_only"] else LEAKED
     return {"why": why, **named, "detail": "; ".join(filter(None, details)) or None}

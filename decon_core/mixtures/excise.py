@@ -8,7 +8,6 @@ cuts nothing out of the rows: it masks what the same mixture in another layout w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -19,11 +18,20 @@ from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
+from decon_core.corpus.row_texts import Keys
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
 from decon_core.mixtures.choice import Reason, RowActions, counted_leaks, reason_of
-from decon_core.mixtures.masked_text import ELEMENT, MaskedText
+from decon_core.mixtures.edit_rows import (
+    NotExactError,
+    is_empty,
+    replaced,
+    turns_to_remove,
+    without_elements,
+    without_spans,
+)
+from decon_core.mixtures.masked_text import MaskedText
 from decon_core.mixtures.rows import RowReader, Value
 from decon_core.scan.blocks import Scanner
 from decon_core.scan.plan import build_search_files, sort_versions
@@ -58,6 +66,8 @@ class Remainder(Protocol):
 
 
 NO_TURN, NOTHING_LEFT = "what leaked is no turn of it", "nothing was left of it"
+NOTHING_LEFT_OF_FIELD = "nothing was left of one of its fields"
+NOT_EXACT = "what leaked is in JSON in a string that cannot be written back as it was"
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +81,9 @@ class CutRow:
     masked: Sequence[tuple[int, int]] = ()
 
     def without(self, entries: Sequence[Entry]) -> CutRow | str:
-        value = excised(self.value, self.document, self.source, entries, self.mixture)
-        if value is None:
-            return NO_TURN
+        value = excised(self.value, self.document, entries, self.mixture)
+        if isinstance(value, str):
+            return value
         document = document_of(value, self.document.row, self.source)
         if not isinstance(document, Document) or _is_empty(document, self.mixture):
             return NOTHING_LEFT
@@ -177,42 +187,54 @@ def _whole(
 
 
 def _is_empty(document: Document, mixture: Mixture) -> bool:
-    """Return whether only masks, white space and punctuation are left."""
-    text = document.text.replace(mixture.mask, "") if mixture.mask else document.text
-    return not any(map(str.isalnum, text))
+    """Return whether nothing is left that a model sees."""
+    return is_empty(document.visible, mixture.mask)
 
 
 def excised(
-    value: Value, document: Document, source: Source, entries: Sequence[Entry], mixture: Mixture
-) -> Value | None:
-    """Return the row without the spans of these entries.
-
-    With cut = "turns", None if a span is in a field that is not a turn and cannot be removed.
-    """
-    parts = document.parts or (Part(str(source.text), 0, len(document.text)),)
+    value: Value, document: Document, entries: Sequence[Entry], mixture: Mixture
+) -> Value | str:
+    """Return the row without the spans of these entries, or why that is no row to keep."""
     spans = merged(entries, document.text)
-    cut_value = deepcopy(value)
-    removed: list[str] = []  # paths of turns
-    for part in parts:
-        spans_in_part = [
-            (max(start, part.start) - part.start, min(stop, part.stop) - part.start)
-            for start, stop in spans
-            if start < part.stop and stop > part.start
-        ]
-        if not spans_in_part:
-            continue
-        if mixture.cut == "turns":
-            removed.append(part.path)
-        else:
-            is_turn = bool(document.parts) and ELEMENT.fullmatch(part.path)
-            _cut_text(cut_value, part.path, spans_in_part, mixture.mask, is_turn=bool(is_turn))
-    elements = [match for path in removed if (match := ELEMENT.fullmatch(path))]
-    if len(elements) < len(removed):
-        return None
-    for match in sorted(elements, key=lambda match: -int(match[2])):
-        holder, key = _holder(cut_value, match[1])
-        del holder[key][int(match[2])]
-    return cut_value
+    touched = [part for part in document.parts if _spans_in(part, spans)]
+    if mixture.cut == "turns":
+        return _without_turns(value, {part.turn for part in touched})
+    left = {
+        part: without_spans(
+            document.text[part.start : part.stop], _spans_in(part, spans), mixture.mask
+        )
+        for part in touched
+    }
+    emptied = {part for part, text in left.items() if is_empty(text, mixture.mask)}
+    if any(part.turn is None for part in emptied) and len(document.parts) > 1:
+        return NOTHING_LEFT_OF_FIELD
+    try:
+        for part, text in left.items():
+            for keys in (part.keys, *part.copies):
+                value = replaced(value, keys, text)
+        row: Value = without_elements(value, turns_to_remove(value, document.parts, emptied))
+    except NotExactError:
+        return NOT_EXACT
+    return row
+
+
+def _without_turns(value: Value, turns: set[Keys | None]) -> Value | str:
+    if None in turns:
+        return NO_TURN
+    try:
+        row: Value = without_elements(value, filter(None, turns))
+    except NotExactError:
+        return NOT_EXACT
+    return row
+
+
+def _spans_in(part: Part, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans that touch a part, as characters of its text."""
+    return [
+        (max(start, part.start) - part.start, min(stop, part.stop) - part.start)
+        for start, stop in spans
+        if start < part.stop and stop > part.start
+    ]
 
 
 def merged(entries: Sequence[Entry], text: str) -> list[tuple[int, int]]:
@@ -226,46 +248,6 @@ def merged(entries: Sequence[Entry], text: str) -> list[tuple[int, int]]:
         else:
             merged.append((start, stop))
     return merged
-
-
-def _without(text: str, spans: Sequence[tuple[int, int]], mask: str) -> str:
-    pieces, at = [], 0
-    for start, stop in spans:
-        pieces += [text[at:start], mask]
-        at = stop
-    return "".join([*pieces, text[at:]])
-
-
-def _cut_text(
-    value: Value, path: str, spans: Sequence[tuple[int, int]], mask: str, *, is_turn: bool
-) -> None:
-    """Remove spans from a field, or from a turn in a list, in place."""
-    element = ELEMENT.fullmatch(path) if is_turn else None
-    holder, key = _holder(value, element[1] if element else path)
-    if not element:
-        holder[key] = _without(holder[key], spans, mask)
-        return
-    turn = holder[key][int(element[2])]
-    name = "value" if "content" not in turn else "content"
-    if isinstance(turn[name], str):
-        turn[name] = _without(turn[name], spans, mask)
-        return
-    start = 0  # the texts of a turn's parts are joined by line breaks; other parts are skipped
-    for part in turn[name]:
-        text = part.get("text", "")
-        if text:
-            stop = start + len(text)
-            clipped = [(max(a, start) - start, min(b, stop) - start) for a, b in spans]
-            part["text"] = _without(text, [(a, b) for a, b in clipped if a < b], mask)
-            start = stop + 1
-
-
-def _holder(value: Value, path: str) -> tuple[Value, str]:
-    """Return the object that holds a nested field, and its key there. Keys may contain dots."""
-    if path in value:
-        return value, path
-    head, _, rest = path.partition(".")
-    return _holder(value[head], rest)
 
 
 class Rescan:

@@ -20,12 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config.load import Source
-from decon_core.corpus.documents import Document, document_of, id_of, without_lone_surrogates
+from decon_core.corpus.documents import Document, document_of, id_of
 from decon_core.corpus.formats import Changes, Ids, format_of
 from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import REGISTER
 from decon_core.corpus.shards import open_shard
+from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import create
 
@@ -81,7 +82,7 @@ def rows_of(
 
 def _fields(row: Row) -> dict[str, str]:
     """Return the `id`, `text` and `source` of a row."""
-    text = row.value["text"] if row.source.text == "text" else document_in(row).text
+    text = row.value["text"] if row.source.text == "text" else document_in(row).visible
     return {"id": id_in(row), "text": text, "source": source_in(row)}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.corpus.documents import Document, Part, joined_parts
+from decon_core.corpus.row_texts import Slot
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Spans = Sequence[tuple[int, int]]  # character ranges, half-open
-
-ELEMENT = re.compile(r"(.*)\[(\d+)\]")  # the path of a turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +42,8 @@ class MaskedText:
     @cached_property
     def _left(self) -> list[tuple[Part, Integers]]:
         """The parts of which something is left, and the places of these characters."""
-        whole = Part("", 0, len(self.whole.text))
         left = []
-        for part in self.whole.parts or (whole,):
+        for part in self.whole.parts:
             places = np.flatnonzero(~self.is_masked[part.start : part.stop]) + part.start
             if places.size:
                 left.append((part, places))
@@ -57,11 +54,10 @@ class MaskedText:
         """The document without the masked characters; parts of which nothing is left are gone."""
         text = self.whole.text
         joined, parts = joined_parts(
-            (part.path, "".join(map(text.__getitem__, places.tolist())))
+            (Slot(part.keys, "".join(map(text.__getitem__, places.tolist()))), part.is_hidden)
             for part, places in self._left
         )
-        whole = self.whole
-        return Document(whole.row, whole.id, joined, None, parts if whole.parts else ())
+        return Document(self.whole.row, self.whole.id, joined, None, parts)
 
     def with_spans(self, spans: Spans) -> MaskedText:
         """Mask these characters of the remainder as well."""
@@ -72,18 +68,18 @@ class MaskedText:
 
     def with_turns(self, spans: Spans) -> MaskedText | None:
         """Mask all turns with these characters of the remainder; None if they are in no turn."""
+        turns = {part.turn for part, _, _, _ in self._within_parts(spans)}
+        if None in turns:
+            return None
         is_masked = self.is_masked.copy()
-        for part, places, _, _ in self._within_parts(spans):
-            if not self.whole.parts or not ELEMENT.fullmatch(part.path):
-                return None
-            is_masked[places] = True
+        for part in self.whole.parts:
+            if part.turn in turns:
+                is_masked[part.start : part.stop] = True
         return replace(self, is_masked=is_masked)
 
     def _within_parts(self, spans: Spans) -> Iterator[tuple[Part, Integers, int, int]]:
         """Yield each span in each part that it touches, and the places of the part's characters."""
-        at = self.remainder
-        parts = at.parts or (Part("", 0, len(at.text)),)
-        for (part, places), left in zip(self._left, parts, strict=True):
+        for (part, places), left in zip(self._left, self.remainder.parts, strict=True):
             for start, stop in spans:
                 if start < left.stop and stop > left.start:
                     first = max(start, left.start) - left.start

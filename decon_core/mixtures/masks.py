@@ -21,9 +21,10 @@ import pyarrow.parquet as pq
 
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
-from decon_core.corpus.documents import Document, id_of, without_lone_surrogates
+from decon_core.corpus.documents import Document, id_of
 from decon_core.corpus.formats import Changes, Ids
 from decon_core.corpus.packs import Shard
+from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.mixtures.layouts import Row, document_in, id_in, rows_of, source_in
 from decon_core.mixtures.masked_text import Flags, Spans
 from decon_core.text.trainer_tokens import TrainerTokenizer, load_trainer_tokenizer
@@ -104,7 +105,7 @@ class Masks:
         self._n_in_group = self.n_tokens = self.n_masked = 0
 
     def add(self, row: Row, masked: Spans) -> None:
-        tokens = tokens_of(document_in(row), masked, self._tokenizer)
+        tokens = tokens_of(document_in(row).without_hidden, masked, self._tokenizer)
         name, source = map(without_lone_surrogates, (id_in(row), source_in(row)))
         self._rows.append((name, source, masked))
         self._tokens.append(tokens)

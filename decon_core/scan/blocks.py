@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -106,9 +106,11 @@ class ScannedBlock:
     position: int
     documents: pa.Table
     n_characters: int
+    n_bytes: int
     n_too_short: int
     unreadable: list[Unreadable]
     invalid: list[InvalidUtf8]
+    unread: Mapping[str, Sequence[int]]  # texts that are not read, by path: number and bytes
     matches: list[Columns]
     sketch: PartSketch | None
     n_rows: int  # with unreadable rows, and those that are left out
@@ -172,14 +174,16 @@ class Scanner:
         if stable is not None:
             sketch = PartSketch.of(block.place, batch, stable, ngram_size=self._ngram_size)
         matches = self.detectors.find(batch, tokens, self.encoder)
-        sizes = [batch.rows, batch.stops - batch.starts, tokens.lengths]
+        sizes = [batch.per_document(n) for n in (batch.stops - batch.starts, tokens.lengths)]
         return ScannedBlock(
             position=block.position,
-            documents=pa.table(sizes, schema=DOCUMENTS),
+            documents=pa.table([batch.document_rows, *sizes], schema=DOCUMENTS),
             n_characters=batch.n_characters,
-            n_too_short=int((tokens.lengths < 2 * self._ngram_size).sum()),
+            n_bytes=int(sizes[0].sum()),
+            n_too_short=int((sizes[1] < 2 * self._ngram_size).sum()),
             unreadable=batch.unreadable,
             invalid=batch.invalid,
+            unread=batch.unread,
             matches=matches,
             sketch=sketch,
             n_rows=block.place.n_rows,

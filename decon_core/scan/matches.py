@@ -102,7 +102,7 @@ def _located(
 ) -> Columns:
     """Return rows, ids, character spans, parts and digests of matches, document by document."""
     n = documents.size
-    names = ("doc_id", "words", *(f"{name}_part" for name in _TEXTS))
+    names = ("doc_id", "slot_kind", "words", *(f"{name}_part" for name in _TEXTS))
     columns: Columns = {name: np.empty(n, object) for name in names}
     for name in _TEXTS:
         columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = np.full((2, n), _ABSENT)
@@ -111,15 +111,19 @@ def _located(
     numbers, first = np.unique(documents, return_index=True)
     edges = [*first.tolist(), n]
     for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):
-        document = batch.document(number)
-        digests = _Digests(document.text, form)
+        document, is_hidden = batch.document(number), batch.is_second(number)
+        text, offset = document.stretches[is_hidden]
+        digests = _Digests(text, form)
         columns["doc_id"][begin:end] = document.id
-        for at, spans in enumerate(spans_of(number, document.text, begin, end), begin):
+        columns["slot_kind"][begin:end] = "hidden" if is_hidden else "visible"
+        for at, spans in enumerate(spans_of(number, text, begin, end), begin):
             columns["words"][at] = digests.of(*spans)
             for name, span in zip(_TEXTS, spans, strict=True):
                 if span:
-                    columns[f"{name}_char_start"][at], columns[f"{name}_char_stop"][at] = span
-                    columns[f"{name}_part"][at] = _part_at(document, span[0])
+                    start, stop = (offset + edge for edge in span)
+                    columns[f"{name}_char_start"][at] = start
+                    columns[f"{name}_char_stop"][at] = stop
+                    columns[f"{name}_part"][at] = _part_at(document, start)
     return columns | {"row": batch.rows[documents], "detector": _objects([detector] * n)}
 
 
@@ -227,7 +231,7 @@ def _columns(matches: Matches, search: Search, *, ngram_size: int) -> Columns:
 
 
 def _part_at(document: Document, character: int) -> str | None:
-    """Return the path of the field or message that contains a character; None for plain text."""
+    """Return the path of the string that contains a character."""
     if not document.parts:
         return None
     at = bisect_right(document.parts, character, key=lambda part: part.start)

@@ -6,13 +6,14 @@ They are joined with those of its pack later (`join.py`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
 
+from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
@@ -29,7 +30,7 @@ from decon_core.storage.files import copy_file, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import growing_parquet, no_rows
 
-_COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
+_COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
 # Documents that are not in the sample; rows with blank lines, which are in no other count.
 COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
@@ -67,6 +68,7 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
     """Scan the shard, and write the tiles of the wanted versions; others have one already."""
     read = Counter[str]()
     unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
+    unread: Mapping[str, Sequence[int]] = {}
     matches: list[Columns] = []
     position = 0
     scanners = scanners_for(job)
@@ -86,7 +88,9 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
                 n_left_out = scanned.n_left_out
                 read.update(n_rows=n + n_unreadable + n_left_out, n_documents=n)
                 read.update(n_left_out=n_left_out, n_rows_with_blank=scanned.n_rows)
-                read.update(n_characters=scanned.n_characters, n_too_short=scanned.n_too_short)
+                read.update(n_characters=scanned.n_characters, n_bytes=scanned.n_bytes)
+                read.update(n_too_short=scanned.n_too_short)
+                unread = summed([unread, scanned.unread])
                 unreadable += scanned.unreadable
                 invalid += scanned.invalid
                 write(scanned.documents)
@@ -106,6 +110,10 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
                 {name: getattr(row, name) for name in _OF_UNREADABLE} for row in unreadable
             ],
             "invalid_utf8": [asdict(row) for row in invalid],
+            "unread": [
+                {"path": path, "n_values": n_values, "n_bytes": n_bytes}
+                for path, (n_values, n_bytes) in sorted(unread.items())
+            ],
         }
         if not store.ledger(*names).is_file():
             write_json(store.ledger(*names), ledger)

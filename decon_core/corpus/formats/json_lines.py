@@ -14,6 +14,13 @@ import orjson
 
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Batch
+from decon_core.corpus.compiled_rows import (
+    batch_of,
+    fields_of,
+    strings_of_lines,
+    texts_of,
+    with_decoded,
+)
 from decon_core.corpus.documents import (
     Document,
     InvalidUtf8,
@@ -21,6 +28,7 @@ from decon_core.corpus.documents import (
     document_of,
     not_a_document,
 )
+from decon_core.corpus.fields import field_tree
 from decon_core.corpus.formats.lines import (
     BYTE_ORDER_MARK,
     LineBlock,
@@ -31,12 +39,12 @@ from decon_core.corpus.formats.lines import (
 from decon_core.corpus.formats.shard_format import JsonRow, Value
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
-from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.jit import is_worth_compiling
 from decon_core.storage.compression import open_bytes
 
 _MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
 _SECONDS_PER_BYTE = 10e-9  # that parsing lines one by one takes
+_N_FIRST_ROWS = 50  # that are read in Python, to know their fields
 _Edges = npt.NDArray[np.int64]
 
 
@@ -61,21 +69,19 @@ class JsonBlock(LineBlock):
         return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
 
     def batch(self, source: Source) -> Batch:
-        field, kernel = _field_of(source), json_lines.read_lines
-        if field is None or not is_worth_compiling(
-            kernel, self.n_bytes, seconds_per_byte=_SECONDS_PER_BYTE
+        tree = field_tree(source)
+        if tree.roles or not is_worth_compiling(
+            json_lines.read_lines, self.n_bytes, seconds_per_byte=_SECONDS_PER_BYTE
         ):
             return super().batch(source)
-        path, key_starts = field
-        line_starts = np.empty(self.n_rows + 1, np.int64)
-        text = alloc_array(self.n_bytes + json_lines.PADDING, np.uint8)
-        starts, stops, documents, unusual = np.empty((4, self.n_rows), np.int64)
-        results = text, starts, stops, documents, unusual, line_starts
-        n, n_unusual, n_characters = kernel(self.lines, self.n_bytes, path, key_starts, *results)
-        rows = documents[:n] + self.row
-        reread = partial(self._document, edges=line_starts, source=source)
-        batch = Batch(text, starts[:n], stops[:n], rows, int(n_characters), [], reread)
-        return batch.with_rows(map(reread, (unusual[:n_unusual] + self.row).tolist()))
+        if tree.compiled is None:
+            for row in self.rows[:_N_FIRST_ROWS]:
+                self.document(row, source)  # its fields are known then
+        fields = fields_of(tree)
+        strings, is_unusual, edges = strings_of_lines(self.lines, self.n_bytes, self.n_rows, fields)
+        strings = with_decoded(strings, is_unusual, fields)
+        reread = partial(self._document, edges=edges, source=source)
+        return batch_of(texts_of(strings, is_unusual, tree, fields), self.row, reread)
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         for row, _, line in self.lines_at(rows):
@@ -127,16 +133,6 @@ def compile_reader(source: Source) -> None:
     """Compile the line kernel by running it on an empty line, unless it is to be put off."""
     for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
         block.batch(source)
-
-
-def _field_of(source: Source) -> tuple[npt.NDArray[np.uint8], _Edges] | None:
-    """Return the text field and where its keys start, or None if the kernel cannot read it."""
-    keys = source.text.encode().split(b".") if isinstance(source.text, str) else [b""]
-    if not all(keys):
-        return None
-    # Copied because a read-only array would make Numba compile the kernel again.
-    path = np.frombuffer(b".".join(keys), np.uint8).copy()
-    return path, np.cumsum([0, *(len(key) + 1 for key in keys)], dtype=np.int64)
 
 
 def _without_mark(line: bytes, row: int) -> bytes:

@@ -66,21 +66,6 @@ def _of_parts(scalar: Any, convert: Callable[[Any], Any]) -> Any:
     return [convert(item) for item in scalar.values]
 
 
-def rows_not_utf8(column: pa.Array) -> list[int]:
-    """Return the rows of a column with invalid UTF-8 at any depth."""
-    if _is_valid(column):
-        return []
-    return [at for at in range(len(column)) if not _is_valid(column.slice(at, 1))]
-
-
-def _is_valid(column: pa.Array) -> bool:
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
 def json_values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Return the rows of a batch as JSON objects. Raises `ValueError` on duplicate column names."""
     names = batch.schema.names

@@ -5,6 +5,7 @@ Most text columns are used as they are; rows with anything unusual are parsed on
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,9 @@ import pyarrow as pa
 
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Batch, Place
+from decon_core.corpus.compiled_rows import batch_of, texts_of, with_decoded
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable, document_of, id_of
+from decon_core.corpus.fields import field_tree
 from decon_core.corpus.formats.shard_format import (
     PART_BYTES,
     Changes,
@@ -30,16 +33,16 @@ from decon_core.corpus.formats.shard_format import (
     ShardFormat,
     Value,
 )
+from decon_core.corpus.formats.table_strings import UnusualColumnError, strings_of_table
 from decon_core.corpus.formats.table_values import (
     is_utf8,
     json_values,
-    rows_not_utf8,
     value_of,
     values_of_table,
 )
+from decon_core.corpus.layouts import EVERYTHING
 from decon_core.corpus.shard_file import ShardFile, changed
 from decon_core.errors import CorpusError, Problem
-from decon_core.kernels import json_lines
 from decon_core.storage.compression import suffix_of
 from decon_core.storage.paths import RemotePath, stamp_of
 
@@ -64,22 +67,16 @@ class TablePart(Part):
         return self.table.slice(row - self.row, 1)
 
     def batch(self, source: Source) -> Batch:
-        table, column = self.table, _text_column(self.table, source)
-        if column is None:
+        tree = field_tree(source)
+        try:
+            if tree.roles:
+                return super().batch(source)
+            strings, is_unusual, fields = strings_of_table(self.table, tree)
+        except UnusualColumnError:
             return super().batch(source)
-        text, starts, stops = _bytes_of(column)
-        counts = np.empty(starts.size, np.int64)
-        json_lines.count_characters(text, starts, stops, counts)
-        counts[~column.is_valid().to_numpy(zero_copy_only=False)] = -1
-        for name, other in zip(table.schema.names, table.columns, strict=True):
-            if name != source.text:  # checked by the kernel; another column may also be invalid
-                counts[rows_not_utf8(other)] = -1
-        (good,) = np.nonzero(counts >= 0)
-        (others,) = np.nonzero(counts < 0)
-        rows, n_characters = good + self.row, int(counts[good].sum())
+        strings = with_decoded(strings, is_unusual, fields)
         reread = partial(self.document, source=source)
-        batch = Batch(text, starts[good], stops[good], rows, n_characters, [], reread)
-        return batch.with_rows(map(reread, (others + self.row).tolist()))
+        return batch_of(texts_of(strings, is_unusual, tree, fields), self.row, reread)
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         for row in rows:
@@ -139,7 +136,7 @@ class TableFormat(ShardFormat):
         file.require_unchanged()  # first: Arrow's errors on half-changed tables are misleading
         row = 0
         try:
-            columns = columns_of(source) if source else set(self.columns(path))
+            columns = self._columns_of(source, path)
             for batch in self.batches(path, columns, part_bytes):
                 yield TablePart(path, row, batch.num_rows, batch)
                 row += batch.num_rows
@@ -158,13 +155,19 @@ class TableFormat(ShardFormat):
         wanted = {place.row: place for place in places}
         rows = [range(place.row, place.row + place.n_rows) for place in places]
         try:
-            for row, batch, n in self.batches_at(path, columns_of(source), PART_BYTES, rows):
+            columns = self._columns_of(source, path)
+            for row, batch, n in self.batches_at(path, columns, PART_BYTES, rows):
                 if wanted.pop(row, None) == Place(row, batch.num_rows):
                     yield TablePart(path, row, batch.num_rows, batch), n
         except (pa.ArrowException, EOFError):
             raise CorpusError(changed(path)) from None
         if wanted:
             raise CorpusError(changed(path))
+
+    def _columns_of(self, source: Source | None, path: Path) -> set[str]:
+        """Return the columns that are read; all columns if unread text is counted."""
+        named = columns_of(source) if source else None
+        return {*self.columns(path)} if named is None else named
 
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any]]:
         for batch in self.first_batches(path, most):
@@ -186,42 +189,6 @@ def rows_per_batch(n_rows: int, n_bytes: int, batch_bytes: int) -> int:
 def readable(path: Path) -> Any:
     """Return a local path as it is, and a remote path as an open file, for pyarrow."""
     return path.open("rb") if isinstance(path, RemotePath) else path
-
-
-def _text_column(table: pa.RecordBatch, source: Source) -> pa.Array | None:
-    """Return the text column as a string array; None if the slow reader has to read it."""
-    # An empty column may have no buffers.
-    is_one = isinstance(source.text, str) and table.schema.names.count(source.text) == 1
-    if not is_one or not table.num_rows:
-        return None
-    return as_strings(table.column(source.text))
-
-
-def as_strings(column: pa.Array) -> pa.Array | None:
-    """Return a column of texts as a string array with offsets; None if it has another type."""
-    if pa.types.is_dictionary(column.type):
-        # Arrow cannot decode a dictionary of string views.
-        values = as_strings(column.dictionary)
-        if values is None:
-            return None
-        return pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
-    if pa.types.is_string_view(column.type):
-        # Cast as bytes: the slow reader handles invalid UTF-8, a string cast would raise.
-        column = column.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())
-    return column if column.type in (pa.string(), pa.large_string()) else None
-
-
-def _bytes_of(
-    column: pa.Array,
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the bytes of a column, and where each text starts and stops."""
-    _, offsets, content = column.buffers()
-    width = np.int32 if column.type == pa.string() else np.int64
-    count = len(column) + 1
-    bounds = np.frombuffer(offsets, width, count, column.offset * np.dtype(width).itemsize)
-    text = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]].copy()
-    bounds = bounds.astype(np.int64) - int(bounds[0])
-    return text, bounds[:-1], bounds[1:]
 
 
 # Rewriting ---------------------------------------------------------------------------------------
@@ -252,7 +219,7 @@ class TableRewriter:
                 one = table.slice(row - first, 1)
                 values = self._changes.values.get(row)
                 if not values:  # U+FFFD in place of invalid UTF-8
-                    columns = [name for name in table.column_names if name in read]
+                    columns = [name for name in table.column_names if read is None or name in read]
                     scalars = {name: one.column(name)[0] for name in columns}
                     values = {name: value_of(s) for name, s in scalars.items() if not is_utf8(s)}
                 pieces.append(with_values(one, values))
@@ -290,11 +257,12 @@ def with_values(row: pa.Table, value: Mapping[str, Any]) -> pa.Table:
     return row
 
 
-def columns_of(source: Source) -> set[str]:
-    """Return the columns that may contain the fields of a source."""
-    texts = (source.text,) if isinstance(source.text, str) else source.text or ()
-    fields = [field for field in (*texts, source.messages, source.id) if field]
-    return {field.partition(".")[0] for field in fields} | set(fields)
+def columns_of(source: Source) -> set[str] | None:
+    """Return the columns that may contain the fields of a source; None: all are looked at."""
+    if not source.paths or EVERYTHING not in source.ignore:
+        return None
+    fields = [field for field in (*source.paths, source.id) if field]
+    return {re.split(r"[.\[]", field, maxsplit=1)[0] for field in fields} | set(fields)
 
 
 @contextmanager

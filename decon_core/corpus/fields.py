@@ -1,0 +1,206 @@
+"""The fields that rows have, as a tree, and what a source does with the text in each.
+
+All elements of a list are one field, and so is a value whether it is written as JSON or as a string
+that holds JSON: `messages[].tool_calls[].function.arguments.city`. Fields are added as rows have
+them; the compiled reader has a copy of the tree.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from threading import RLock
+from typing import Any
+
+from decon_core.config.load import Source
+from decon_core.corpus.layouts import (
+    EVERYTHING,
+    UNKNOWN,
+    Layout,
+    covers,
+    covers_any,
+    known_layouts,
+    leads_to,
+)
+
+
+@cache
+def _names() -> dict[str, Any]:
+    text = files(__package__).joinpath("field_names.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+LABELS = frozenset(_names()["labels"])
+MIDDLE = len(_names()["before"])  # the rank of fields with other names
+# Where fields with known names come among their siblings.
+RANKS = {name: rank for rank, names in enumerate(_names()["before"]) for name in names} | {
+    name: rank for rank, names in enumerate(_names()["after"], MIDDLE + 1) for name in names
+}
+
+
+class Kind(IntEnum):
+    """What is done with the text in a field."""
+
+    VISIBLE = 1
+    HIDDEN = 2  # read, apart from the visible text
+    UNREAD = 3  # counted
+
+
+class Field:
+    """A place in rows, and those below it."""
+
+    def __init__(
+        self, tree: FieldTree, path: str, *, key: str | None, parent: Field | None
+    ) -> None:
+        self.path, self.key, self.parent = path, key, parent
+        self.number = len(tree.fields)  # in the order in which rows had them
+        self.is_label = key in LABELS
+        self.rank = RANKS.get(key or "", MIDDLE)
+        self.children: dict[str, Field] = {}
+        self._kinds: dict[str, Kind] = {}
+        self._tree = tree
+        tree.fields.append(self)
+
+    def child(self, key: str) -> Field:
+        """Return the field of a key; add it if no row had it before."""
+        found = self.children.get(key)
+        return self._tree.add(self, key) if found is None else found
+
+    @cached_property
+    def element(self) -> Field:
+        """The field of the elements of a list. They are what the list is called."""
+        with self._tree.lock:
+            return Field(self._tree, f"{self.path}[]", key=self.key, parent=self)
+
+    @property
+    def has_element(self) -> bool:
+        return "element" in self.__dict__
+
+    def of_role(self, role: object) -> Field:
+        """Return the field of turns that are left out because of their role."""
+        return self.child(f"[role={role}]")
+
+    @cached_property
+    def marks(self) -> int:
+        """The marks of layouts that text here sets, as bits."""
+        return self._tree.marks_at(self.path)
+
+    @cached_property
+    def place(self) -> int | None:
+        """The first of the source's paths that covers this field; None: it is not read."""
+        return self._tree.place_of(self)
+
+    @cached_property
+    def is_decoded(self) -> bool:
+        """Whether JSON in a string is read as the value that it holds."""
+        paths = self._tree.paths
+        return self.place is not None or any(leads_to(self.path, path) for path in paths)
+
+    def kind(self, layout: Layout) -> Kind:
+        """Return what is done with text here in rows of a layout."""
+        found = self._kinds.get(layout.name)
+        if found is None:
+            found = self._kinds[layout.name] = self._kind(layout)
+        return found
+
+    def _kind(self, layout: Layout) -> Kind:
+        if self.place is None:
+            return Kind.UNREAD
+        if self._tree.paths or layout is UNKNOWN or layout.is_visible(self.path):
+            return Kind.VISIBLE
+        return Kind.HIDDEN
+
+
+class FieldTree:
+    """The fields of the rows that are read with the same settings."""
+
+    def __init__(self, source: Source) -> None:
+        self.fields: list[Field] = []
+        self.lock = RLock()
+        self.compiled: object = None  # a copy for the compiled reader
+        self.paths = source.paths
+        self.roles = source.roles
+        self.is_counting = EVERYTHING not in source.ignore
+        self._named = known_layouts()[source.layout] if source.layout else None
+        self.root = Field(self, "", key=None, parent=None)
+        self._layouts: dict[int, Layout] = {}
+
+    def add(self, parent: Field, key: str) -> Field:
+        with self.lock:
+            if key not in parent.children:
+                separator = "." if parent.path and not key.startswith("[") else ""
+                path = f"{parent.path}{separator}{key}"
+                parent.children[key] = Field(self, path, key=key, parent=parent)
+            return parent.children[key]
+
+    def place_of(self, field: Field) -> int | None:
+        if "[role=" in field.path:
+            return None
+        if not self.paths:
+            return 0
+        found = (at for at, path in enumerate(self.paths) if covers(path, field.path))
+        return next(found, None)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all rows are read in the same way: no layout is recognised."""
+        return bool(self._named or self.paths)
+
+    def marks_at(self, path: str) -> int:
+        """Return the marks that text at a path sets, as bits."""
+        if self.is_uniform:
+            return 0
+        marks, closed = _marks()
+        bits = sum(1 << at for at, mark in enumerate(marks) if covers(mark, path))
+        return bits | sum(1 << at for at, one in closed if not one.names(path))
+
+    def layout_of(self, marks: int) -> Layout:
+        """Return the layout of a row by the marks of its fields."""
+        if self.is_uniform:
+            return self._named or UNKNOWN
+        if marks not in self._layouts:
+            self._layouts[marks] = next(_fitting(marks), UNKNOWN)
+        return self._layouts[marks]
+
+
+N_MARKS = 128  # at most, the number of bits that the compiled reader has for them
+
+
+@lru_cache(maxsize=1)
+def _marks() -> tuple[dict[str, int], list[tuple[int, Layout]]]:
+    """Return the bit of each path that marks a layout, and of text beside a closed layout."""
+    layouts = known_layouts().values()
+    paths = [path for one in layouts for paths in one.alternatives for path in paths]
+    marks = {path: at for at, path in enumerate(dict.fromkeys(paths))}
+    closed = [one for one in layouts if one.is_closed]
+    return marks, [*enumerate(closed, start=len(marks))]
+
+
+def _fitting(marks: int) -> Iterator[Layout]:
+    """Yield the layouts whose marks a row has, the first one first."""
+    bits, closed = _marks()
+    foreign = {one.name for at, one in closed if marks >> at & 1}
+    for layout in known_layouts().values():
+        has_one = any(
+            all(marks >> bits[path] & 1 for path in paths) for paths in layout.alternatives
+        )
+        if has_one and layout.name not in foreign:
+            yield layout
+
+
+@lru_cache(maxsize=64)
+def _tree(_source: Source) -> FieldTree:
+    return FieldTree(_source)
+
+
+def field_tree(source: Source) -> FieldTree:
+    """Return the fields of a source; the same object for all sources that are read alike."""
+    return _tree(source.reading)
+
+
+def is_ignored(path: str, ignore: tuple[str, ...]) -> bool:
+    """Return whether text at a path may stay unread."""
+    return covers_any(ignore, path)

@@ -1,0 +1,159 @@
+"""The strings of a table's rows, column by column: those in lists and structs as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.corpus.compiled_rows import Fields, Strings, fields_of
+from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree
+from decon_core.corpus.row_texts import LONGEST_NAME
+from decon_core.corpus.text_values import is_text
+from decon_core.kernels import json_lines
+from decon_core.kernels.json_lines import PADDING
+
+Integers = npt.NDArray[np.int64]
+_types = pa.types
+
+
+class UnusualColumnError(Exception):
+    """A column of a type that is read row by row: a map or a union."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """The strings in one field of all rows."""
+
+    field: Field
+    strings: pa.Array
+    rows: Integers
+    keys: Sequence[Integers]  # by which the strings of a row are sorted
+
+
+def strings_of_table(
+    table: pa.RecordBatch, tree: FieldTree
+) -> tuple[Strings, npt.NDArray[np.bool_], Fields]:
+    """Return the strings of rows, which rows are unusual, and the fields of the table.
+
+    Raises `UnusualColumnError` if the table has to be read row by row.
+    """
+    if len({*table.schema.names}) < len(table.schema.names):
+        raise UnusualColumnError
+    rows = np.arange(table.num_rows)
+    named = sorted(zip(table.schema.names, table.columns, strict=True), key=_rank_of)
+    columns = [
+        column
+        for at, (name, values) in enumerate(named)
+        for column in _columns(values, _child(tree.root, name), rows, [np.full(rows.size, at)])
+    ]
+    fields = fields_of(tree)
+    strings = _sorted(columns)
+    counts = np.empty(strings.starts.size, np.int64)
+    json_lines.count_characters(strings.text, strings.starts, strings.stops, counts)
+    is_data = np.empty(counts.size, np.uint8)
+    json_lines.mark_strings(
+        strings.text,
+        strings.starts,
+        strings.stops,
+        strings.fields,
+        fields.columns,
+        strings.is_json,
+        is_data,
+    )
+    is_unusual = np.zeros(table.num_rows, np.bool_)
+    is_unusual[strings.rows[(counts < 0) | (is_data != 0)]] = True
+    np.subtract(strings.stops - strings.starts, counts, out=strings.continuing)
+    return strings, is_unusual, fields
+
+
+def _child(field: Field, name: str) -> Field:
+    """Return the field of a name, unless the name is itself a text."""
+    if len(name) > LONGEST_NAME and is_text(name):
+        raise UnusualColumnError
+    return field.child(name)
+
+
+def _rank_of(named: tuple[str, Any]) -> int:
+    return RANKS.get(named[0], MIDDLE)
+
+
+def _columns(
+    values: pa.Array, field: Field, rows: Integers, keys: list[Integers]
+) -> Iterator[_Column]:
+    """Yield the columns of strings in an array, whose values belong to these rows."""
+    kind = values.type
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from _columns(values.storage, field, rows, keys)
+    elif (strings := as_strings(values)) is not None:
+        yield _Column(field, strings, rows, keys)
+    elif _types.is_dictionary(kind):
+        yield from _columns(values.dictionary_decode(), field, rows, keys)
+    elif _types.is_list(kind) or _types.is_large_list(kind) or _types.is_fixed_size_list(kind):
+        parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
+        below = [*(key[parents] for key in keys), np.arange(parents.size)]
+        yield from _columns(pc.list_flatten(values), field.element, rows[parents], below)
+    elif _types.is_struct(kind):
+        named = zip((one.name for one in kind), values.flatten(), strict=True)
+        for at, (name, inner) in enumerate(sorted(named, key=_rank_of)):
+            yield from _columns(inner, _child(field, name), rows, [*keys, np.full(rows.size, at)])
+    elif _types.is_nested(kind) or _types.is_run_end_encoded(kind):
+        raise UnusualColumnError
+
+
+def _sorted(columns: Sequence[_Column]) -> Strings:
+    """Return all strings that are not empty, row after row in reading order."""
+    depth = max((len(column.keys) for column in columns), default=0)
+    texts, parts = [np.empty(0, np.uint8)], []
+    n_before = 0
+    for column in columns:
+        text, starts, stops = bytes_of(column.strings)
+        is_valid = column.strings.is_valid().to_numpy(zero_copy_only=False)
+        (which,) = np.nonzero((stops > starts) & is_valid)
+        padding = [np.zeros(which.size, np.int64)] * (depth - len(column.keys))
+        keys = [*(key[which] for key in column.keys), *padding]
+        numbers = np.full(which.size, column.field.number)
+        rows = column.rows[which]
+        parts.append([starts[which] + n_before, stops[which] + n_before, numbers, rows, *keys])
+        texts.append(text)
+        n_before += text.size
+    texts.append(np.zeros(PADDING, np.uint8))
+    nothing = [np.empty((4 + depth, 0), np.int64)]
+    starts, stops, numbers, rows, *keys = np.concatenate([*nothing, *map(np.stack, parts)], axis=1)
+    order = np.lexsort((*reversed(keys), rows)) if len(columns) > 1 else np.arange(rows.size)
+    n_continuing, is_json = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
+    strings = Strings(np.concatenate(texts), starts, stops, n_continuing, numbers, rows, is_json)
+    return strings.take(order)
+
+
+def as_strings(column: pa.Array) -> pa.Array | None:
+    """Return a column of texts as a string array with offsets; None if it has another type."""
+    if _types.is_dictionary(column.type):
+        # Arrow cannot decode a dictionary of string views.
+        values = as_strings(column.dictionary)
+        if values is None:
+            return None
+        return pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
+    if _types.is_string_view(column.type):
+        # Cast as bytes: the slow reader handles invalid UTF-8, a string cast would raise.
+        column = column.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())
+    return column if column.type in (pa.string(), pa.large_string()) else None
+
+
+def bytes_of(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
+    """Return the bytes of a column, and where each text starts and stops."""
+    _, offsets, content = column.buffers()
+    width = np.int32 if column.type == pa.string() else np.int64
+    if not len(column):  # may have no buffers
+        none = np.empty(0, np.int64)
+        return np.empty(0, np.uint8), none, none
+    count = len(column) + 1
+    bounds = np.frombuffer(offsets, width, count, column.offset * np.dtype(width).itemsize)
+    text = np.frombuffer(content or b"", np.uint8)[bounds[0] : bounds[-1]]
+    bounds = bounds.astype(np.int64) - int(bounds[0])
+    return text, bounds[:-1], bounds[1:]

@@ -1,0 +1,133 @@
+"""The text of a row: every string in it, what of it is visible, hidden or unread, and its places.
+
+This is the plain form of the compiled reader (`kernels/row_texts.py`), and reads what that leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree, Kind
+from decon_core.corpus.layouts import Layout
+from decon_core.corpus.text_values import decoded, is_encoded, is_text, without_lone_surrogates
+
+Keys = tuple[str | int, ...]  # from a row down to a value; JSON in strings takes no step
+
+SEPARATOR = "\n\n"  # between the parts of a document
+LEAST_REPEATED = 32  # bytes of a text that is read once, however often the row holds it
+LONGEST_NAME = 32  # characters of a key that is not looked at
+KEY = "<key>"  # the last step to a key of an object that is itself a text
+
+
+@dataclass(slots=True)
+class Slot:
+    """A string of a row that is read."""
+
+    keys: Keys
+    text: str
+    copies: tuple[Keys, ...] = ()  # where the row holds the same text again
+
+    @property
+    def path(self) -> str:
+        return path_of(self.keys)
+
+
+@dataclass(frozen=True)
+class RowText:
+    """The strings of a row that are read, in reading order, and those that are not."""
+
+    layout: Layout
+    visible: Sequence[Slot]
+    hidden: Sequence[Slot]
+    unread: Mapping[str, list[int]] = field(default_factory=dict)  # by path: values and bytes
+
+
+def path_of(keys: Keys) -> str:
+    """Format the place of a value in a row: `messages[2].content`."""
+    parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
+    return "".join(parts).removeprefix(".")
+
+
+def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
+    """Return the text of a parsed row."""
+    strings: list[tuple[Field, Keys, str]] = []
+    _add_strings(value, tree.root, (), tree, strings)
+    marks = 0
+    for at, _, _ in strings:
+        marks |= at.marks
+    layout = tree.layout_of(marks)
+    read: dict[Kind, list[tuple[int, Slot]]] = {Kind.VISIBLE: [], Kind.HIDDEN: []}
+    unread: dict[str, list[int]] = {}
+    for at, keys, text in strings:
+        kind = at.kind(layout)
+        if kind is Kind.UNREAD:
+            if tree.is_counting and is_text(text) and not is_encoded(text):
+                counts = unread.setdefault(at.path, [0, 0])
+                counts[0] += 1
+                counts[1] += len(text.encode())
+        elif not is_encoded(text) and (not at.is_label or is_text(text)):
+            read[kind].append((at.place or 0, Slot(keys, text)))
+    if len(tree.paths) > 1:
+        read[Kind.VISIBLE].sort(key=itemgetter(0))
+    visible, hidden = (_once(slot for _, slot in slots) for slots in read.values())
+    return RowText(layout, visible, hidden, unread)
+
+
+def _add_strings(
+    value: object, at: Field, keys: Keys, tree: FieldTree, found: list[tuple[Field, Keys, str]]
+) -> None:
+    """Add every string below a value that is not empty, in reading order."""
+    if isinstance(value, str):
+        if (inner := decoded(value) if at.is_decoded else None) is not None:
+            _add_strings(inner, at, keys, tree, found)
+        elif value:
+            found.append((at, keys, without_lone_surrogates(value)))
+    elif isinstance(value, dict):
+        for key, inner in _in_order(value):
+            if isinstance(inner, _HOLDING):
+                _add_strings(inner, at.child(key), (*keys, key), tree, found)
+            if len(key) > LONGEST_NAME and is_text(key):
+                found.append((at, (*keys, key, KEY), key))
+    elif isinstance(value, list | tuple):
+        element, has_turns = at.element, tree.roles and at.path in tree.paths
+        for number, inner in enumerate(value):
+            if isinstance(inner, _HOLDING):
+                below = element
+                if has_turns and (role := role_of(inner)) not in tree.roles:
+                    below = element.of_role(role)
+                _add_strings(inner, below, (*keys, number), tree, found)
+
+
+_HOLDING = (str, dict, list, tuple)  # values that may hold a string
+
+
+def _in_order(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Return the members of an object, those with known names in reading order."""
+    if RANKS.keys().isdisjoint(value):
+        return value.items()
+    return sorted(value.items(), key=_rank_of)
+
+
+def _rank_of(member: tuple[str, Any]) -> int:
+    return RANKS.get(member[0], MIDDLE)
+
+
+def role_of(turn: object) -> object:
+    return turn.get("role", turn.get("from")) if isinstance(turn, dict) else None
+
+
+def _once(slots: Iterator[Slot]) -> list[Slot]:
+    """Return the slots with each longer text once, where it stands first."""
+    by_text: dict[str, Slot] = {}
+    kept: list[Slot] = []
+    for slot in slots:
+        if len(slot.text.encode()) >= LEAST_REPEATED:
+            first = by_text.setdefault(slot.text, slot)
+            if first is not slot:
+                first.copies = (*first.copies, slot.keys)
+                continue
+        kept.append(slot)
+    return kept

@@ -1,0 +1,113 @@
+"""Change strings of a row at their places, or remove turns from it; all else stays as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from decon_core.corpus.documents import Part
+from decon_core.corpus.row_texts import KEY, Keys, role_of
+from decon_core.corpus.text_values import decoded
+
+# Roles of turns that answer others. An answer goes with the question that it is for.
+_ANSWERING = frozenset(
+    (
+        *("assistant", "gpt", "bot", "model", "ai", "chatgpt", "agent", "tool", "function"),
+        *("function_call", "tool_call", "observation", "function_response", "tool_response"),
+        *("ipython", "environment"),
+    )
+)
+_FORMS = [
+    json.JSONEncoder(ensure_ascii=is_ascii, separators=separators, indent=indent).encode
+    for is_ascii in (False, True)
+    for separators in ((", ", ": "), (",", ":"))
+    for indent in (None, 2, 4)
+]
+
+
+class NotExactError(Exception):
+    """JSON in a string cannot be written back as it was, or the string is a key."""
+
+
+def without_spans(text: str, spans: Sequence[tuple[int, int]], mask: str) -> str:
+    """Return a text with these ranges of characters replaced by a mask."""
+    pieces, at = [], 0
+    for start, stop in spans:
+        pieces += [text[at:start], mask]
+        at = stop
+    return "".join([*pieces, text[at:]])
+
+
+def is_empty(text: str, mask: str) -> bool:
+    """Return whether a text has only masks, white space and punctuation."""
+    return not any(map(str.isalnum, text.replace(mask, "") if mask else text))
+
+
+def replaced(value: Any, keys: Keys, text: str) -> Any:
+    """Return a value with another string at a place; raise `NotExactError` if that changes more."""
+    if not keys:
+        return text
+    if isinstance(value, str):
+        inner = decoded(value)
+        return _encoded_like(value, inner, replaced(inner, keys, text))
+    first, rest = keys[0], keys[1:]
+    if rest == (KEY,):
+        raise NotExactError
+    if isinstance(value, dict):
+        return {**value, first: replaced(value[first], rest, text)}
+    return [replaced(inner, rest, text) if at == first else inner for at, inner in enumerate(value)]
+
+
+def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
+    """Return a value without these elements of lists."""
+    # From the last one on: removing an element moves those behind it.
+    for keys in sorted(elements, key=lambda keys: (len(keys), keys[-1]), reverse=True):
+        value = _without_element(value, keys)
+    return value
+
+
+def _without_element(value: Any, keys: Keys) -> Any:
+    if isinstance(value, str):
+        inner = decoded(value)
+        return _encoded_like(value, inner, _without_element(inner, keys))
+    first, rest = keys[0], keys[1:]
+    if isinstance(value, dict):
+        return {**value, first: _without_element(value[first], rest)}
+    if rest:
+        return [
+            _without_element(inner, rest) if at == first else inner
+            for at, inner in enumerate(value)
+        ]
+    return [inner for at, inner in enumerate(value) if at != first]
+
+
+def _encoded_like(text: str, old: Any, new: Any) -> str:
+    """Return a value as JSON, in the form of the text that holds the old value."""
+    for form in _FORMS:
+        if form(old) == text:
+            return form(new)
+    raise NotExactError
+
+
+def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
+    """Return the turns of which nothing is left, and the answers to them."""
+    left = {part.turn for part in parts if part not in emptied}
+    gone = {part.turn for part in emptied if part.turn} - left
+    for turn in [*gone]:
+        turns, at = _at(value, turn[:-1]), int(turn[-1])
+        if role_of(turns[at]) in _ANSWERING:
+            continue
+        for behind in range(at + 1, len(turns)):
+            if role_of(turns[behind]) not in _ANSWERING:
+                break
+            gone.add((*turn[:-1], behind))
+    return gone
+
+
+def _at(value: Any, keys: Keys) -> Any:
+    """Return the value at a place."""
+    for key in keys:
+        inner: Any = decoded(value) if isinstance(value, str) else value
+        value = inner[key]
+    return decoded(value) if isinstance(value, str) else value
