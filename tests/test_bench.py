@@ -10,9 +10,11 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from bench import command, library, peers, stages
+from bench import command, layouts, library, peers, stages
 from bench.__main__ import main
 from bench.corpus import SHARD, make_corpus, truth_file
 from bench.mixtures import VARIANTS
@@ -103,8 +105,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_gives_others(sources, tm
 
 
 def test_a_scan_of_the_corpus_finds_what_it_must(sources, tmp_path, capsys):
-    import pyarrow.parquet as pq
-
     from decon_assets.cli.main import main
 
     make(sources, tmp_path / "mixed")
@@ -251,3 +251,68 @@ def test_the_library_finds_what_a_scan_finds_and_is_measured_beside_it(sources, 
     assert re.search(r"\| scan \| \d+ \| 1\.00 \|", said)
     for way in (library.STRINGS, library.ARROW, library.ONE_BY_ONE):
         assert re.search(rf"\| {way} \| \d+ \| \d+\.\d\d \|", said)
+
+
+def test_layouts_are_measured_by_what_a_scan_reads_of_them(tmp_path, capsys):
+    folder = tmp_path / "given"
+    folder.mkdir()
+    texts = {name: f"{name} " + " ".join(f"word{n}" for n in range(9)) for name in ("seen", "kept")}
+    (folder / "rows.jsonl").write_text(json.dumps({"text": texts["seen"]}) + "\n")
+    (folder / "rows.other").write_text(texts["kept"])
+    slot = {"row": 0, "slot": "text", "visible": True, "role": None}
+    lines = [
+        {"file": "rows.jsonl", "text": texts["seen"]},
+        {"file": "rows.other", "text": texts["kept"]},
+    ]
+    (folder / "slots.jsonl").write_text("".join(json.dumps(slot | line) + "\n" for line in lines))
+    layouts.main(["--layouts", "trl_text", "--unknown", "1", "--folder", str(folder)])
+    said = capsys.readouterr().out
+    assert (
+        "| layout | visible | visible read | hidden | hidden read | named | refused | missed"
+        in said
+    )
+    assert "| trl_text (jsonl) | 3 | 3 | 0 | 0 | 0 | 0 | 0 | 0 |" in said
+    assert "| rows.jsonl | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 |" in said
+    assert "| rows.other | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 0 |" in said
+    assert f"| **{folder}** | 2 | 1 | 0 | 0 | 0 | 1 | 0 | 0 |" in said
+    assert "| **unknown layouts** | " in said
+
+
+def test_a_sentence_is_named_by_its_path_or_one_above_it_and_else_missed(tmp_path):
+    summary = {"unread": [{"path": "meta[].note", "n_bytes": 9}, {"path": "calls (JSON)[].*"}]}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    named = layouts.named_paths(tmp_path)
+    places = {
+        "meta[3].note": True,
+        "meta[3].note.more[0]": True,
+        "meta[3].notes": False,
+        "meta": False,
+        "calls (JSON) [0].query": True,
+    }
+    for place, is_named in places.items():
+        assert any(one.fullmatch(layouts.plain_path(place)) for one in named) == is_named, place
+
+
+def test_rows_count_as_refused_if_the_ledger_or_the_summary_names_them(tmp_path):
+    (tmp_path / "summary.json").write_text(json.dumps({"not_looked_at": ["b/rows.xyz"]}))
+    shards = [
+        {"file": "a/1.jsonl", "is_read": True, "n_documents": 2, "unreadable": [{"row": 1}]},
+        {"file": "c/1.jsonl", "is_read": False},
+        {"file": "d/1.json", "is_read": True, "n_documents": 0, "unreadable": [{"row": 0}]},
+    ]
+    (tmp_path / "ledger.jsonl").write_text("".join(json.dumps(one) + "\n" for one in shards))
+    refused = layouts.refused_rows(tmp_path, ["a", "b", "c", "d", "e"])
+    rows = {place: [is_refused(row) for row in (0, 1)] for place, is_refused in refused.items()}
+    nowhere = [False, False]  # a file that is named nowhere is silently missed
+    whole = [True, True]
+    assert rows == {"a": [False, True], "b": whole, "c": whole, "d": whole, "e": nowhere}
+
+
+def test_a_sentence_that_is_found_only_in_hidden_text_is_marked_as_such(tmp_path):
+    matches = [
+        {"file": "a/1.jsonl", "instance_index": 0, "slot_kind": "hidden"},
+        {"file": "a/1.jsonl", "instance_index": 1, "slot_kind": "hidden"},
+        {"file": "a/1.jsonl", "instance_index": 1, "slot_kind": "text"},
+    ]
+    pq.write_table(pa.Table.from_pylist(matches), tmp_path / "matches.parquet")
+    assert layouts.read_items(tmp_path) == {("a", 0): False, ("a", 1): True}
