@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.corpus.batches import Batch, Reread
+from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.fields import Field, FieldTree, Kind
 from decon_core.corpus.layouts import Layout
 from decon_core.corpus.row_texts import LONGEST_NAME
-from decon_core.corpus.text_values import is_text
+from decon_core.corpus.text_values import is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts
 from decon_core.kernels.arrays import Table, alloc_array
 from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS, PADDING
@@ -80,7 +80,8 @@ def _is_entered(one: Field) -> bool:
     key, parent = one.key, one.parent
     if key is None or parent is None or (parent.has_element and parent.element is one):
         return False
-    is_plain = "\\" not in key and not key.startswith("[role=")
+    is_plain = key == without_lone_surrogates(key)  # others are written with escapes
+    is_plain &= "\\" not in key and not key.startswith("[role=")
     return is_plain and not (len(key) > LONGEST_NAME and is_text(key))
 
 
@@ -308,7 +309,7 @@ def _kinds_in(tree: FieldTree, fields: Fields, layout: Layout) -> Bytes:
 def _counts_by_path(unread: Strings, tree: FieldTree) -> dict[str, list[int]]:
     n_values = np.bincount(unread.fields)
     n_bytes = np.bincount(unread.fields, unread.stops - unread.starts)
-    return {
-        tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]
+    return summed(  # fields may have the same path: keys may contain dots
+        {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
         for at in np.flatnonzero(n_values).tolist()
-    }
+    )
