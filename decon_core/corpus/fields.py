@@ -15,8 +15,7 @@ from importlib.resources import files
 from threading import RLock
 from typing import Any
 
-from decon_core.config.load import Source
-from decon_core.corpus.layouts import (
+from decon_core.config.layouts import (
     EVERYTHING,
     UNKNOWN,
     Layout,
@@ -25,6 +24,7 @@ from decon_core.corpus.layouts import (
     known_layouts,
     leads_to,
 )
+from decon_core.config.load import Source
 
 
 @cache

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from decon_core.config.layouts import Layout
 from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree, Kind
-from decon_core.corpus.layouts import Layout
 from decon_core.corpus.text_values import decoded, is_encoded, is_text, without_lone_surrogates
 
 Keys = tuple[str | int, ...]  # from a row down to a value; JSON in strings takes no step
