@@ -22,6 +22,10 @@ LONGEST_NAME = 32  # characters of a key that is not looked at
 KEY = "<key>"  # the last step to a key of an object that is itself a text
 
 
+class WholeRow(dict[str, Any]):
+    """A row that mixtures keep or drop, and never cut."""
+
+
 @dataclass(slots=True)
 class Slot:
     """A string of a row that is read."""
