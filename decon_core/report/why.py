@@ -223,7 +223,7 @@ def _unread(builder: Builder, place: Place, row: Document | str | None) -> dict[
     }
 
 
-def _slots(row: Document | None, spans: Mapping[str, Span]) -> dict[str, Json]:
+def _slots(row: Document | None, spans: Mapping[str, Sequence[int]]) -> dict[str, Json]:
     """Return for each part of an item the string of the row in which it begins, and its place."""
     slots = {}
     for part, (start, stop) in spans.items():
