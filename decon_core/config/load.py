@@ -373,7 +373,7 @@ class _Reader(SettingsReader):
             values.get("blend"),
             where=str(self._path),
             mixtures=mixtures,
-            sources={one.name: bool(one.messages) or isinstance(one.text, str) for one in sources},
+            sources={one.name: _takes_items(one) for one in sources},
         )
         self.problems += problems
         neighbours = read_neighbours(
@@ -555,6 +555,11 @@ class _Reader(SettingsReader):
         except ConfigError as error:
             self.problems += error.problems
             return None
+
+
+def _takes_items(source: Source) -> bool:
+    """Return whether a row can be made that the source reads as one text or conversation."""
+    return len(source.paths) <= 1 and not source.layout and "[" not in "".join(source.paths)
 
 
 def _secrets(value: object, where: str) -> Iterator[str]:

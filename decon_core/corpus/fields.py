@@ -57,7 +57,7 @@ class Field:
     ) -> None:
         self.path, self.key, self.parent = path, key, parent
         self.number = len(tree.fields)  # in the order in which rows had them
-        self.is_label = key in LABELS
+        self.is_label = key in LABELS and path not in tree.paths
         self.rank = RANKS.get(key or "", MIDDLE)
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
