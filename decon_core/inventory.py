@@ -31,6 +31,7 @@ from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
 from decon_core.config.validation import did_you_mean
 from decon_core.corpus.packs import Pack, Shard, find_shards, hash_file, plan_packs, stamps_of
+from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import Verdicts, read_verdicts
 from decon_core.errors import (
     ConfigError,
@@ -212,7 +213,14 @@ def builder_of(config: Config, store: Store, versions: Iterable[Version] | None 
         *(store, packs, versions, config.policy, config.mixtures),
         verdicts=verdicts_of(config),
         evidence=evidence_of(config),
+        unread=unread_rule(config),
     )
+
+
+def unread_rule(config: Config) -> UnreadRule:
+    """Return which text a configuration allows to stay unread."""
+    ignore = tuple((one.name, one.ignore) for one in config.sources)
+    return UnreadRule(ignore, is_blocking=config.unread == "block")
 
 
 def verdicts_of(config: Config) -> Verdicts:

@@ -73,7 +73,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (code, counted, hold, number, percent, plain, quoted, table)
+    filters = (code, counted, hold, number, percent, plain, quoted, size, table)
     environment.filters |= {one.__name__: one for one in filters}
     return environment
 

@@ -272,6 +272,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     summary = build_report(
         *(store, packs, versions, config.policy, config.mixtures, config.blends),
         *(config.showing, inventory.verdicts_of(config), inventory.evidence_of(config)),
+        unread=inventory.unread_rule(config),
         neighbours=inventory.wanted_neighbours(config, packs, versions),
         engine=open_engine(config.execution, store),
     )

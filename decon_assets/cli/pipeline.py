@@ -38,8 +38,14 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
+    from decon_core.corpus.packs import Pack
+    from decon_core.decisions.match_reader import MatchReader
     from decon_core.missing import Plan
     from decon_core.report.truth import BenchmarkScore, PhenomenonScore
+
+AllowUnread = flag(
+    "--allow-unread", "do not exit with code 4 because of text in fields that no source reads"
+)
 
 _NAME = "decon-assets"
 _BENCHMARK_LEGEND = """\
@@ -65,6 +71,7 @@ def run(
     verbose: Verbose = False,
     workers: Workers = None,
     engine: EngineOption = None,
+    allow_unread: bool = AllowUnread,
     config: ConfigPath,
 ) -> int:
     """Register benchmarks and packs, and build everything that is missing or out of date.
@@ -82,19 +89,52 @@ def run(
       decon-assets run --verify                 also rebuild damaged files
 
     Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
-    wrong.
+    wrong, 4 everything else is built, but a source has text in fields that it does not read: its
+    mixtures are refused. The last line names the fields.
     """
     export_engine(engine)
     registered = _build(
         config, workers, verify=verify, refreeze=refreeze, may_retire=retire, is_verbose=verbose
     )
-    if registered is None:
+    if registered is not None:
+        say()
+        _say_products(registered)
+        say(f"report: {registered.store.report}")
+        say(f"page: {registered.store.report_page}")
+    is_failed = registered is None
+    with suppress(MissingError, StaleError):  # nothing was scanned yet
+        return _exit_code(config, is_failed=is_failed, may_be_unread=allow_unread)
+    return int(is_failed)
+
+
+def _exit_code(config: Path, *, is_failed: bool, may_be_unread: bool) -> int:
+    """Print which text was not read, and return the exit code of `run`."""
+    from decon_core.inventory import builder_of
+    from decon_core.scan.coverage import gaps_of
+
+    loaded = load_config(config)
+    store = open_store(loaded)
+    builder = builder_of(loaded, store)
+    is_unread, is_empty = _say_unread(loaded, builder.reader, builder.packs)
+    if gaps_of(store, builder.packs, builder.versions, builder.reader.scan) or is_empty:
         return 1
-    say()
-    _say_products(registered)
-    say(f"report: {registered.store.report}")
-    say(f"page: {registered.store.report_page}")
-    return 0
+    return 4 if is_unread and not may_be_unread else int(is_failed)
+
+
+def _say_unread(config: Config, reader: MatchReader, packs: Sequence[Pack]) -> tuple[bool, bool]:
+    """Print the text that was not read; return whether it blocks, and whether a source has none."""
+    from decon_core.decisions.unread import ledgers_of, sources_without_text, unread_texts
+    from decon_core.inventory import unread_rule
+
+    ledgers = [*ledgers_of(reader, packs)]
+    empty = sources_without_text(ledgers)
+    for problem in empty:
+        warn(problem)
+    unread = unread_texts(ledgers, unread_rule(config))
+    for one in unread:
+        say(f"\n{one.line()}")
+        say(f"if it may stay unread, add to its [[corpus.source]]:  {one.setting}")
+    return bool(unread) and config.unread == "block", bool(empty)
 
 
 def register(*, retire: Retire = False, config: ConfigPath) -> int:
@@ -120,11 +160,15 @@ def register(*, retire: Retire = False, config: ConfigPath) -> int:
 def status(
     *,
     verify: bool = flag("--verify", "read every file of the store, and list the damaged ones"),
+    allow_unread: bool = AllowUnread,
     config: ConfigPath,
 ) -> int:
-    """Show what is scanned and built, and what changed on disk since; exit 1 if incomplete.
+    """Show what is scanned and built, and what changed on disk since.
 
     It changes nothing. `decon-assets run` builds what is missing.
+
+    Exit codes: 0 complete, 1 incomplete, 2 an input is wrong, 4 all is scanned, but a source has
+    text in fields that it does not read: its mixtures are refused.
 
     Examples:
       decon-assets status
@@ -150,8 +194,15 @@ def status(
             say(f"  {name}: missing or outdated")
             is_complete = False
     remedy = running or "`decon-assets run` builds what is missing"
+    is_unread, is_empty = _unread_in(plan) if store.current_snapshot.is_file() else (False, False)
     say("complete" if is_complete else f"incomplete: {remedy}")
-    return 0 if is_complete else 1
+    if is_unread and is_scanned and not (is_empty or allow_unread):
+        return 4
+    return 0 if is_complete and not is_empty else 1
+
+
+def _unread_in(plan: Plan) -> tuple[bool, bool]:
+    return _say_unread(plan.config, plan.builder.reader, plan.packs)
 
 
 def demo(

@@ -97,6 +97,9 @@ def check(
         "compare limits with the share, or with the upper end of its interval", default="point"
     ),
     allow_unreadable: bool = flag("--allow-unreadable", "pass even if rows could not be read"),
+    allow_unread: bool = flag(
+        "--allow-unread", "pass even if text in fields that no source reads was not searched"
+    ),
     junit: Path | None = optional("write the cases as JUnit XML", "FILE"),
     json: Path | None = optional("write the cases as JSON", "FILE"),
     config: ConfigPath,
@@ -104,8 +107,8 @@ def check(
     """Fail when a report exceeds a limit, so that a CI build stops when too much leaked.
 
     The check also fails if the answer is not known: a required benchmark is not in the report, too
-    few of its items can be found by any detector, rows could not be read, the report is empty, or
-    out of date with the corpus, benchmarks or policy (not checked with --report). If shards were
+    few of its items can be found by any detector, rows or text were not read, the report is empty,
+    or out of date with the corpus, benchmarks or policy (not checked with --report). If shards were
     not scanned, a limit that holds for the others is "unknown", and the exit code is 1.
 
     Examples:
@@ -115,7 +118,8 @@ def check(
       decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
       decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
 
-    Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong.
+    Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong, 4 the
+    limits hold, but text was not read.
     """
     from decon_core.report.publish.junit import junit_of
     from decon_core.report.publish.limits import Limits, cases_of
@@ -131,6 +135,7 @@ def check(
         least_indexable=least_indexable,
         by=by,
         may_be_unreadable=allow_unreadable,
+        may_be_unread=allow_unread,
     )
     summary = _summary(report, config)
     is_todays = bool(report) or is_report_current(load_config(config))
@@ -170,7 +175,9 @@ def _limit_of(typed: str) -> tuple[str, float]:
 
 
 def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
-    """Print a case for each limit; return 1 if any does not hold or is unknown."""
+    """Print a case for each limit; return the exit code."""
+    from decon_core.report.publish.limits import unread_lines
+
     say_table(_HEADS, [_row(case) for case in cases])
     failed = [case for case in cases if not case.is_passed]
     for case in failed:
@@ -181,7 +188,10 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     if n and limits.max_question_only_rate is None:
         items = "1 item is" if n == 1 else f"{n:,} items are"
         say(f"{items} question-only, which no limit covers (--max-question-only-rate)")
-    return 1 if failed else 0
+    if not failed:
+        return 0
+    unread = {*unread_lines(summary)}
+    return 4 if unread.issuperset(wrong for case in failed for wrong in case.wrong) else 1
 
 
 _HEADS = (

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from decon_core.folder_scan.estimates import Rate
     from decon_core.folder_scan.results import Outcome
 
-_MOST_FIELDS_LISTED = 5
-
 
 def scan(
     *,
@@ -73,12 +71,17 @@ def scan(
         "FILE",
     ),
     text: list[str] = repeatable(
-        "field with the text, for all files; nested: metadata.text (default: text, else "
-        "guessed from the first rows of a file). Several fields (--text prompt --text chosen "
-        "--text rejected) together make one document",
-        "FIELD",
+        "read only this field with all below it, as metadata.text or messages[].content; several "
+        "(--text prompt --text chosen) make one document (default: every text of a row)",
+        "PATH",
     ),
-    messages: str | None = optional("field with a conversation, instead of --text", "FIELD"),
+    messages: str | None = optional("read only this conversation, instead of --text", "PATH"),
+    layout: str | None = optional(
+        "read all rows as this layout, as openai_chat (docs/layouts.md); by default it is "
+        "recognised row by row",
+        "NAME",
+    ),
+    ignore: list[str] = repeatable("text at this path may stay unread", "PATH"),
     role: list[str] = repeatable("with --messages: read only turns of this role", "ROLE"),
     id_field: str = option(
         "field with the document id (default: id)", "FIELD", "--id", default="id"
@@ -110,6 +113,9 @@ def scan(
     allow_unreadable: bool = flag(
         "--allow-unreadable", "do not exit with code 4 because of single unreadable rows"
     ),
+    allow_unread: bool = flag(
+        "--allow-unread", "do not exit with code 4 because of text in fields that were not read"
+    ),
 ) -> int:
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
@@ -132,8 +138,9 @@ def scan(
       decon-assets scan ... --sample 1%               estimates from one document in a hundred
       duckdb -c "FROM 'found/matches.parquet' WHERE is_contaminated"
 
-    Without --text and --messages, the field `text` is read. For a file without it, the fields are
-    guessed from its first rows, as `init` does, and a line names the files and the option to set.
+    Without --text, --messages and --layout, every text of a row is read, at any depth. In published
+    layouts, reference answers and the like are hidden from a model; matches there have slot_kind
+    "hidden". With these options, other text of at least 8 words is counted by path as not read.
     Files and folders below PATH, or matched by its wildcards, are skipped if their names begin with
     _ or a dot.
 
@@ -145,21 +152,24 @@ def scan(
     Exit codes (the first that applies):
       2  an input is wrong; nothing was scanned
       1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
-         the message names the fields that it has)
+         the message names the fields that it has); or no document is long enough to be searched
       3  something leaked, with --fail-on-leak
-      4  every file was read, but not every row; with --allow-unreadable these rows do not count
+      4  every file was read, but not every row, or not every text of the rows; --allow-unreadable
+         and --allow-unread let these pass
       0  every row (with --sample: of the sample) was scanned, whether or not something leaked
 
-    Fields that were not read, and whose first rows look like questions or answers, are listed, but
-    change no exit code. The last line says how much was not scanned, in files, bytes and rows;
-    OUT/ledger.jsonl lists them.
+    The last line says how much was not scanned, in files, bytes, rows and paths; OUT/ledger.jsonl
+    lists them by file.
     """
     from decon_core.execution.choice import open_engine, require_engine
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
     from decon_core.folder_scan.run import Request, scan_folder
 
-    if text and messages:
-        raise InputError(Problem("--messages", "also --text", "one of the two"))
+    given = [name for name, value in _readings(text, messages, layout) if value]
+    if len(given) > 1:
+        found = " and ".join(given)
+        raise InputError(Problem("scan", found, "one of them, or none: then every text is read"))
+    _require_layout(layout)
     if role and not messages:
         raise InputError(Problem("--role", "no --messages", "--messages with --role"))
     settings = _policy(policy, preset, detectors)
@@ -178,6 +188,8 @@ def scan(
                 text=(text[0] if len(text) == 1 else tuple(text)) if text else None,
                 messages=messages,
                 roles=tuple(role),
+                layout=layout,
+                ignore=tuple(ignore),
                 id=id_field,
                 workers=workers,
                 sketch=Sketch() if sketch else None,
@@ -199,11 +211,11 @@ def scan(
     _say_estimates(outcome, out)
     if compat:
         say(f"reports in AI2 decon's format: {out / COMPAT_FOLDER}")
-    if clean_evals and outcome.is_incomplete:
-        say("clean benchmarks: not written, because some files could not be read")
+    if clean_evals and (outcome.is_incomplete or outcome.unread_text):
+        say("clean benchmarks: not written, because some files or texts were not read")
     elif clean_evals:
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
-    if unread := [*outcome.failed, *outcome.unread]:
+    if unread := [*outcome.failed, *outcome.unread, *outcome.without_text]:
         warn(f"\nnot read: {format_problems(unread)}")
     most = max((rate.high for rate in outcome.rates if rate.of == "documents"), default=0)
     if most and not outcome.n_leaks:
@@ -213,7 +225,24 @@ def scan(
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
-    return 4 if outcome.n_unreadable and not allow_unreadable else 0
+    is_unread = bool(outcome.unread_text) and not allow_unread
+    return 4 if is_unread or (outcome.n_unreadable and not allow_unreadable) else 0
+
+
+def _readings(
+    text: list[str], messages: str | None, layout: str | None
+) -> list[tuple[str, object]]:
+    return [("--text", text), ("--messages", messages), ("--layout", layout)]
+
+
+def _require_layout(name: str | None) -> None:
+    from decon_core.config.layouts import known_layouts
+    from decon_core.config.validation import did_you_mean
+
+    if name and name not in known_layouts():
+        names = known_layouts()
+        expected = f"one of {', '.join(names)}"
+        raise InputError(Problem("--layout", repr(name), expected, did_you_mean(name, names)))
 
 
 def detectors_in(text: str) -> tuple[str, ...]:
@@ -346,27 +375,14 @@ def _format_coverage(outcome: Outcome) -> str:
     if outcome.n_set_aside:
         n_set_aside = counted(outcome.n_set_aside, "file")
         left_out.append(f"{n_set_aside} with a name or folder that begins with _ or .")
-    left_out += _unread_fields(outcome)
+    if outcome.unread_text:
+        left_out.append(outcome.unread_text.line("the documents"))
     n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
     if outcome.sample:
         left_out.insert(0, f"{counted(outcome.n_not_sampled, 'document')} not in the sample")
         done = f"{outcome.sample.words}: {done}"
     return f"{done}; NOT scanned: {', '.join(left_out)}" if left_out else f"{done}: complete"
-
-
-def _unread_fields(outcome: Outcome) -> list[str]:
-    """Describe unread fields that may hold a question or an answer, with their rows."""
-    files: dict[str, dict[str, int]] = {}
-    for field in outcome.unread_fields:
-        files.setdefault(field.name, {})[field.file] = field.n_rows
-    lines = []
-    for name, rows in [*files.items()][:_MOST_FIELDS_LISTED]:
-        where = next(iter(rows)) if len(rows) == 1 else counted(len(rows), "file")
-        lines.append(f"field {name!r} of {counted(sum(rows.values()), 'row')} in {where}")
-    if (n_more := len(files) - len(lines)) > 0:
-        lines.append(counted(n_more, "more field"))
-    return lines
 
 
 def _policy(path: Path | None, preset: str | None, detectors: str | None) -> Policy:

@@ -136,14 +136,14 @@ def _rows(job: PartJob, number: int) -> Generator[Row]:
 
 
 def row_of_text(text: TestText, source: Source) -> Row:
-    """Return a row with the fields of a source that holds only the text of an item."""
+    """Return a row that a source reads, with only the text of an item."""
     rendered = item_text(text.item, text.part, text.contamination, str(text.copy))
     value: dict[str, Any] = {}
     _set_field(value, source.id or "id", text.id)
     if source.messages:
         _set_field(value, source.messages, _turns(rendered, source.roles))
     else:
-        _set_field(value, str(source.text), rendered.text)
+        _set_field(value, str(source.text or "text"), rendered.text)
     value.setdefault("source", f"{text.item.benchmark}/{text.item.split}")
     return Row(source=source, shard="", number=-1, value=value, line=None)
 

@@ -14,7 +14,13 @@ from decon_core.folder_scan.as_report import is_scan, read_folder
 from decon_core.folder_scan.run import policy_from, read_policy
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.inventory import benchmarks_of, list_packs, stale_benchmarks, verdicts_of
+from decon_core.inventory import (
+    benchmarks_of,
+    list_packs,
+    stale_benchmarks,
+    unread_rule,
+    verdicts_of,
+)
 from decon_core.mixtures.build import Builder
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches
@@ -71,7 +77,7 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
         reader, packs = replace(builder, policy=one).reader, builder.packs
         run = run_table(reader, _NO_TEXTS, "", gaps)
         matches = write_matches(reader, packs, work.with_suffix(".matches"), gaps)
-        tables = {**small_tables(reader, packs, gaps), "runs": run}
+        tables = {**small_tables(reader, packs, gaps, builder.unread), "runs": run}
         write_database(work, tables, {"matches": matches})
     return notes
 
@@ -102,7 +108,8 @@ def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
         found, remedy = "no scanned benchmark", "`decon-assets run`"
         raise MissingError(Problem(str(config.path), found, "at least one", remedy))
     inputs = (tuple(versions), config.policy, config.mixtures)
-    return Builder(store, packs, *inputs, verdicts=verdicts_of(config)), notes
+    verdicts, unread = verdicts_of(config), unread_rule(config)
+    return Builder(store, packs, *inputs, verdicts=verdicts, unread=unread), notes
 
 
 def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:

@@ -22,6 +22,7 @@ from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
 from decon_core.config.haystack import Haystack, read_haystack
 from decon_core.config.judge import NEIGHBOURS, Judge
+from decon_core.config.layouts import known_layouts
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
@@ -114,14 +115,20 @@ class SourceTable(PackLimits):
     path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
     """A glob; `**` descends into folders. Shards are named from its first wildcard on."""
     text: Annotated[
-        Name | Names[Name] | None, expects("the name of a field, or a list of them")
+        Name | Names[Name] | None, expects("the path of a field, or a list of them")
     ] = None
-    """Field with the text, nested with dots; or several, as ["prompt", "chosen", "rejected"].
-    Either this or messages is required."""
-    messages: Annotated[Name | None, expects("the name of a field")] = None
-    """Instead of text: field with the turns of a conversation."""
+    """Read only these fields, as "text", "metadata.body", ["prompt", "chosen", "rejected"] or
+    "messages[].tool_calls[].function.arguments"; each with all below it. Default: every text of a
+    row, at any depth."""
+    messages: Annotated[Name | None, expects("the path of a field")] = None
+    """Instead of text: read only this conversation."""
     roles: Names[Name] = ()
     """With messages: only turns of these roles; default: all."""
+    layout: Annotated[Name | None, expects("the name of a layout")] = None
+    """Read all rows as this published layout, as "openai_chat" (docs/layouts.md). Default: it is
+    recognised row by row."""
+    ignore: Names[Name] = ()
+    """Paths of text that may stay unread. Other text that is not read blocks mixtures."""
     id: Annotated[Name | None, expects("the name of a field")] = None
     """Field with the row's id."""
     labels: Annotated[
@@ -139,6 +146,9 @@ class Corpus(PackLimits):
 
     source: tuple[SourceTable, ...] = ()
     """The sources."""
+    unread: Literal["block", "report"] = "block"
+    """Text that a source does not read and does not ignore: mixtures of the source are refused, or
+    it is only reported."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -277,6 +287,7 @@ class Config:
     least_indexable_share: float  # of a benchmark's items, for each chosen detector
     snapshot: tuple[str, ...] | None
     sources: tuple[Source, ...]
+    unread: str  # what text that no source reads does: "block" mixtures, or "report"
     packing: Mapping[str, Packing]  # by source
     policy: Policy
     mixtures: tuple[Mixture, ...]
@@ -341,7 +352,7 @@ class _Reader(SettingsReader):
         store, kept = self._store(section or StoreTable())
         review = self.table(Review, "review", values.get("review", {})) or Review()
         verdicts = self._local_file("review.verdicts", review.verdicts)
-        sources, packing = self._corpus(values.get("corpus", {}))
+        sources, packing, unread = self._corpus(values.get("corpus", {}))
         report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
         known = policy.detectors if policy else names()
@@ -362,7 +373,7 @@ class _Reader(SettingsReader):
             values.get("blend"),
             where=str(self._path),
             mixtures=mixtures,
-            sources={one.name: bool(one.messages) or isinstance(one.text, str) for one in sources},
+            sources={one.name: _takes_items(one) for one in sources},
         )
         self.problems += problems
         neighbours = read_neighbours(
@@ -394,6 +405,7 @@ class _Reader(SettingsReader):
             least_indexable_share=evals.least_indexable_share,
             snapshot=idf.benchmarks,
             sources=sources,
+            unread=unread,
             packing=packing,
             policy=policy,
             mixtures=mixtures,
@@ -465,24 +477,22 @@ class _Reader(SettingsReader):
             recipes += files
         return tuple(dict.fromkeys(recipes))
 
-    def _corpus(self, values: object) -> tuple[tuple[Source, ...], dict[str, Packing]]:
-        """Return the sources, and the limits of their packs: their own, or those of [corpus]."""
+    def _corpus(self, values: object) -> tuple[tuple[Source, ...], dict[str, Packing], str]:
+        """Return the sources, the limits of their packs, and what unread text does."""
         entries = values.get("source") if isinstance(values, dict) else None
         if isinstance(values, dict):
             values = {key: value for key, value in values.items() if key != "source"}
         general = self.table(Corpus, "corpus", values) or Corpus()
         if not isinstance(entries, list) or not entries:
             self.wrong("corpus.source", entries, "at least one [[corpus.source]]")
-            return (), {}
+            return (), {}, general.unread
         sources, packing = [], {}
         for number, entry in enumerate(entries):
             where = f"corpus.source[{number}]"
             table = self.table(SourceTable, where, entry)
             if table is None:
                 continue
-            if (table.text is None) == (table.messages is None):
-                found = "neither" if table.text is None else "both"
-                self.wrong(where, found, "either 'text' or 'messages': the field with the content")
+            self._check_reading(where, table)
             if table.roles and table.messages is None:
                 self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
             n_shards = table.pack_shards or general.pack_shards
@@ -494,7 +504,18 @@ class _Reader(SettingsReader):
             fields["labels"] = tuple(sorted(table.labels.items()))
             sources.append(Source(**fields))
         self.named_tables("corpus.source", [source.name for source in sources], what="source")
-        return tuple(sources), packing
+        return tuple(sources), packing, general.unread
+
+    def _check_reading(self, where: str, table: SourceTable) -> None:
+        given = [name for name in ("text", "messages", "layout") if getattr(table, name)]
+        if len(given) > 1:
+            found = " and ".join(map(repr, given))
+            self.wrong(where, found, "one of them, or none: then every text is read")
+        if table.layout and table.layout not in known_layouts():
+            names = known_layouts()
+            expected = f"one of {', '.join(names)}"
+            remedy = did_you_mean(table.layout, names)
+            self.wrong(f"{where}.layout", table.layout, expected, remedy)
 
     def _with_tokenizer_files(self, tables: object) -> object:
         """Return [[mixture]] tables with tokenizer files relative to the folder of decon.toml."""
@@ -534,6 +555,11 @@ class _Reader(SettingsReader):
         except ConfigError as error:
             self.problems += error.problems
             return None
+
+
+def _takes_items(source: Source) -> bool:
+    """Return whether a row can be made that the source reads as one text or conversation."""
+    return len(source.paths) <= 1 and not source.layout and "[" not in "".join(source.paths)
 
 
 def _secrets(value: object, where: str) -> Iterator[str]:

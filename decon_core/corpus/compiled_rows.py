@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.config.layouts import Layout
 from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.fields import Field, FieldTree, Kind
-from decon_core.corpus.layouts import Layout
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts

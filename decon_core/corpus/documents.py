@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,6 +57,11 @@ class Document:
     invalid: InvalidUtf8 | None = None  # None: all bytes read are UTF-8
     # Texts that are not read, by path: how many, and their bytes.
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict, compare=False)
+
+    def part_at(self, character: int) -> Part | None:
+        """Return the string of the row that holds a character of the text."""
+        at = bisect_right(self.parts, character, key=lambda part: part.start)
+        return self.parts[max(at - 1, 0)] if self.parts else None
 
     @property
     def hidden_start(self) -> int | None:

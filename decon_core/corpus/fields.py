@@ -15,8 +15,7 @@ from importlib.resources import files
 from threading import RLock
 from typing import Any
 
-from decon_core.config.load import Source
-from decon_core.corpus.layouts import (
+from decon_core.config.layouts import (
     EVERYTHING,
     UNKNOWN,
     Layout,
@@ -25,6 +24,7 @@ from decon_core.corpus.layouts import (
     known_layouts,
     leads_to,
 )
+from decon_core.config.load import Source
 from decon_core.corpus.text_values import without_lone_surrogates
 
 
@@ -58,7 +58,7 @@ class Field:
     ) -> None:
         self.path, self.key, self.parent = path, key, parent
         self.number = len(tree.fields)  # in the order in which rows had them
-        self.is_label = key in LABELS
+        self.is_label = key in LABELS and path not in tree.paths
         self.rank = RANKS.get(key or "", MIDDLE)
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}

@@ -14,6 +14,7 @@ from typing import Any
 
 import xxhash
 
+from decon_core.config.layouts import EVERYTHING
 from decon_core.config.load import Packing, Source
 from decon_core.corpus.formats import is_shard, unknown_format
 from decon_core.corpus.sample import Sample
@@ -145,9 +146,9 @@ def shard_at(
     """Return a file as a shard, named relative to `base`; hashed unless `known` has its stamp."""
     stamp = stamp or stamp_of(path)
     content = known.content if known and known.stamp == stamp else hash_file(path)
-    identity = [content, suffix_of(path), source.text, source.messages, source.id]
-    if not isinstance(source.text, str):
-        identity.append(source.roles)
+    # What decides the text of rows. Text that is ignored is counted all the same.
+    settings = [source.paths, source.roles, source.layout, source.id, EVERYTHING in source.ignore]
+    identity = [content, suffix_of(path), *settings]
     if compression_of(path):  # with another suffix the same bytes may be unreadable
         identity.append(compression_of(path))
     return Shard(

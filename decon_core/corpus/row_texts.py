@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
+from decon_core.config.layouts import Layout
 from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree, Kind
-from decon_core.corpus.layouts import Layout
 from decon_core.corpus.text_values import decoded, is_encoded, is_text, without_lone_surrogates
 
 Keys = tuple[str | int, ...]  # from a row down to a value; JSON in strings takes no step
@@ -20,6 +20,10 @@ SEPARATOR = "\n\n"  # between the parts of a document
 LEAST_REPEATED = 32  # bytes of a text that is read once, however often the row holds it
 LONGEST_NAME = 32  # characters of a key that is not looked at
 KEY = "<key>"  # the last step to a key of an object that is itself a text
+
+
+class WholeRow(dict[str, Any]):
+    """A row that mixtures keep or drop, and never cut."""
 
 
 @dataclass(slots=True)

@@ -1,15 +1,14 @@
-"""The shards of a folder scan: which files they are, and by which fields each is read."""
+"""The shards of a folder scan: which files they are."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.guess_fields import as_option, sample, source_for, unread_fields, with_fields
 from decon_core.corpus.packs import Pack, Shard, require_names_in_utf8, shard_at
 from decon_core.errors import CorpusError, Problem
 from decon_core.report.tables import ONLY_SOURCE
@@ -17,7 +16,7 @@ from decon_core.storage.files import read_json, write_json
 from decon_core.storage.paths import files_at, is_hidden, is_url, parse_path, stamp_of
 from decon_core.storage.store import Store
 
-UnreadNames = Mapping[str, Sequence[str]]  # by shard: fields that are not read
+_NAME = f"{ONLY_SOURCE}-0000"  # of the pack
 
 
 @dataclass(frozen=True)
@@ -71,56 +70,19 @@ def some(names: Sequence[str]) -> str:
 def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[str]]:
     """Return the shards at a source's path as a pack, and the names of the other files there."""
     corpus = corpus_files(source.path, out)
-    return _pack(0, source, corpus.shards, corpus.base, known), corpus.others
+    return _pack(source, corpus.shards, corpus.base, known), corpus.others
 
 
-def packs_of(
-    corpus: CorpusFiles, source: Source, store: Store, on_step: Callable[[str], None]
-) -> tuple[list[Pack], UnreadNames]:
-    """Return one pack per way in which files are read, and by shard the fields not read.
-
-    If the source names no fields, each file is read by those that its first rows suggest.
-    """
-    is_given = bool(source.text or source.messages)
-    by_source: dict[Source, list[Path]] = {}
-    unread: dict[tuple[Source, tuple[str, ...], Source | None], list[Path]] = {}
-    for file in corpus.shards:
-        rows = sample(file).rows
-        read_by = source if is_given else source_for(rows, source)
-        by_source.setdefault(read_by, []).append(file)
-        if names := tuple(unread_fields(read_by, rows)):
-            more = with_fields(read_by, names, rows)
-            unread.setdefault((read_by, names, more), []).append(file)
-    for read_by, files in by_source.items():
-        if not is_given and read_by.text != "text":
-            where = some([file.name for file in files])
-            on_step(f"fields guessed from the first rows: {as_option(read_by)} for {where}")
-    for (_, names, more), files in unread.items():
-        fields = f"{'field' if len(names) == 1 else 'fields'} {', '.join(map(repr, names))}"
-        remedy = f"; to read all: {as_option(more)}" if more else ""
-        on_step(f"not read: {fields} of {some([file.name for file in files])}{remedy}")
-    before = [Pack.from_json(read_json(path)) for path in _manifests(store)]
+def saved_pack(corpus: CorpusFiles, source: Source, store: Store) -> Pack:
+    """Return the shards as one pack. It is saved: the next scan need not hash unchanged shards."""
+    path = store.pack(_NAME)
+    before = [Pack.from_json(read_json(path))] if path.is_file() else []
     known = {shard.path: shard for pack in before for shard in pack.shards}
-    packs = [
-        _pack(number, read_by, files, corpus.base, known)
-        for number, (read_by, files) in enumerate(by_source.items())
-    ]
-    # Saved, so that the next scan need not hash unchanged shards again.
-    for path in _manifests(store)[len(packs) :]:
-        path.unlink()
-    for pack in packs:
-        write_json(store.pack(pack.name), pack.to_json())
-    by_path = {str(file): names for (_, names, _), files in unread.items() for file in files}
-    shards = [shard for pack in packs for shard in pack.shards]
-    return packs, {one.name: by_path[one.path] for one in shards if one.path in by_path}
+    pack = _pack(source, corpus.shards, corpus.base, known)
+    write_json(path, pack.to_json())
+    return pack
 
 
-def _pack(
-    number: int, source: Source, files: Sequence[Path], base: Path, known: Mapping[str, Shard]
-) -> Pack:
+def _pack(source: Source, files: Sequence[Path], base: Path, known: Mapping[str, Shard]) -> Pack:
     shards = tuple(shard_at(source, file, base, known.get(str(file))) for file in files)
-    return Pack(name=f"{ONLY_SOURCE}-{number:04}", source=source, shards=shards)
-
-
-def _manifests(store: Store) -> list[Path]:
-    return sorted(store.pack(f"{ONLY_SOURCE}-0000").parent.glob(f"{ONLY_SOURCE}-*.json"))
+    return Pack(name=_NAME, source=source, shards=shards)

@@ -29,16 +29,21 @@ from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.unread import (
+    UnreadRule,
+    UnreadText,
+    ledgers_of,
+    sources_without_text,
+    unread_texts,
+)
 from decon_core.errors import Problem
 from decon_core.folder_scan.benchmark_counts import BenchmarkCount, count_matches
-from decon_core.folder_scan.corpus import UnreadNames
 from decon_core.folder_scan.estimates import Rate, Stratum, source_of
 from decon_core.mixtures.clean_evals import LeakedItems
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
 from decon_core.storage.paths import parse_path
-from decon_core.wording import counted
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
@@ -53,15 +58,6 @@ _FILE = pa.field("file", pa.string(), nullable=False, metadata={"description": "
 MATCHES_SCHEMA = pa.schema([_FILE, *ENTRIES])
 
 
-@dataclass(frozen=True)
-class UnreadField:
-    """A field that was not read, although it may contain questions or answers."""
-
-    file: str  # name of the shard
-    name: str
-    n_rows: int  # of the shard
-
-
 @dataclass
 class Outcome:
     """The results of a folder scan."""
@@ -73,6 +69,7 @@ class Outcome:
     n_rows: int = 0
     n_documents: int = 0
     n_characters: int = 0
+    n_bytes: int = 0  # of text
     n_too_short: int = 0
     n_unreadable: int = 0
     n_invalid_utf8: int = 0  # documents with bytes that are not UTF-8
@@ -93,7 +90,8 @@ class Outcome:
     skipped: list[str] = field(default_factory=list)  # files that are not shards
     n_bytes_skipped: int = 0
     n_set_aside: int = 0  # files that end like shards, but whose names begin with `_` or `.`
-    unread_fields: list[UnreadField] = field(default_factory=list)
+    unread_text: UnreadText | None = None  # in fields that are not read; None: there is none
+    without_text: list[Problem] = field(default_factory=list)  # no document is long enough
     sample: Sample | None = None  # None: all documents were scanned
     n_not_sampled: int = 0  # documents
     strata: dict[str, Stratum] = field(default_factory=dict)  # of the sample, by source
@@ -101,8 +99,8 @@ class Outcome:
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether a whole shard was not read, so that no benchmark can be called clean."""
-        return bool(self.n_shards_unread or self.unread)
+        """Whether so much was not read that no benchmark can be called clean."""
+        return bool(self.n_shards_unread or self.unread or self.without_text)
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,6 @@ class ScannedFolder:
     reader: MatchReader
     packs: Sequence[Pack]
     unread: set[str]  # shards without tiles
-    unread_fields: UnreadNames
 
     @property
     def shards(self) -> list[tuple[Shard, Source]]:
@@ -151,23 +148,22 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
                 leaked.add(shard.name, entries)
                 _add_up(outcome, line, shard, source)
                 _add_to_stratum(outcome, scanned, shard)
-                if line["n_documents"] + line.get(NOT_SAMPLED, 0):
-                    outcome.unread_fields += [
-                        UnreadField(shard.name, name, line["n_rows"])
-                        for name in scanned.unread_fields.get(shard.name, ())
-                    ]
             lines.write(orjson.dumps(line) + b"\n")
     counts = count_matches(
         out / MATCHES_FILE, scanned.reader.versions, scanned.reader.policy.detectors
     )
     outcome.benchmarks = counts.benchmarks
+    ledgers = [*ledgers_of(scanned.reader, scanned.packs)]
+    rule = UnreadRule(tuple((pack.source.name, pack.source.ignore) for pack in scanned.packs))
+    outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)
+    outcome.without_text = [] if outcome.sample else sources_without_text(ledgers)
     outcome.n_question_only, outcome.n_candidates = counts.n_question_only, counts.n_candidates
     outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)
     return leaked
 
 
 # Counts of the ledger that the outcome sums up under the same names.
-COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_too_short")
+COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
 NOT_SAMPLED = "n_documents_not_sampled"  # in the ledger of a sample
 _COUNTS_FOUND = (
     *("n_matches", "n_contaminated_documents", "n_question_only_documents"),
@@ -200,6 +196,7 @@ def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dic
             name: [{"line": row["row"] + 1, **row} if has_lines else row for row in read[name]]
             for name in ("unreadable", "invalid_utf8")
         },
+        "unread": read["unread"],
     }
 
 
@@ -239,16 +236,14 @@ _IN_SUMMARY = (
 
 def summary_of(outcome: Outcome) -> dict[str, Any]:
     """Return the counts in summary.json, without times: the same scan gives the same file."""
-    fields = [
-        f"{one.file}: field {one.name!r} of {counted(one.n_rows, 'row')}"
-        for one in outcome.unread_fields
-    ]
+    unread = outcome.unread_text.paths if outcome.unread_text else ()
     benchmarks = [asdict(count) for count in outcome.benchmarks]
     return {
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
-        "not_looked_at": [*outcome.skipped, *fields],
+        "not_looked_at": [*outcome.skipped],
+        "unread": [{"path": path, "n_bytes": n} for path, n in unread],
         "n_shards_without_a_readable_row": len(outcome.unread),
         "n_bytes_not_looked_at": outcome.n_bytes_unread + outcome.n_bytes_skipped,
         "n_files_set_aside": outcome.n_set_aside,

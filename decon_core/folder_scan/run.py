@@ -36,7 +36,7 @@ from decon_core.errors import (
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.folder_scan import results
-from decon_core.folder_scan.corpus import corpus_files, packs_of, some
+from decon_core.folder_scan.corpus import corpus_files, saved_pack, some
 from decon_core.folder_scan.estimates import SAMPLE_FILE, write_rates
 from decon_core.index.parts import index_alone, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
@@ -64,11 +64,12 @@ class Request:
     corpus: str  # a folder, a file, a glob, or a URL
     out: Path
     policy: Policy
-    # If neither `text` nor `messages` is set, each file is read by its field `text`, or else by the
-    # fields that its first rows suggest.
+    # What is read of rows, as of a source: all text if none of these is set.
     text: str | tuple[str, ...] | None = None
     messages: str | None = None
     roles: tuple[str, ...] = ()
+    layout: str | None = None
+    ignore: tuple[str, ...] = ()
     id: str | None = "id"
     workers: int = 1
     sketch: Sketch | None = None  # None: neither written nor used
@@ -99,13 +100,15 @@ class Request:
 
     @property
     def source(self) -> Source:
-        """How to read all files; without fields if they are detected file by file."""
+        """How all files are read."""
         return Source(
             name=ONLY_SOURCE,
             path=self.corpus,
             text=None if self.messages else self.text,
             messages=self.messages,
             roles=self.roles,
+            layout=self.layout,
+            ignore=self.ignore,
             id=self.id,
         )
 
@@ -191,7 +194,7 @@ def _scan_folder(
     for name in outdated:
         remove(out / name)
     corpus = corpus_files(request.corpus, out)
-    packs, unread_fields = packs_of(corpus, request.source, store, on_step)
+    packs = [saved_pack(corpus, request.source, store)]
     if request.sample:
         packs = sampled_packs(packs, request.sample)
     if corpus.others:
@@ -222,7 +225,7 @@ def _scan_folder(
     kept_scanners.cache_clear()
     unread = {shard.name for _, shard, _ in missing_tiles(store, packs, versions, scan)}
     reader = MatchReader(store, tuple(versions), policy, scan, request.verdicts)
-    scanned = results.ScannedFolder(reader, packs, unread, unread_fields)
+    scanned = results.ScannedFolder(reader, packs, unread)
     visibility = indexability(store, versions, policy)
     write_parquet(out / results.INDEXABILITY_FILE, visibility)
     invisible = visibility.filter(pc.invert(visibility["is_visible"]))
@@ -320,8 +323,8 @@ def _write_optional(
                 if shard.name not in scanned.unread:
                     entries = scanned.entries(shard)
                     write_report(folder, shard, source, entries, records, request.policy)
-    # A shard that was not read may contain any item: then no benchmark can be called clean.
-    if request.has_clean_evals and not outcome.is_incomplete:
+    # What was not read may contain any item: then no benchmark can be called clean.
+    if request.has_clean_evals and not outcome.is_incomplete and not outcome.unread_text:
         unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
         folder = request.out / results.CLEAN_FOLDER
         write_clean_evals(folder, store, versions, leaked, request.policy, unseen)

@@ -28,6 +28,7 @@ from decon_core.corpus.packs import Pack, Shard, hash_file
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import DeconError, MissingError, Problem
 from decon_core.execution.engine import Engine
@@ -55,6 +56,7 @@ from decon_core.mixtures.manifest import (
 from decon_core.mixtures.masks import tokenizer_of
 from decon_core.mixtures.preconditions import (
     require_calibrated,
+    require_read,
     require_readable,
     require_scanned,
 )
@@ -82,6 +84,7 @@ class Builder:
     known_labels: Labels | None = None  # of all sources then
     verdicts: Verdicts = NO_VERDICTS
     evidence: Evidence = NO_EVIDENCE
+    unread: UnreadRule = NOTHING_IGNORED
     calibrated: Calibrated | None = None  # made before, from all packs
     # Caches: pairs with a verdict by shard and benchmark version, draws, and scanned sources.
     _found: dict[tuple[str, str], set[str]] = field(
@@ -184,6 +187,7 @@ class Builder:
             policy.decision_settings(one.benchmark for one in versions) if versions else None,
             policy.unreadable,
             policy.invalid_utf8,
+            self.unread.is_blocking,
             current_common(self.store, scan, policy)[0] if common else None,
             self.verdicts.digest_of(self._pairs(shards, versions)),
         ]
@@ -224,6 +228,8 @@ class Builder:
             require_calibrated(self.reader_for(mixture), mixture, needed)
             require_scanned(self.reader, pack, needed)
             require_readable(self.reader, pack)
+            if mixture.needs_leaks:
+                require_read(self.reader, pack, self.unread)
 
     def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """Return the fingerprint of a control's draw; cached, as all packs of a source share it."""

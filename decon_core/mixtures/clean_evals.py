@@ -30,7 +30,7 @@ from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
-from decon_core.mixtures.preconditions import require_readable, require_scanned
+from decon_core.mixtures.preconditions import require_read, require_readable, require_scanned
 from decon_core.scan.coverage import gaps_of
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
@@ -194,6 +194,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
         if n_unreadable is None:  # the same for all of them
             for pack in builder.packs:
                 require_readable(reader, pack)
+                require_read(reader, pack, builder.unread)
             ledgers = (reader.ledger(shard) for _, shard in builder.shards)
             n_unreadable = sum(len(ledger["unreadable"]) for ledger in ledgers)
         if not (was_there := has_clean_benchmark(builder, version)):

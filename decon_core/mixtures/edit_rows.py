@@ -18,6 +18,10 @@ _ANSWERING = frozenset(
         *("ipython", "environment"),
     )
 )
+_OF_TOOLS = frozenset(
+    ("tool", "function", "observation", "function_response", "tool_response", "ipython")
+)
+
 _FORMS = [
     json.JSONEncoder(ensure_ascii=is_ascii, separators=separators, indent=indent).encode
     for is_ascii in (False, True)
@@ -96,10 +100,10 @@ def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]
     gone = {part.turn for part in emptied if part.turn} - left
     for turn in [*gone]:
         turns, at = _at(value, turn[:-1]), int(turn[-1])
-        if role_of(turns[at]) in _ANSWERING:
-            continue
+        # A call of a tool takes its results along, a question all of its answer.
+        is_answer = role_of(turns[at]) in _ANSWERING
         for behind in range(at + 1, len(turns)):
-            if role_of(turns[behind]) not in _ANSWERING:
+            if role_of(turns[behind]) not in (_OF_TOOLS if is_answer else _ANSWERING):
                 break
             gone.add((*turn[:-1], behind))
     return gone

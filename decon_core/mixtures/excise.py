@@ -18,7 +18,7 @@ from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
-from decon_core.corpus.row_texts import Keys
+from decon_core.corpus.row_texts import Keys, WholeRow
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
@@ -67,6 +67,7 @@ class Remainder(Protocol):
 
 NO_TURN, NOTHING_LEFT = "what leaked is no turn of it", "nothing was left of it"
 NOTHING_LEFT_OF_FIELD = "nothing was left of one of its fields"
+WHOLE = "the log of an agent is kept or dropped whole"
 NOT_EXACT = "what leaked is in JSON in a string that cannot be written back as it was"
 
 
@@ -195,6 +196,8 @@ def excised(
     value: Value, document: Document, entries: Sequence[Entry], mixture: Mixture
 ) -> Value | str:
     """Return the row without the spans of these entries, or why that is no row to keep."""
+    if isinstance(value, WholeRow):
+        return WHOLE
     spans = merged(entries, document.text)
     touched = [part for part in document.parts if _spans_in(part, spans)]
     if mixture.cut == "turns":

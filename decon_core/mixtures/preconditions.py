@@ -11,6 +11,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.unread import UnreadRule, ledgers_of, unread_texts
 from decon_core.errors import IncompleteError, MissingError, Problem
 from decon_core.scan.coverage import gaps_of
 from decon_core.storage.paths import parse_path
@@ -64,6 +65,24 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
                 Problem(_place(shard, row), f"bytes that are not UTF-8 ({row['detail']})", *_UTF8)
                 for row in invalid
             ]
+    if problems:
+        raise IncompleteError(problems)
+
+
+def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
+    """Raise `IncompleteError` if text of the pack was not read, and that is not allowed."""
+    if not rule.is_blocking:
+        return
+    problems = [
+        Problem(
+            f"pack {pack.name!r}",
+            one.line(),
+            "all of it read",
+            f"read it, or, if it may stay unread, set `{one.setting}` under [[corpus.source]]; "
+            '`unread = "report"` under [corpus] allows all of it',
+        )
+        for one in unread_texts(ledgers_of(reader, [pack]), rule)
+    ]
     if problems:
         raise IncompleteError(problems)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from decon_core.config.layouts import EVERYTHING
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.formats import Part
@@ -25,7 +26,8 @@ class RowReader:
 
     def texts(self, field: str) -> Iterator[tuple[int, str]]:
         """Yield row number and value of a field, for all rows in which it is a string."""
-        source = replace(self.source, text=field, messages=None, roles=())
+        named = self.source
+        source = Source(name=named.name, path=named.path, text=field, ignore=(EVERYTHING,))
         if self.part:
             yield from _texts_in(self.part.batch(source))
         else:

@@ -16,6 +16,7 @@ from decon_core.config.load import Showing
 from decon_core.config.mixtures import DEFAULT, Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack
+from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine
@@ -83,6 +84,7 @@ def build_report(
     verdicts: Verdicts = NO_VERDICTS,
     evidence: Evidence = NO_EVIDENCE,
     *,
+    unread: UnreadRule = NOTHING_IGNORED,
     neighbours: str = "",
     engine: Engine = LOCAL,
 ) -> ReportSummary:
@@ -93,7 +95,7 @@ def build_report(
     Raise MissingError if no pack is registered or nothing was scanned.
     """
     inputs = (tuple(packs), tuple(versions), policy, tuple(mixtures))
-    builder = Builder(store, *inputs, verdicts=verdicts, evidence=evidence)
+    builder = Builder(store, *inputs, verdicts=verdicts, evidence=evidence, unread=unread)
     blender = Blender(builder, tuple(blends))
     if not packs:
         remedy = "`decon-assets register`"
@@ -105,7 +107,7 @@ def build_report(
         for pack in packs:  # an empty report would look clean
             require_scanned(reader, pack, builder.versions)
     products, n_without_mixture = product_tables(blender, showing)
-    tables = {**small_tables(reader, builder.packs, gaps), **products}
+    tables = {**small_tables(reader, builder.packs, gaps, unread), **products}
     tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps, neighbours), gaps)
     if neighbours and has_neighbours(store, neighbours):
         tables |= without_text(neighbour_tables(store, neighbours), showing)
@@ -168,6 +170,7 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap], neighbours: 
         builder.evidence.digest,
         thresholds,
         repr(showing),
+        repr(builder.unread),
         *sorted(versions),
         *sorted(shards),
         *sorted(products),

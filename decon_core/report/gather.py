@@ -23,6 +23,7 @@ from decon_core.config.load import Showing
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, wanted_workers
@@ -53,11 +54,15 @@ _LONGEST_EXTRA = 200  # in characters; longer texts are no categories
 
 
 def small_tables(
-    reader: MatchReader, packs: Sequence[Pack], gaps: Sequence[Gap] = ()
+    reader: MatchReader,
+    packs: Sequence[Pack],
+    gaps: Sequence[Gap] = (),
+    unread: UnreadRule = NOTHING_IGNORED,
 ) -> dict[str, pa.Table]:
     """Return the tables that fit in memory: benchmarks, items, shards and what was read of them.
 
-    `gaps`: the shards that were not scanned against every benchmark.
+    `gaps`: the shards that were not scanned against every benchmark. `unread`: which text may stay
+    unread.
     """
     store, versions = reader.store, reader.versions
     visible = indexability(store, versions, reader.policy)
@@ -67,7 +72,7 @@ def small_tables(
     rows = {
         "benchmarks": _benchmarks(reader, gaps),
         "not_scanned": [_gap_row(gap) for gap in gaps],
-        **_shards(store, packs, reader.scan, _unread(gaps)),
+        **_shards(store, packs, reader.scan, _unread(gaps), unread),
     }
     return {
         "items": _items(store, versions, visible),
@@ -159,13 +164,18 @@ def _short_extras(extras: str) -> str | None:
 
 
 def _shards(
-    store: Store, packs: Iterable[Pack], scan: str, unread: Collection[tuple[str, str]]
+    store: Store,
+    packs: Iterable[Pack],
+    scan: str,
+    not_scanned: Collection[tuple[str, str]],
+    unread: UnreadRule,
 ) -> dict[str, list[Row]]:
-    """Return one row per shard, per unreadable row, and per document with invalid UTF-8."""
-    rows: dict[str, list[Row]] = {"shards": [], "unreadable": [], "invalid_utf8": []}
+    """Return a row per shard, unreadable row, unread path, and document with invalid UTF-8."""
+    names = "shards", "unreadable", "unread_text", "invalid_utf8"
+    rows: dict[str, list[Row]] = {name: [] for name in names}
     for pack in packs:
         for shard in pack.shards:
-            if (pack.name, shard.name) in unread:
+            if (pack.name, shard.name) in not_scanned:
                 continue
             ledger = read_json(store.ledger(scan, shard.fingerprint))
             place = {"source": pack.source.name, "shard_name": shard.name}
@@ -173,6 +183,9 @@ def _shards(
             for name in ("unreadable", "invalid_utf8"):
                 rows[name] += [{**place, **row} for row in ledger[name]]
                 about[f"n_{name}"] = len(ledger[name])
+            for one in ledger["unread"]:
+                is_ignored = unread.is_ignored(pack.source.name, one["path"])
+                rows["unread_text"].append({**place, **one, "is_ignored": is_ignored})
             rows["shards"].append({**ledger, **place, **about})
     return rows
 

@@ -46,6 +46,7 @@ _MOST_MATCHES = 5
 _MOST_DOCUMENTS = 100  # of a pair
 _MOST_TEXT = 400  # characters of each text
 _ENTRY_COLUMNS = (
+    "slot_kind",
     *("is_contaminated", "is_question_only", "is_candidate", "is_by_score", "detector"),
     *("benchmark", "config"),
     *("split", "instance_index", "record", "score", "base_score"),
@@ -165,9 +166,9 @@ def account(
 ) -> Json:
     """Return everything the store knows about a document, as a JSON object."""
     row, scanned = _row_at(place), _scanned(builder, place)
-    text = row.text if showing.snippets and isinstance(row, Document) else None
+    document = row if isinstance(row, Document) else None
     found = [
-        _entry(builder, place, *one, text, showing) for one in _matches(builder, place, scanned)
+        _entry(builder, place, *one, document, showing) for one in _matches(builder, place, scanned)
     ]
     documents = documents_of(builder, [entry["pair"] for entry in found])
     policy = builder.policy
@@ -207,7 +208,29 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Jso
         "n_tokens": _n_tokens(builder, place),
         "is_there": row is not None,
         "why_unreadable": row if isinstance(row, str) else None,
+        "unread": _unread(builder, place, row),
     }
+
+
+def _unread(builder: Builder, place: Place, row: Document | str | None) -> dict[str, int]:
+    """Return the bytes of the texts that were not read of a row, by path."""
+    unread = row.unread if isinstance(row, Document) else {}
+    source = place.pack.source.name
+    return {
+        path: n_bytes
+        for path, (_, n_bytes) in unread.items()
+        if not builder.unread.is_ignored(source, path)
+    }
+
+
+def _slots(row: Document | None, spans: Mapping[str, Sequence[int]]) -> dict[str, Json]:
+    """Return for each part of an item the string of the row in which it begins, and its place."""
+    slots = {}
+    for part, (start, stop) in spans.items():
+        at = row.part_at(start) if row else None
+        if at:
+            slots[part] = {"path": at.path, "start": start - at.start, "stop": stop - at.start}
+    return slots
 
 
 def _n_tokens(builder: Builder, place: Place) -> int | None:
@@ -267,10 +290,10 @@ def _entry(
     place: Place,
     entry: Json,
     version: Version,
-    text: str | None,
+    document: Document | None,
     showing: Showing,
 ) -> Json:
-    """Describe a match; without a text there is no excerpt."""
+    """Describe a match; without a document there is no excerpt."""
     spans = spans_of(entry)
     tiles = Tiles(builder.store, builder.reader.scan)
     name = version.fingerprint
@@ -280,10 +303,15 @@ def _entry(
     (record,) = records.slice(entry["record"], 1).to_pylist()
     policy = builder.policy.for_benchmark(version.benchmark)
     texts = None
-    if text is not None:
+    if document and showing.snippets:
         form, context = policy.form, showing.context
         excerpt = make_excerpt(
-            text, spans, record, context=context, form=form, agree=agree_of(entry["detector"])
+            document.text,
+            spans,
+            record,
+            context=context,
+            form=form,
+            agree=agree_of(entry["detector"]),
         )
         texts = {"document": excerpt.text, "from_character": excerpt.start, "item": record}
         if excerpt.agreement:
@@ -293,7 +321,7 @@ def _entry(
         "missing": missing(entry, policy, record=record),
         "threshold": policy.thresholds[entry["detector"]],
         "characters": {part: [*span] for part, span in spans.items()},
-        "parts": {part: entry[f"{part}_part"] for part in spans},
+        "slots": _slots(document, spans),
         "said": asdict(verdict) if verdict else None,
         "benchmark_version": version.fingerprint,
         "texts": texts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -14,7 +13,6 @@ import pyarrow as pa
 from decon_core.config.detector_registry import in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
-from decon_core.corpus.documents import Document
 from decon_core.detectors.decon import Matches
 from decon_core.detectors.finding import Finding, Span
 from decon_core.index.joined_index import Search
@@ -123,7 +121,8 @@ def _located(
                     start, stop = (offset + edge for edge in span)
                     columns[f"{name}_char_start"][at] = start
                     columns[f"{name}_char_stop"][at] = stop
-                    columns[f"{name}_part"][at] = _part_at(document, start)
+                    part = document.part_at(start)
+                    columns[f"{name}_part"][at] = part and part.path
     return columns | {"row": batch.rows[documents], "detector": _objects([detector] * n)}
 
 
@@ -228,11 +227,3 @@ def _columns(matches: Matches, search: Search, *, ngram_size: int) -> Columns:
         "passage_start": whole[:, clusters.PASSAGE_START],
         "passage_stop": whole[:, clusters.PASSAGE_STOP],
     }
-
-
-def _part_at(document: Document, character: int) -> str | None:
-    """Return the path of the string that contains a character."""
-    if not document.parts:
-        return None
-    at = bisect_right(document.parts, character, key=lambda part: part.start)
-    return document.parts[max(at - 1, 0)].path

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import orjson
 
 from decon_core.config.load import Source
-from decon_core.corpus.batches import Batch
+from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.compiled_rows import (
     batch_of,
     fields_of,
@@ -36,7 +36,9 @@ from decon_core.corpus.formats.lines import (
     blocks_of,
     with_replacements,
 )
-from decon_core.corpus.formats.shard_format import JsonRow, Value
+from decon_core.corpus.formats.sessions import is_session, session_of
+from decon_core.corpus.formats.shard_format import PART_BYTES, JsonRow, Value
+from decon_core.corpus.shard_file import ShardFile
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.jit import is_worth_compiling
@@ -105,6 +107,23 @@ class JsonLines(LineFormat):
 
     suffixes = (".jsonl", ".json", ".ndjson")
     block = JsonBlock
+
+    def parts(
+        self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
+    ) -> Iterator[LineBlock]:
+        blocks = super().parts(file, source, part_bytes=part_bytes)
+        first = next(blocks, None)
+        if first is not None and is_session(first):
+            yield session_of([first, *blocks])
+        elif first is not None:
+            yield first
+            yield from blocks
+
+    def block_at(self, path: Path, place: Place, lines: npt.NDArray[np.uint8]) -> LineBlock:
+        block = super().block_at(path, place, lines)
+        if place.n_rows == 1 and block.n_lines > 1:
+            return session_of([block])
+        return block
 
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
         del most  # read one by one

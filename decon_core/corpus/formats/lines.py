@@ -46,6 +46,10 @@ class LineBlock(Part):
     def place(self) -> Place:
         return Place(self.row, self.n_rows, self.offset, self.n_bytes)
 
+    @property
+    def n_lines(self) -> int:
+        return _n_lines(self.lines[: self.n_bytes])
+
     @cached_property
     def edges(self) -> npt.NDArray[np.int64]:
         """The start of each line, and the end of the last one."""
@@ -108,13 +112,15 @@ class LineFormat(ShardFormat):
                     ranges.read(place.offset, lines.data[: place.n_bytes])
                 except DAMAGE:
                     raise CorpusError(changed(path)) from None
-                if _n_lines(lines[: place.n_bytes]) != place.n_rows:
-                    raise CorpusError(changed(path))
                 lines[place.n_bytes] = LINE_BREAK
-                block = self.block(
-                    path, place.row, place.n_rows, lines, place.n_bytes, place.offset
-                )
+                block = self.block_at(path, place, lines)
+                if block.n_lines != place.n_rows:
+                    raise CorpusError(changed(path))
                 yield block, ranges.n_bytes_read
+
+    def block_at(self, path: Path, place: Place, lines: npt.NDArray[np.uint8]) -> LineBlock:
+        """Return the lines that were read at a place."""
+        return self.block(path, place.row, place.n_rows, lines, place.n_bytes, place.offset)
 
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         ids: Ids = {}

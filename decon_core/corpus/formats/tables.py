@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from decon_core.config.layouts import EVERYTHING
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.compiled_rows import batch_of, texts_of, with_decoded
@@ -40,7 +41,6 @@ from decon_core.corpus.formats.table_values import (
     value_of,
     values_of_table,
 )
-from decon_core.corpus.layouts import EVERYTHING
 from decon_core.corpus.shard_file import ShardFile, changed
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import suffix_of

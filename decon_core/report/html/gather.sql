@@ -26,6 +26,8 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT CASE WHEN count(*) = count(n_unreadable)
                     THEN coalesce(sum(n_unreadable), 0)::BIGINT END
         FROM shards) AS n_unreadable,
+       (SELECT coalesce(sum(n_bytes), 0)::BIGINT FROM unread_text WHERE NOT is_ignored)
+           AS n_bytes_unread,
        (SELECT sum(n_invalid_utf8)::BIGINT FROM shards) AS n_invalid_utf8,
        (SELECT count(*) FROM documents) AS n_found_documents,
        (SELECT count(*) FROM documents WHERE is_contaminated) AS n_contaminated_documents,
@@ -129,6 +131,18 @@ FROM question_only_items LIMIT 50
 
 -- name: documents
 FROM documents_with_many_items LIMIT 50
+
+-- name: unread_text
+WITH unread AS (
+    SELECT source, path, sum(n_values)::BIGINT AS n_values, sum(n_bytes)::BIGINT AS n_bytes,
+           CASE WHEN bool_and(is_ignored) THEN 'ignored' ELSE 'no' END AS allowed
+    FROM unread_text GROUP BY source, path
+), read AS (
+    SELECT source, sum(n_bytes)::BIGINT AS n_bytes FROM shards GROUP BY source
+)
+SELECT u.*, u.n_bytes / (r.n_bytes + sum(u.n_bytes) OVER (PARTITION BY source)) AS share
+FROM unread u JOIN read r USING (source)
+ORDER BY u.allowed DESC, u.n_bytes DESC, source, path
 
 -- name: unreadable
 SELECT source, shard_name, row, reason, detail FROM unreadable

@@ -17,7 +17,7 @@ from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.config.rounding import exceeds, reaches
 from decon_core.errors import InputError, Problem
 from decon_core.report.publish.summary import Summary, keeps_question_only
-from decon_core.wording import counted, percent
+from decon_core.wording import counted, percent, size
 
 By = Literal["point", "upper"]
 
@@ -37,6 +37,7 @@ class Limits:
     least_indexable: float = 0.5  # share of a benchmark's items
     by: By = "point"  # upper: the upper end of the 95 % interval
     may_be_unreadable: bool = False
+    may_be_unread: bool = False  # text in fields that no source reads
 
     def __post_init__(self) -> None:
         shares = {
@@ -222,6 +223,15 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
         yield "corpus, benchmarks, policy or verdicts changed since the report was built"
     if not limits.may_be_unreadable:
         yield from _unreadable(summary)
+    if not limits.may_be_unread:
+        yield from unread_lines(summary)
+
+
+def unread_lines(summary: Summary) -> Iterator[str]:
+    """Yield a line for each path of text that was not read."""
+    for one in summary["unread_text"]:
+        place = f"`{one['path']}` of source `{one['source']}`"
+        yield f"{size(one['n_bytes'])} of text were not read: {place} (pass with --allow-unread)"
 
 
 def _unreadable(summary: Summary) -> Iterator[str]:

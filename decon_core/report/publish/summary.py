@@ -50,6 +50,7 @@ def summary_of(report: Path) -> Summary:
         "corpus": _without(corpus, "source"),
         "sources": sources,
         "unreadable": rows["unreadable"],
+        "unread_text": rows["unread_text"],
         "mixtures": [
             {**one, "removed": _of(rows["removed"], "mixture", one)} for one in rows["mixtures"]
         ],

@@ -111,6 +111,10 @@ LEFT JOIN questions q ON q.source IS NOT DISTINCT FROM s.source
 LEFT JOIN candidates c ON c.source IS NOT DISTINCT FROM s.source
 ORDER BY s.source
 
+-- name: unread_text
+SELECT source, path, sum(n_values)::BIGINT AS n_values, sum(n_bytes)::BIGINT AS n_bytes
+FROM unread_text WHERE NOT is_ignored GROUP BY ALL ORDER BY n_bytes DESC, source, path
+
 -- name: unreadable
 SELECT source, reason, count(*) AS n_rows FROM unreadable GROUP BY ALL ORDER BY ALL
 

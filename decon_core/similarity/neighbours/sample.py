@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -223,10 +223,10 @@ def _sample(job: _Job) -> None:
     tokenizer = load_tokenizer(job.tokenizer)
     for block in read_blocks(job.shard, job.source):
         batch = block.read()
-        n["n_documents"] += batch.rows.size
+        n["n_documents"] += batch.n_documents
         n["n_unreadable"] += len(batch.unreadable)
-        for at in _sampled(job, batch.rows):
-            document = batch.document(at)
+        for row in _sampled(job, batch.document_rows):
+            document = cast("Document", batch.reread(row)).without_hidden
             n["n_sampled"] += 1
             found = _paragraphs(document, tokenizer, job.settings)
             n["n_without_paragraph"] += not found
@@ -238,10 +238,9 @@ def _sample(job: _Job) -> None:
 
 
 def _sampled(job: _Job, rows: npt.NDArray[np.int64]) -> list[int]:
-    """Return which of these rows are in the sample."""
-    if job.cut >= _EVERY:
-        return [*range(rows.size)]
-    found: list[int] = np.flatnonzero(_numbers(job, rows) < np.uint64(job.cut)).tolist()
+    """Return the rows that are in the sample."""
+    is_sampled = np.uint64(job.cut) > _numbers(job, rows) if job.cut < _EVERY else slice(None)
+    found: list[int] = rows[is_sampled].tolist()
     return found
 
 

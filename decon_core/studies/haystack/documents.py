@@ -234,8 +234,8 @@ def _number(job: _Job) -> _Numbered:
             f"{job.shard.path}: row {one.row}: {one.reason} ({one.detail})"
             for one in batch.unreadable[: _MOST_PLACES - len(unreadable)]
         ]
-        numbers.append(numbers_at(name, batch.rows))
-        rows.append(batch.rows)
+        numbers.append(numbers_at(name, batch.document_rows))
+        rows.append(batch.document_rows)
     every, every_row = np.concatenate(numbers), np.concatenate(rows)
     lowest = np.argsort(every, kind="stable")[: job.most]
     advance(job.shard.n_bytes)
@@ -264,16 +264,14 @@ def _read(
 def _documents(job: _Job) -> list[HaystackDocument]:
     """Read rows of a shard with their text and columns."""
     source = job.source
-    texts = (source.text,) if isinstance(source.text, str) else source.text or ()
-    reading = replace(source, text=(*texts, *job.columns)) if job.columns else source
     found = []
-    for row, value in values_of(job.shard, reading, job.rows):
+    for row, value in values_of(job.shard, source, job.rows):
         document = document_of(value, row, source)
         if not isinstance(document, Document):
             raise CorpusError(not_a_document(Path(job.shard.path), row, document.reason))
         values = {name: _number_in(field_value(value, name)) for name in job.columns}
         names = source.name, job.shard.name, row
-        found.append(HaystackDocument(*names, document.text, bool(source.messages), values))
+        found.append(HaystackDocument(*names, document.visible, bool(source.messages), values))
     advance(job.shard.n_bytes)
     return found
 

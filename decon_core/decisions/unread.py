@@ -1,0 +1,108 @@
+"""Text of a corpus that was not read, by source and path, and what a configuration says of it.
+
+A row may hold text in fields that its source does not read. Nothing is known of that text, so what
+depends on it is not clean.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from decon_core.config.layouts import covers_any
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.errors import Problem
+from decon_core.wording import percent, size
+
+
+@dataclass(frozen=True)
+class UnreadRule:
+    """Which text may stay unread."""
+
+    ignore: tuple[tuple[str, tuple[str, ...]], ...] = ()  # source, and paths
+    is_blocking: bool = True  # whether unread text holds back mixtures
+
+    def is_ignored(self, source: str, path: str) -> bool:
+        return covers_any(dict(self.ignore).get(source, ()), path)
+
+
+NOTHING_IGNORED = UnreadRule()
+
+
+@dataclass(frozen=True)
+class UnreadText:
+    """The text of a source that was not read and is not ignored."""
+
+    source: str
+    n_bytes_read: int
+    paths: tuple[tuple[str, int], ...]  # with the bytes of each, most first
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(n for _, n in self.paths)
+
+    def line(self, whole: str = "") -> str:
+        """Say how much was not read, and where it is; `whole` is what it is a part of."""
+        share = percent(self.n_bytes / (self.n_bytes + self.n_bytes_read))
+        named = ", ".join(f"`{path}` ({size(n)})" for path, n in self.paths)
+        return f"{share} of the text of {whole or f'source `{self.source}`'} was not read: {named}"
+
+    @property
+    def setting(self) -> str:
+        """The line of a [[corpus.source]] that leaves this text unread on purpose."""
+        return f"ignore = {json.dumps([path for path, _ in self.paths], ensure_ascii=False)}"
+
+
+def unread_texts(
+    ledgers: Iterable[tuple[str, Mapping[str, Any]]], rule: UnreadRule
+) -> list[UnreadText]:
+    """Return the unread text by source, from ledgers that are given with their source."""
+    n_read: Counter[str] = Counter()
+    unread: dict[str, Counter[str]] = {}
+    for source, ledger in ledgers:
+        n_read[source] += ledger["n_bytes"]
+        for one in ledger["unread"]:
+            if not rule.is_ignored(source, one["path"]):
+                unread.setdefault(source, Counter())[one["path"]] += one["n_bytes"]
+    return [
+        UnreadText(source, n_read[source], tuple(sorted(paths.items(), key=_most_first)))
+        for source, paths in unread.items()
+    ]
+
+
+def _most_first(path: tuple[str, int]) -> tuple[int, str]:
+    return -path[1], path[0]
+
+
+def sources_without_text(ledgers: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Problem]:
+    """Return a problem for each source of whose documents none is long enough to be searched."""
+    counts: dict[str, Counter[str]] = {}
+    for source, ledger in ledgers:
+        names = ("n_documents", "n_characters", "n_too_short")
+        counts.setdefault(source, Counter()).update({name: ledger[name] for name in names})
+    return [
+        Problem(
+            f"source {source!r}",
+            f"{n['n_documents']:,} documents with {n['n_characters']:,} characters, all too short",
+            "text that can be searched",
+            "check `text`, `messages` or `layout` of the source",
+        )
+        for source, n in counts.items()
+        if n["n_documents"] and n["n_too_short"] == n["n_documents"]
+    ]
+
+
+def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield source and ledger of each shard that was scanned."""
+    for pack in packs:
+        for shard in pack.shards:
+            if _is_read(reader, shard):
+                yield pack.source.name, reader.ledger(shard)
+
+
+def _is_read(reader: MatchReader, shard: Shard) -> bool:
+    return reader.store.ledger(reader.scan, shard.fingerprint).is_file()
