@@ -249,7 +249,8 @@ def _joined(
         return Texts(read.text, *places, n_characters, unread, is_unusual)
     n_bytes = n_read + 2 * n_strings
     text = alloc_array(n_bytes + PADDING, np.uint8)
-    starts, stops, rows = np.empty((3, read.starts.size), np.int64)
+    # A row may have only a hidden string, and an empty visible text beside it.
+    starts, stops, rows = np.empty((3, 2 * n_strings), np.int64)
     n, n_characters = row_texts.join_strings(
         read.text,
         read.starts,

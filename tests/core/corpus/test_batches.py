@@ -169,6 +169,28 @@ def test_conversations_and_pairs_come_in_batches_too(tmp_path, source, suffix):
         assert {*texts} == {"Q\u00e9" if source.roles else "Q\u00e9\n\nA"}
 
 
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_rows_may_have_hidden_text_alone_or_beside_what_a_model_sees(tmp_path, suffix):
+    sizes = range(0, 300, 3)
+    keys = ("ground_truth", "data_source", "prompt")
+    rows = [dict(zip(keys, ("g " * row, None, None), strict=True)) for row in sizes]
+    rows += [dict(zip(keys, ("A", "x", f"Q{row}"), strict=True)) for row in sizes]
+    path = tmp_path / f"a{suffix}"
+    write(path, rows)
+    everything = Source(name="web", path="*")
+    shard = shard_at(path, everything)
+    documents = [*read_shard(shard, everything)]
+    batches = [block.read() for block in read_blocks(shard, everything)]
+    texts = [
+        (row, batch.text[start:stop].tobytes().decode())
+        for batch in batches
+        for row, start, stop in zip(batch.rows, batch.starts, batch.stops, strict=True)
+    ]
+    assert texts == [(one.row, text) for one in documents for text, _ in one.stretches]
+    assert texts[1:3] == [(1, ""), (1, "g g g ")]
+    assert texts[-2:] == [(199, "Q297"), (199, "A")]
+
+
 def write(path, rows):
     match path.suffix:
         case ".jsonl":
