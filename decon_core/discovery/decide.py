@@ -7,7 +7,7 @@ from typing import Any
 
 from decon_core.benchmarks.fields import Row
 from decon_core.discovery.columns import Column, columns_of
-from decon_core.discovery.evidence import has_role, is_named, read_by_evidence
+from decon_core.discovery.evidence import has_role, is_named, may_be_passage, read_by_evidence
 from decon_core.discovery.published import READ, Match, matches_of
 from decon_core.discovery.reading import ANSWERS, OpenChoice, Reading, field_names, records_of
 
@@ -44,7 +44,10 @@ def _as_published(rows: Sequence[Row]) -> Reading | None:
     others = [one.name for one in matches if one.name not in same]
     doubts = [f"the fields are also those of {name}, read otherwise" for name in others[:1]]
     if best.n_required < _SPECIFIC:
-        doubts += [f"{one.name} has the name of a question or an answer" for one in missed]
+        unsure = [one for one in rest if one in missed or may_be_passage(one)]
+        doubts += [f"{one.name} is not read, and may belong to the item" for one in unsure]
+    if rest and len(best.explained) == 1:
+        doubts.append("only one of several fields is read")
     why = f"the fields {', '.join(sorted(best.explained))} are read as in the catalog's recipe"
     spelling = "" if best.is_exact else ", where they are spelled otherwise"
     unread = [f"not read: {', '.join(map(str, rest))}"] if rest else []

@@ -277,6 +277,8 @@ class _Rows:
             for column in self.columns
             if _answers(column) and column.name not in used and _is_outside(column, used)
         ]
+        if all({*column.words} & WRONG for column in columns):
+            return self._replies(keys)
         is_marked = any({*column.words} & WRONG for column in columns)
         answers: list[object] = []
         for column in columns:
@@ -288,6 +290,17 @@ class _Rows:
                     self.doubts.append(f"{column.name} may be a class in place of an answer")
         return answers
 
+    def _replies(self, keys: Mapping[str, object]) -> list[object]:
+        """Return the turns of the assistant, if the question is a conversation that has them."""
+        prompt = keys.get("prompt")
+        if not isinstance(prompt, Mapping) or "roles" not in prompt:
+            return []
+        answer = {**prompt, "roles": ["assistant"]}
+        if not any(record["answer"] for record in self._records(answer, keys)):
+            return []
+        self.why.append(f"answer: what the assistant says in {prompt['messages']}")
+        return [answer]
+
     # Passage, and what is left --------------------------------------------------------------------
 
     def _with_passage(
@@ -295,7 +308,7 @@ class _Rows:
     ) -> dict[str, object]:
         """Return the passage: by its name, or by that of a question if it is another field's."""
         used = {*field_names([*keys.values(), choices])}
-        columns = [one for one in self.columns if _may_be_passage(one) and one.name not in used]
+        columns = [one for one in self.columns if may_be_passage(one) and one.name not in used]
         columns = [one for one in columns if _is_outside(one, used)]
         columns.sort(key=lambda one: not {*one.words} & PASSAGES)
         for column in columns:
@@ -319,14 +332,15 @@ class _Rows:
         ]
         if rest:
             self.why.append(f"not read: {_listed(rest)}")
-        named = [column for column in rest if has_role(column) or _may_be_passage(column)]
+        named = [column for column in rest if has_role(column) or may_be_passage(column)]
         if named:
             self.doubts.append(f"{_listed(named)} may belong to the question or the answer")
         if "answers" not in keys:
             self.doubts.append("no field has name and values of an answer")
 
 
-def _may_be_passage(column: Column) -> bool:
+def may_be_passage(column: Column) -> bool:
+    """Return whether a field has a name and texts of what a question may be about."""
     words = {*column.words}
     others = NO_TEXT | ANSWERS | WRONG | CODE | {"question", "prompt"}
     return bool(words & (PASSAGES | ASKS | MAY_ASK)) and not words & others and column.is_prose

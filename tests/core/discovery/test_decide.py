@@ -61,3 +61,18 @@ def test_rows_that_hold_conversations_ask_and_answer_in_turn():
     keys = reading_of(rows).keys
     assert keys["prompts"] == {"array": "conversation.input"}
     assert keys["answers"] == [{"array": "conversation.output"}]
+
+
+def test_what_an_assistant_says_is_the_answer_of_a_conversation():
+    turns = [("user", "What is the tide at noon?"), ("assistant", "It is low at noon.")]
+    rows = [{"messages": [{"role": role, "content": text} for role, text in turns]}] * 3
+    records = records_of(reading_of(rows).keys, rows)
+    assert {(one["question"], one["answer"]) for one in records} == {
+        ("What is the tide at noon?", "It is low at noon.")
+    }
+
+
+def test_one_field_of_many_that_a_recipe_explains_is_a_doubt():
+    rows = [{"text": f"The mill of lamp {n} stands.", "added": "x", "source": "y"} for n in "abcd"]
+    assert "only one of several fields is read" in reading_of(rows).doubts
+    assert reading_of([{"text": row["text"]} for row in rows]).doubts == ()
