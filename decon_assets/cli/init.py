@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from decon_assets.cli.options import flag, nonempty, nonempty_path, option
 from decon_assets.cli.terminal.output import say
 from decon_core.config.load import load_config
-from decon_core.discovery.benchmarks import RecipeDraft, survey_benchmarks
+from decon_core.discovery.benchmarks import RecipeDraft, Survey, survey_benchmarks
 from decon_core.discovery.corpus import SourceFinding, survey_corpus
 from decon_core.discovery.settings import fields_left_out, settings_text
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
@@ -39,16 +39,19 @@ def init(
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
     Use it to start a project. The file has sources with folder, pattern and fields, shards per
-    pack, and every other setting as a comment. Benchmark files without a recipe get a guessed one,
-    in an evals.yaml beside them: check it.
+    pack, and every other setting as a comment. Benchmark files without a recipe get one, in an
+    evals.yaml beside them, with the reason for every choice; check those marked "check this". A
+    benchmark whose question no field is certainly gets a comment to complete. What cannot be read
+    is named and left out; the exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/
       decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
     """
-    sources, left_out, recipes, written = _survey(corpus, evals)
-    paths = [*recipes, *(file.path for file in written)]
-    names = _benchmark_names(sources, recipes, written)
+    sources, left_out, survey = _survey(corpus, evals)
+    written = survey.drafts
+    paths = [*survey.recipes, *(file.path for file in written)]
+    names = _benchmark_names(sources, survey.recipes, written)
     text = settings_text(sources, paths, folder=out.absolute().parent)
     texts = {**{file.path: file.text for file in written}, out: text}
     problems = [
@@ -61,17 +64,8 @@ def init(
     with ExitStack() as drafts:  # all files, or none if one cannot be written
         for path, content in texts.items():
             drafts.enter_context(atomic_path(path)).write_text(content, encoding="utf-8")
-    for file in written:
-        if file.names_of_records:
-            read = ", ".join(file.names_of_records)
-            say(f"{file.path}: {read}: normalized records, read unchanged")
-        if guessed := [name for name in file.names if name not in file.names_of_records]:
-            say(f"{file.path}: guessed recipes for {', '.join(guessed)}: check them")
-        if file.names_without_answer:
-            without = ", ".join(file.names_without_answer)
-            say(
-                f"  no field has the name of an answer in {without}: if there is one, add `answers`"
-            )
+    for line in (line for file in written for line in _draft_lines(file)):
+        say(line)
     for source in sources:
         n_shards = counted(len(source.files), "shard")
         say(f"source {source.source.name}: {n_shards}, {size(source.n_bytes)}")
@@ -82,10 +76,31 @@ def init(
         n_more = len(left_out) - _MOST_LISTED
         more = f" and {n_more} more" if n_more > 0 else ""
         say(f"left out: {counted(len(left_out), 'file')} in unknown formats: {named}{more}")
-    say(f"benchmarks: {', '.join(names)}")
+    for problem in survey.problems:
+        say(f"left out: {problem}")
+    say(f"benchmarks: {', '.join(names) or 'none yet'}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}; check it, then: decon-assets run{config}")
-    return 0
+    is_complete = not survey.problems and not any(
+        one.is_open for file in written for one in file.guesses
+    )
+    return 0 if is_complete else 4
+
+
+def _draft_lines(file: RecipeDraft) -> Iterator[str]:
+    """Yield what to say of a recipe file: what was chosen, what is doubtful, what is asked."""
+    if file.names_of_records:
+        yield f"{file.path}: {', '.join(file.names_of_records)}: normalized records, read unchanged"
+    guessed = [name for name in file.names if name not in file.names_of_records]
+    if guessed:
+        yield f"{file.path}: recipes for {', '.join(guessed)}, with reasons"
+    for guess in file.guesses:
+        if guess.is_open:
+            named = ", ".join(guess.candidates)
+            yield f"  {guess.name}: choose its question among {named}, in {file.path}"
+            continue
+        for doubt in guess.doubts:
+            yield f"  {guess.name}: check this: {doubt}"
 
 
 def _benchmark_names(
@@ -93,10 +108,13 @@ def _benchmark_names(
 ) -> Collection[str]:
     """Return the benchmarks that the new files name; write drafts, and raise if they are wrong."""
     with TemporaryDirectory() as folder:
-        drafts = {Path(folder) / f"{number}.yaml": file for number, file in enumerate(written)}
+        complete = [file for file in written if file.names]  # others have no recipe yet
+        drafts = {Path(folder) / f"{number}.yaml": file for number, file in enumerate(complete)}
         for draft, file in drafts.items():
             draft.write_text(file.text, encoding="utf-8")
         config = Path(folder) / "decon.toml"
+        if not recipes and not drafts:
+            return ()
         text = settings_text(sources, [*recipes, *drafts], folder=config.parent)
         config.write_text(text, encoding="utf-8")
         try:
@@ -113,17 +131,17 @@ def _benchmark_names(
 
 def _survey(
     corpus: Sequence[str], evals: Sequence[Path]
-) -> tuple[list[SourceFinding], list[str], list[Path], list[RecipeDraft]]:
-    """Return sources, files left out, recipe files, and files to write; raise for all problems."""
+) -> tuple[list[SourceFinding], list[str], Survey]:
+    """Return sources, files left out, and benchmarks; raise for all problems."""
     problems: list[Problem] = []
     try:
         sources, left_out = survey_corpus(corpus)
     except DeconError as error:
         problems += error.problems
     try:
-        recipes, written, unread = survey_benchmarks(evals)
+        survey = survey_benchmarks(evals)
     except DeconError as error:
         problems += error.problems
     if problems:
         raise InputError(problems)
-    return sources, [*left_out, *unread], recipes, written
+    return sources, [*left_out, *survey.left_out], survey
