@@ -215,7 +215,11 @@ def excised(
         )
         for part in touched
     }
-    emptied = {part for part, text in left.items() if is_empty(text, mixture.mask)}
+    emptied = {
+        part
+        for part, text in left.items()
+        if is_empty(text, mixture.mask) and text != document.text[part.start : part.stop]
+    }
     if any(part.turn is None for part in emptied) and len(document.parts) > 1:
         return NOTHING_LEFT_OF_FIELD
     try:
