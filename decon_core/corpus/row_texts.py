@@ -52,7 +52,7 @@ class RowText:
 def path_of(keys: Keys) -> str:
     """Format the place of a value in a row: `messages[2].content`."""
     parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
-    return "".join(parts).removeprefix(".")
+    return without_lone_surrogates("".join(parts).removeprefix("."))
 
 
 def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
@@ -103,8 +103,8 @@ def _members(
         for key, inner in _in_order(value):
             if isinstance(inner, _HOLDING):
                 yield inner, at.child(key), (*keys, key)
-            if len(key) > LONGEST_NAME and is_text(key):
-                yield key, at, (*keys, key, KEY)
+            if len(key) > LONGEST_NAME and is_text(name := without_lone_surrogates(key)):
+                yield name, at, (*keys, key, KEY)
     elif isinstance(value, list | tuple):
         element, has_turns = at.element, tree.roles and at.path in tree.paths
         for number, inner in enumerate(value):
