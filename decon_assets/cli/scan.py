@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.options import (
+    AllowSkipped,
     EngineOption,
     PolicyFile,
     flag,
@@ -27,6 +28,7 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.execution import Execution, load_execution
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.config.sketch import Sketch
+from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, percent, size
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from decon_core.folder_scan.results import Outcome
 
 _MOST_FIELDS_LISTED = 5
+_MOST_SKIPPED_LISTED = 3
 
 
 def scan(
@@ -110,6 +113,12 @@ def scan(
     allow_unreadable: bool = flag(
         "--allow-unreadable", "do not exit with code 4 because of single unreadable rows"
     ),
+    allow_skipped: AllowSkipped = False,
+    max_row_bytes: str = option(
+        "refuse a file with a longer row, so that it cannot take all memory (default 1 GB)",
+        "SIZE",
+        default="1 GB",
+    ),
 ) -> int:
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
@@ -134,8 +143,12 @@ def scan(
 
     Without --text and --messages, the field `text` is read. For a file without it, the fields are
     guessed from its first rows, as `init` does, and a line names the files and the option to set.
-    Files and folders below PATH, or matched by its wildcards, are skipped if their names begin with
-    _ or a dot.
+
+    Links to folders are followed. What is no shard is listed in OUT/skipped.jsonl with the reason:
+    files of other formats, links that lead nowhere, fifos, folders that cannot be opened. Set aside
+    on purpose, so without effect on the exit code, are names that begin with _ or a dot, metadata
+    of data sets (README.md, LICENSE, dataset_info.json, state.json), caches (cache-*.arrow), and
+    what lies beside the files of a glob.
 
     With --sample every row is read, but only the documents of the sample are searched, so that a
     scan takes a fraction of the time. OUT/sample.csv has the estimates for the whole corpus, with
@@ -147,12 +160,13 @@ def scan(
       1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
          the message names the fields that it has)
       3  something leaked, with --fail-on-leak
-      4  every file was read, but not every row; with --allow-unreadable these rows do not count
+      4  not every row was read, or a file, folder or link was skipped; with --allow-unreadable
+         such rows do not count, with --allow-skipped such files
       0  every row (with --sample: of the sample) was scanned, whether or not something leaked
 
     Fields that were not read, and whose first rows look like questions or answers, are listed, but
     change no exit code. The last line says how much was not scanned, in files, bytes and rows;
-    OUT/ledger.jsonl lists them.
+    OUT/ledger.jsonl lists them, and OUT/skipped.jsonl what was skipped.
     """
     from decon_core.execution.choice import open_engine, require_engine
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
@@ -185,6 +199,7 @@ def scan(
                 has_clean_evals=clean_evals,
                 verdicts=_verdicts(verdicts),
                 sample=drawn,
+                max_row_bytes=_bytes(max_row_bytes),
             ),
             on_step=progress.step,
             on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
@@ -213,7 +228,8 @@ def scan(
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
-    return 4 if outcome.n_unreadable and not allow_unreadable else 0
+    is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
+    return 4 if is_partly_read or (outcome.unexpected and not allow_skipped) else 0
 
 
 def detectors_in(text: str) -> tuple[str, ...]:
@@ -330,6 +346,8 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
 
 def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
+    from decon_core.folder_scan.results import SKIPPED_FILE
+
     n_unread = outcome.n_shards_unread + len(outcome.unread)
     n_single = outcome.n_unreadable - outcome.n_rows_unread
     left_out = []
@@ -340,15 +358,15 @@ def _format_coverage(outcome: Outcome) -> str:
     if n_single:
         others = f"{counted(n_single, 'row')} of the other shards"
         left_out.append(others if n_unread else f"{n_single:,} of {counted(outcome.n_rows, 'row')}")
-    if outcome.skipped:
-        how_much = size(outcome.n_bytes_skipped)
-        left_out.append(f"{counted(len(outcome.skipped), 'file')} in other formats ({how_much})")
-    if outcome.n_set_aside:
-        n_set_aside = counted(outcome.n_set_aside, "file")
-        left_out.append(f"{n_set_aside} with a name or folder that begins with _ or .")
+    if skipped := outcome.unexpected:
+        names = [f"{one.path} ({one.why})" for one in skipped[:_MOST_SKIPPED_LISTED]]
+        more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
+        left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
     left_out += _unread_fields(outcome)
     n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
+    if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
+        done += f", {n_set_aside:,} set aside by name or pattern (listed in {SKIPPED_FILE})"
     if outcome.sample:
         left_out.insert(0, f"{counted(outcome.n_not_sampled, 'document')} not in the sample")
         done = f"{outcome.sample.words}: {done}"
@@ -392,6 +410,12 @@ def _sample(share: str | None, seed: int | None) -> Sample | None:
     except ValueError:
         raise InputError(Problem("--sample", repr(share), "a share, as 1% or 0.01")) from None
     return Sample.of(given, seed=seed or 0)
+
+
+def _bytes(text: str) -> int:
+    if (n_bytes := bytes_of(text)) is None:
+        raise InputError(Problem("--max-row-bytes", repr(text), "a size like '1 GB'"))
+    return n_bytes
 
 
 def _execution(path: Path | None) -> Execution:

@@ -2,6 +2,7 @@
 
 <out>/matches.parquet   every match down to the evidence floor, with score and classification
 <out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
+<out>/skipped.jsonl     files, folders and links that were not read, and why
 <out>/indexability.parquet   which items each detector can find, and why not the others
 <out>/common.parquet    n-grams of the benchmarks that are in many documents
 <out>/summary.json      the counts; written last, when everything else is complete
@@ -37,11 +38,13 @@ from decon_core.mixtures.clean_evals import LeakedItems
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
+from decon_core.storage.listing import Skipped
 from decon_core.storage.paths import parse_path
 from decon_core.wording import counted
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
+SKIPPED_FILE = "skipped.jsonl"
 SUMMARY_FILE = "summary.json"
 COMMON_FILE = "common.parquet"
 INDEXABILITY_FILE = "indexability.parquet"
@@ -90,9 +93,7 @@ class Outcome:
     unread: list[Problem] = field(default_factory=list)
     n_rows_unread: int = 0  # rows of the shards in `unread`
     n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
-    skipped: list[str] = field(default_factory=list)  # files that are not shards
-    n_bytes_skipped: int = 0
-    n_set_aside: int = 0  # files that end like shards, but whose names begin with `_` or `.`
+    skipped: list[Skipped] = field(default_factory=list)  # what is no shard
     unread_fields: list[UnreadField] = field(default_factory=list)
     sample: Sample | None = None  # None: all documents were scanned
     n_not_sampled: int = 0  # documents
@@ -100,9 +101,20 @@ class Outcome:
     rates: list[Rate] = field(default_factory=list)  # estimated from the sample
 
     @property
+    def unexpected(self) -> list[Skipped]:
+        """What was skipped, and neither set aside by its name nor left out by the pattern."""
+        return [one for one in self.skipped if not one.is_on_purpose]
+
+    @property
     def is_incomplete(self) -> bool:
         """Whether a whole shard was not read, so that no benchmark can be called clean."""
         return bool(self.n_shards_unread or self.unread)
+
+
+def write_skipped(out: Path, skipped: Sequence[Skipped]) -> None:
+    """List everything that was skipped, in order of the paths."""
+    with atomic_path(out / SKIPPED_FILE) as path:
+        path.write_bytes(b"".join(orjson.dumps(asdict(one)) + b"\n" for one in skipped))
 
 
 @dataclass(frozen=True)
@@ -248,10 +260,11 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
-        "not_looked_at": [*outcome.skipped, *fields],
+        "not_looked_at": [*(one.path for one in outcome.unexpected), *fields],
         "n_shards_without_a_readable_row": len(outcome.unread),
-        "n_bytes_not_looked_at": outcome.n_bytes_unread + outcome.n_bytes_skipped,
-        "n_files_set_aside": outcome.n_set_aside,
+        "n_bytes_not_looked_at": outcome.n_bytes_unread
+        + sum(one.n_bytes for one in outcome.unexpected),
+        "set_aside": [one.path for one in outcome.skipped if one.is_on_purpose],
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
         **({"sample": _of_sample(outcome.sample, outcome)} if outcome.sample else {}),
     }

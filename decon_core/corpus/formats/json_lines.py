@@ -22,7 +22,6 @@ from decon_core.corpus.documents import (
     not_a_document,
 )
 from decon_core.corpus.formats.lines import (
-    BYTE_ORDER_MARK,
     LineBlock,
     LineFormat,
     blocks_of,
@@ -33,7 +32,7 @@ from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.jit import is_worth_compiling
-from decon_core.storage.compression import open_bytes
+from decon_core.storage.compression import BYTE_ORDER_MARK, open_bytes
 
 _MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
 _SECONDS_PER_BYTE = 10e-9  # that parsing lines one by one takes
@@ -95,9 +94,9 @@ class JsonBlock(LineBlock):
 
 
 class JsonLines(LineFormat):
-    """Lines of JSON; `.json` only if they hold an object per line, too."""
+    """Lines of JSON."""
 
-    suffixes = (".jsonl", ".json", ".ndjson")
+    suffixes = (".jsonl", ".ndjson")
     block = JsonBlock
 
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
