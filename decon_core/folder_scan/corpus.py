@@ -54,9 +54,7 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def pack_of(
-    source: Source, *, out: Path, known: Mapping[str, Shard]
-) -> tuple[Pack, list[Skipped]]:
+def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[Skipped]]:
     """Return the shards at a source's path as a pack, and what else is there."""
     corpus = corpus_files(source.path, out)
     return _pack(0, source, corpus.shards, corpus.base, known), corpus.skipped

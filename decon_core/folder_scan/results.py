@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from decon_core.config.load import Source
 from decon_core.corpus.formats import format_of
+from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample
@@ -195,7 +196,7 @@ def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dic
     rows_of_leaks = {*leaks["row"].to_pylist()}
     rows_of_questions = {*questions["row"].to_pylist()} - rows_of_leaks
     rows_of_candidates = {*candidates["row"].to_pylist()} - rows_of_leaks - rows_of_questions
-    has_lines = format_of(Path(shard.path)).is_text
+    has_lines = isinstance(format_of(Path(shard.path)), LineFormat)
     return {
         "file": shard.name,
         "is_read": True,

@@ -95,9 +95,7 @@ def list_path(path: Path, *, without: Collection[Path] = ()) -> Listing:
     return list_pattern(base, path.parts[len(base.parts) :], without=without)
 
 
-def list_pattern(
-    base: Path, pattern: Sequence[str], *, without: Collection[Path] = ()
-) -> Listing:
+def list_pattern(base: Path, pattern: Sequence[str], *, without: Collection[Path] = ()) -> Listing:
     """List the files that match a pattern below a folder, and what else is in the same folders.
 
     Of a pattern without wildcards, only the file is listed, and behind a URL only what matches.

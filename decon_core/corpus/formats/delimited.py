@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,15 +30,22 @@ class Delimited(RecordFormat):
         self.suffixes = (suffix,)  # type: ignore[misc] # one class for both formats
         self._delimiter, self._has_quotes = delimiter, has_quotes
 
-    def records(self, stream: BinaryIO, path: Path, max_row_bytes: int) -> Iterator[Record]:
-        csv.field_size_limit(sys.maxsize)  # the default refuses texts over 128 kB
+    def records(
+        self, stream: BinaryIO, path: Path, max_row_bytes: int
+    ) -> Generator[Record, None, None]:
         lines = _Lines(stream, path, max_row_bytes)
+        try:
+            yield from self._records(lines)
+        finally:
+            lines.detach()  # or the stream would be closed with them
+
+    def _records(self, lines: _Lines) -> Iterator[Record]:
+        csv.field_size_limit(sys.maxsize)  # the default refuses texts over 128 kB
         quoting = csv.QUOTE_MINIMAL if self._has_quotes else csv.QUOTE_NONE
-        reader = csv.reader(lines, delimiter=self._delimiter, quoting=quoting, strict=True)
+        reader = csv.reader(lines, delimiter=self._delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals
         names: Sequence[str] | None = None
         gap = b""
-        for number in count():
-            lines.row = number
+        while True:
             cells, fault = _next(reader)
             if cells is None and fault is None:
                 yield Record(gap=gap, is_end=True)
@@ -56,6 +62,7 @@ class Delimited(RecordFormat):
             value = None if fault or not cells else dict(zip(names or (), cells, strict=True))
             yield Record(gap=gap, raw=raw, offset=offset, value=value, fault=fault)
             gap = b""
+            lines.row += 1
 
     def encoded(self, value: Value, record: Record) -> bytes:
         end = record.raw[len(record.raw.rstrip(b"\r\n")) :].decode()
@@ -65,9 +72,8 @@ class Delimited(RecordFormat):
         text = io.StringIO(newline="")
         is_quoted = record.raw.removeprefix(mark).startswith(b'"')
         quoting = csv.QUOTE_ALL if is_quoted else csv.QUOTE_MINIMAL
-        writer = csv.writer(
-            text, delimiter=self._delimiter, quoting=quoting, lineterminator=end or "\n"
-        )
+        style = {"delimiter": self._delimiter, "lineterminator": end or "\n", "quoting": quoting}
+        writer = csv.writer(text, **style)  # type: ignore[arg-type] # as above
         writer.writerow(value.values())
         return mark + text.getvalue().removesuffix("" if end else "\n").encode()
 
@@ -133,11 +139,12 @@ class _Lines:
             raise too_long(self._path, self.row, self._offset, self._max)
         return line.removeprefix("\ufeff") if is_first else line
 
+    def detach(self) -> None:
+        self._text.detach()
+
     def taken(self) -> tuple[bytes, int]:
         """Return the bytes of a row that was read, and where they begin."""
         raw, offset = b"".join(self._pieces), self._offset
         self._pieces, self._n_bytes = [], 0
         self._offset += len(raw)
         return raw, offset
-
-

@@ -90,7 +90,7 @@ class JsonBlock(LineBlock):
             if row in changed:
                 yield row, changed[row], None
             else:
-                yield row, *_exactly_parsed(_without_mark(line.rstrip(b"\r\n"), row))
+                yield row, *parsed_exactly(_without_mark(line.rstrip(b"\r\n"), row))
 
 
 class JsonLines(LineFormat):
@@ -170,7 +170,7 @@ def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
     return None
 
 
-def _exactly_parsed(line: bytes) -> tuple[object, bytes]:
+def parsed_exactly(line: bytes) -> tuple[object, bytes]:
     """Return the parsed line (None: not JSON) and the line, both with invalid UTF-8 replaced."""
     value = None
     try:

@@ -7,12 +7,13 @@ written back as the same bytes.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from decon_core.config.load import Source
+from decon_core.config.load import MAX_ROW_BYTES, Source
 from decon_core.corpus.batches import Place
 from decon_core.corpus.documents import (
     Document,
@@ -34,6 +35,8 @@ from decon_core.storage.compression import (
     open_bytes,
 )
 from decon_core.storage.paths import stamp_of
+
+_MOST_ROWS = 4096  # in a part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +105,9 @@ class RecordFormat(ShardFormat):
     is_utf8 = True  # whether the bytes of a row should be UTF-8
 
     @abstractmethod
-    def records(self, stream: BinaryIO, path: Path, max_row_bytes: int) -> Iterator[Record]:
+    def records(
+        self, stream: BinaryIO, path: Path, max_row_bytes: int
+    ) -> Generator[Record, None, None]:
         """Yield the rows of an uncompressed shard, and its end.
 
         Raises `CorpusError` at a row that is longer, or where the form of the file is broken.
@@ -112,22 +117,23 @@ class RecordFormat(ShardFormat):
     def encoded(self, value: Value, record: Record) -> bytes:
         """Return a changed row in the form of the old one."""
 
-    def tail(self, end: Record, kept: Mapping[int, Value]) -> bytes:
-        """Return the end of a changed shard; `kept` has the new values of the rows that changed."""
-        del kept
+    def tail(self, end: Record, changed: Mapping[int, Value | None]) -> bytes:
+        """Return the end of a shard, of which these rows are changed or gone (None)."""
+        del changed
         return end.gap
 
     def parts(
         self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
     ) -> Iterator[Part]:
         del source  # rows are read whole
-        row, records, error = 0, list[Record](), None
+        row, records, n_bytes, error = 0, list[Record](), 0, None
         try:
             for record in self._records_of(file):
                 records.append(record)
-                if sum(len(one.raw) for one in records) >= part_bytes:
+                n_bytes += len(record.raw)
+                if n_bytes >= part_bytes or len(records) == _MOST_ROWS:
                     yield self._part(file.path, row, records)
-                    row, records = row + len(records), []
+                    row, records, n_bytes = row + len(records), [], 0
         except CorpusError as raised:
             error = raised
         if records:
@@ -160,11 +166,15 @@ class RecordFormat(ShardFormat):
     ) -> Iterator[tuple[Part, int]]:
         del points  # read from the beginning
         n_bytes = stamp_of(path).n_bytes
-        with open_bytes(path) as stream:
-            rows = enumerate(self.records(stream, path, source.max_row_bytes))
+        with (
+            open_bytes(path) as stream,
+            closing(self.records(stream, path, source.max_row_bytes)) as all_records,
+        ):
+            rows = enumerate(all_records)
             for place in places:
                 records = [
-                    record for row, record in _until(rows, place.row + place.n_rows)
+                    record
+                    for row, record in _until(rows, place.row + place.n_rows)
                     if row >= place.row and not record.is_end
                 ]
                 part = self._part(path, place.row, records)
@@ -175,8 +185,11 @@ class RecordFormat(ShardFormat):
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
         del most  # read one by one
         try:
-            with open_bytes(path) as stream:
-                for record in self.records(stream, path, _MAX_SAMPLED_BYTES):
+            with (
+                open_bytes(path) as stream,
+                closing(self.records(stream, path, MAX_ROW_BYTES)) as records,
+            ):
+                for record in records:
                     if record.value is not None or record.fault:
                         yield record.value
         except CorpusError:
@@ -188,7 +201,7 @@ class RecordFormat(ShardFormat):
         with create(target, compression_of(target)) as out:
             for row, record in enumerate(self._all_of(file)):
                 if record.is_end:
-                    gone = dict.fromkeys(changes.gone)
+                    gone: dict[int, Value | None] = dict.fromkeys(changes.gone)
                     out.write(self.tail(record, {**gone, **changes.values}))
                     break
                 out.write(record.gap)
@@ -213,9 +226,6 @@ class RecordFormat(ShardFormat):
         if is_replaced:
             return record.raw.decode("utf-8", "replace").encode()
         return record.raw
-
-
-_MAX_SAMPLED_BYTES = 16 << 20  # of a row, where only the first rows are looked at
 
 
 def _until(rows: Iterator[tuple[int, Record]], stop: int) -> Iterator[tuple[int, Record]]:
