@@ -362,11 +362,11 @@ def _format_coverage(outcome: Outcome) -> str:
         names = [f"{one.path} ({one.why})" for one in skipped[:_MOST_SKIPPED_LISTED]]
         more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
         left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
+    if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
+        left_out.append(f"{n_set_aside:,} set aside by name or pattern: see {SKIPPED_FILE}")
     left_out += _unread_fields(outcome)
     n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
-    if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
-        done += f", {n_set_aside:,} set aside by name or pattern (listed in {SKIPPED_FILE})"
     if outcome.sample:
         left_out.insert(0, f"{counted(outcome.n_not_sampled, 'document')} not in the sample")
         done = f"{outcome.sample.words}: {done}"

@@ -102,7 +102,8 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, monkeypatch)
         patch.setitem(FORMATS, ".tab", TabText())
         (shard,) = found_in(path.parent)
         assert [row.text for row in read_shard(shard, SOURCE)] == ["x"]
-    with pytest.raises(CorpusError, match=rf"'\.tab'; expected one of {known}"):  # registered by another version
+    # Registered by another version.
+    with pytest.raises(CorpusError, match=rf"'\.tab'; expected one of {known}"):
         list(read_shard(shard, SOURCE))
 
 

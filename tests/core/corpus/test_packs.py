@@ -61,7 +61,7 @@ def test_a_glob_that_finds_nothing_or_a_strange_format_is_an_error(tmp_path):
     with pytest.raises(CorpusError, match="no shard matches"):
         find_shards(TEXT, folder=tmp_path / "nowhere", known={})
     write(tmp_path, "a.docx", "x")
-    with pytest.raises(CorpusError, match=r"only .*a\.docx \(no format of shards\).*expected files in"):
+    with pytest.raises(CorpusError, match=r"only .*a\.docx \(no format of shards\)"):
         find_shards(TEXT, folder=tmp_path, known={})
 
 

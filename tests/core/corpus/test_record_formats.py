@@ -3,17 +3,21 @@
 import csv
 import io
 import json
+import resource
 import tarfile
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.formats import Changes, format_of
-from decon_core.corpus.packs import find_shards
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import (
     read_blocks,
     read_places,
@@ -23,6 +27,7 @@ from decon_core.corpus.shards import (
 )
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import compression_of, create, open_bytes
+from tests.core.places import CLEAN, Place
 
 # Writers that share nothing with the readers ------------------------------------------------------
 
@@ -212,7 +217,6 @@ def test_a_row_over_the_limit_is_refused_with_its_place(tmp_path, name, block_by
 
 def test_the_memory_of_an_endless_line_is_bounded_by_the_limit(tmp_path):
     """A small file of one line of 400 MB."""
-    import resource
 
     path = tmp_path / "a.jsonl.gz"
     with create(path, ".gz") as out:
@@ -371,3 +375,93 @@ def test_a_cut_archive_is_refused(tmp_path, stop):
     content = tar_of(**{f"{n}.txt": b"some text" for n in range(3)})
     with pytest.raises(CorpusError, match=r"a\.tar: after \d rows?, byte"):
         rows_in(tmp_path, "a.tar", content[:stop], text="txt")
+
+
+# Mixtures, tables, and data sets of the library datasets ------------------------------------------
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_mixtures_drop_and_cut_rows_of_every_format(bench, make_words, name):
+    question, answer = make_words(0, 30), make_words("!", 8)
+    rows = [{"id": f"r{n}", "text": make_words(n + 1, 50)} for n in range(4)]
+    plain = rows[2]["text"]
+    rows[2] = {**rows[2], "text": f"{plain} {question} {answer}"}
+    other = make_words(9, 30), make_words("?", 8), None
+    place = Place(bench, bench.prepare({"a": [(question, answer, None), other]}))
+    shard, source = shard_of(bench.folder, name, WRITERS[name](rows))
+    place.packs.append(Pack(name="web-0000", source=source, shards=(shard,)))
+    place.scan()
+
+    def left_by(mixture):
+        folder = place.build(mixture).folder
+        (out,) = find_shards(source, folder=folder, known={})
+        return texts(out, source)
+
+    kept = [row["text"] for row in rows if row["id"] != "r2"]
+    assert left_by(CLEAN) == kept
+    cut = left_by(Mixture(name="cut", cut="spans"))
+    assert [cut[0], cut[1], cut[3]] == kept
+    assert cut[2].startswith(plain)
+    assert question not in cut[2]
+
+
+def test_a_folder_of_save_to_disk_is_read_and_its_caches_are_not(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    data = datasets.DatasetDict({"train": datasets.Dataset.from_list(ROWS)})
+    data.save_to_disk(tmp_path / "saved", num_shards={"train": 2})
+    (tmp_path / "saved" / "train" / "cache-1f2e.arrow").write_bytes(b"")
+    source = source_of("x", path="saved/**/*")
+    shards = find_shards(source, folder=tmp_path, known={})
+    assert [shard.name for shard in shards] == [
+        f"train/data-0000{n}-of-00002.arrow" for n in range(2)
+    ]
+    assert [text for shard in shards for text in texts(shard, source)] == [
+        row["text"] for row in ROWS
+    ]
+    state = tmp_path / "saved" / "train" / "state.json"
+    selected = {**json.loads(state.read_text()), "_indices_files": [{"filename": "i.arrow"}]}
+    state.write_text(json.dumps(selected))
+    with pytest.raises(CorpusError, match=r"data-00000.*_indices_files.*flatten_indices"):
+        texts(shards[0], source)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_columns_of_json_are_strings_and_are_written_back(tmp_path, name):
+    texts_of_json = pa.array(['{"a": 1}', None, '{"b": "x y"}'], pa.string())
+    column = pa.ExtensionArray.from_storage(pa.json_(), texts_of_json)
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), column)
+    table = pa.table({"id": ["0", "1", "2"], "text": ["a", "b", "c"], "j": column, "l": lists})
+    if name.endswith(".parquet"):
+        parquet.write_table(table, tmp_path / name)
+        table = parquet.read_table(tmp_path / name)
+    else:
+        with pa.ipc.new_stream(tmp_path / name, table.schema) as writer:
+            writer.write_table(table)
+    source = source_of(name, text=("j", "text"))
+    (shard,) = find_shards(source, folder=tmp_path, known={})
+    first, *_ = read_shard(shard, source)
+    assert first.text == '{"a": 1}\n\na'
+    new = {"j": '{"a": 2}', "l": ["{}"]}
+    changes = Changes(frozenset([1]), {0: new})
+    rewrite_shard(shard, source, tmp_path / "out" / name, lambda _: changes)
+    path = tmp_path / "out" / name
+    left = parquet.read_table(path) if name.endswith("t") else pa.ipc.open_stream(path).read_all()
+    assert left.schema.equals(table.schema)
+    assert left.to_pylist() == [{**table.to_pylist()[0], **new}, table.to_pylist()[2]]
+
+
+def test_parquet_shards_of_a_source_may_differ_in_their_columns(tmp_path):
+    parquet.write_table(pa.table({"text": ["a"], "id": ["1"]}), tmp_path / "a.parquet")
+    parquet.write_table(
+        pa.table({"text": pa.array(["b"], pa.large_string()), "more": [1]}), tmp_path / "b.parquet"
+    )
+    source = source_of("x", path="*.parquet")
+    shards = find_shards(source, folder=tmp_path, known={})
+    rows = [row for shard in shards for row in read_shard(shard, source)]
+    assert [(row.id, row.text) for row in rows] == [("1", "a"), (None, "b")]
+    for shard in shards:
+        target = tmp_path / "out" / shard.name
+        rewrite_shard(shard, source, target, lambda _: Changes(frozenset(), {0: {"text": "z"}}))
+        left = parquet.read_table(target)
+        assert left.schema == parquet.read_schema(shard.path)
+        assert left["text"].to_pylist() == ["z"]

@@ -108,7 +108,7 @@ def test_shards_are_grouped_by_folder_format_and_what_they_hold(tmp_path):
         write(tmp_path / name, texts())
     write(tmp_path / "shelf2-1.jsonl", texts())
     write(tmp_path / "parlor-1.jsonl", [{"messages": TURNS}])
-    (tmp_path / "README.md").write_text("no shard")
+    (tmp_path / "notes.docx").write_text("no shard")
     write(tmp_path / ".cache" / "x.jsonl", texts())
     found, left_out = survey_corpus([str(tmp_path)])
     assert {one.source.name: len(one.files) for one in found} == {
