@@ -11,7 +11,7 @@ from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.config.names import folded
-from decon_core.corpus.formats import is_shard, known_suffixes
+from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.guess_fields import (
     Field,
     Row,
@@ -22,11 +22,12 @@ from decon_core.corpus.guess_fields import (
     fields_read,
     sample,
 )
-from decon_core.corpus.packs import files_of, require_names_in_utf8
+from decon_core.corpus.packs import files_of, only_shards, require_names_in_utf8
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
-from decon_core.storage.paths import files_at, is_hidden, is_url
+from decon_core.storage.listing import Listing, list_path
+from decon_core.storage.paths import is_url
 from decon_core.wording import counted
 
 
@@ -69,18 +70,18 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
     expected = "local files, whose first rows can be read"
     if remote := [Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)]:
         raise CorpusError(remote)
-    places = [(place, *_files(place)) for place in typed]
-    if twice := overlaps([(place, files) for place, _, files in places]):
+    places = [(place, _listing(place)) for place in typed]
+    if twice := overlaps([(place, listing.paths) for place, listing in places]):
         raise CorpusError(twice)
     problems: list[Problem] = []
     kinds: list[_Kind] = []
     left_out: list[str] = []
-    for place, root, files in places:
-        shards = [path for path in files if is_shard(path)]
+    for place, listing in places:
+        root, shards = listing.base, listing.paths
         if not shards:
-            found = f"no shard among {counted(len(files), 'file')}" if files else _nothing_at(place)
+            found = f"no shard{listing.instead or ': no such file'}"
             problems.append(Problem(place, found, f"files in {known_suffixes()}"))
-        left_out += [str(path) for path in files if not is_shard(path)]
+        left_out += [str(one) for one in listing.skipped if not one.is_on_purpose]
         kinds += _kinds(root, shards)
     for one in (one for kind in kinds for one in kind.samples if one.damage):
         remedy = "replace it, or move it away"
@@ -97,19 +98,11 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
     return _with_names(sources), left_out
 
 
-def _nothing_at(place: str) -> str:
-    """Return why no file was found: there is none, or all are hidden."""
-    path = Path(place).absolute()
-    is_empty = not any(one.is_file() for one in path.rglob("*")) if path.is_dir() else True
-    return "no such file" if is_empty else "only files or folders whose names begin with _ or ."
-
-
-def _files(place: str) -> tuple[Path, list[Path]]:
-    """Return the folder that file names are relative to, and all files that are not hidden."""
-    root, found, pattern = files_at(Path(place).absolute())
-    visible = [one for one in found if not is_hidden(one.relative_to(root).parts, pattern)]
-    require_names_in_utf8(visible)
-    return root, visible
+def _listing(place: str) -> Listing:
+    """List the shards at a place, and what else is there."""
+    listing = only_shards(list_path(Path(place).absolute()))
+    require_names_in_utf8(listing.paths)
+    return listing
 
 
 def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:

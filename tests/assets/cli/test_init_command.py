@@ -305,4 +305,4 @@ def test_a_folder_of_nothing_but_set_aside_files_says_so(tmp_path, monkeypatch, 
     write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
     write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
     assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 2
-    assert "only files or folders whose names begin with _ or ." in capsys.readouterr().err
+    assert "/_old/ (its name begins with _ or .)" in capsys.readouterr().err

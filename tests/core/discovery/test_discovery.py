@@ -110,7 +110,7 @@ def test_shards_are_grouped_by_folder_format_and_what_they_hold(tmp_path):
         write(tmp_path / name, texts())
     write(tmp_path / "shelf2-1.jsonl", texts())
     write(tmp_path / "parlor-1.jsonl", [{"messages": TURNS}])
-    (tmp_path / "README.md").write_text("no shard")
+    (tmp_path / "notes.docx").write_text("no shard")
     write(tmp_path / ".cache" / "x.jsonl", texts())
     found, left_out = survey_corpus([str(tmp_path)])
     assert {one.source.name: len(one.files) for one in found} == {
@@ -119,7 +119,7 @@ def test_shards_are_grouped_by_folder_format_and_what_they_hold(tmp_path):
         "web": 2,
         "web-parquet": 1,
     }
-    assert left_out == [str(tmp_path / "README.md")]
+    assert left_out == [f"{tmp_path / 'notes.docx'}: no format of shards"]
     for one in found:
         shards = find_shards(one.source, folder=Path("/"), known={})
         assert [shard.path for shard in shards] == [str(path) for path in one.files]
