@@ -11,15 +11,13 @@ from tempfile import TemporaryDirectory
 from decon_assets.cli.options import flag, nonempty, nonempty_path, option
 from decon_assets.cli.terminal.output import say
 from decon_core.config.load import load_config
+from decon_core.corpus.first_rows import printable
 from decon_core.discovery.benchmarks import RecipeDraft, survey_benchmarks
-from decon_core.discovery.corpus import SourceFinding, survey_corpus
-from decon_core.discovery.settings import fields_left_out, settings_text
+from decon_core.discovery.corpus import CorpusSurvey, SourceFinding, survey_corpus
+from decon_core.discovery.settings import settings_text, shards_line
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
 from decon_core.inventory import benchmarks_of
 from decon_core.storage.files import atomic_path
-from decon_core.wording import counted, size
-
-_MOST_LISTED = 5
 
 
 def init(
@@ -38,15 +36,17 @@ def init(
 ) -> int:
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
-    Use it to start a project. The file has sources with folder, pattern and fields, shards per
-    pack, and every other setting as a comment. Benchmark files without a recipe get a guessed one,
-    in an evals.yaml beside them: check it.
+    Use it to start a project. The file has sources, of which all text is read, with the layouts of
+    their rows; shards per pack; and every other setting as a comment. Benchmark files without a
+    recipe get a guessed one, in an evals.yaml beside them: check it, and what is marked "check".
+    What cannot be read is named and left out; the exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/
       decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
     """
-    sources, left_out, recipes, written = _survey(corpus, evals)
+    found, recipes, written, unread = _survey(corpus, evals)
+    sources, left_out = found.sources, [*found.left_out, *unread]
     paths = [*recipes, *(file.path for file in written)]
     names = _benchmark_names(sources, recipes, written)
     text = settings_text(sources, paths, folder=out.absolute().parent)
@@ -73,19 +73,15 @@ def init(
                 f"  no field has the name of an answer in {without}: if there is one, add `answers`"
             )
     for source in sources:
-        n_shards = counted(len(source.files), "shard")
-        say(f"source {source.source.name}: {n_shards}, {size(source.n_bytes)}")
-        for line in fields_left_out(source):
-            say(f"  {line}")
-    if left_out:
-        named = ", ".join(left_out[:_MOST_LISTED])
-        n_more = len(left_out) - _MOST_LISTED
-        more = f" and {n_more} more" if n_more > 0 else ""
-        say(f"left out: {counted(len(left_out), 'file')} in unknown formats: {named}{more}")
+        say(f"source {source.source.name}: {shards_line(source)}: {source.rows.layouts_line}")
+        for doubt in source.rows.doubts:
+            say(f"  check: {printable(doubt)}")
+    for one in (*left_out, *found.problems):
+        say(f"left out: {one}")
     say(f"benchmarks: {', '.join(names)}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}; check it, then: decon-assets run{config}")
-    return 0
+    return 4 if left_out or found.problems else 0
 
 
 def _benchmark_names(
@@ -113,11 +109,11 @@ def _benchmark_names(
 
 def _survey(
     corpus: Sequence[str], evals: Sequence[Path]
-) -> tuple[list[SourceFinding], list[str], list[Path], list[RecipeDraft]]:
-    """Return sources, files left out, recipe files, and files to write; raise for all problems."""
+) -> tuple[CorpusSurvey, list[Path], list[RecipeDraft], list[str]]:
+    """Return corpus, recipe files, files to write, and those left out; raise for all problems."""
     problems: list[Problem] = []
     try:
-        sources, left_out = survey_corpus(corpus)
+        found = survey_corpus(corpus)
     except DeconError as error:
         problems += error.problems
     try:
@@ -126,4 +122,4 @@ def _survey(
         problems += error.problems
     if problems:
         raise InputError(problems)
-    return sources, [*left_out, *unread], recipes, written
+    return found, recipes, written, unread

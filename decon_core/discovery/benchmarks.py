@@ -17,7 +17,7 @@ from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
 from decon_core.benchmarks.readers import is_readable, read_rows
 from decon_core.config.names import folded
-from decon_core.corpus.guess_fields import MOST_ROWS, Row, fields_of
+from decon_core.corpus.first_rows import MOST_ROWS, Row, fields_of
 from decon_core.discovery.overlap import overlaps
 from decon_core.errors import DeconError, InputError, Problem, RecipeError
 from decon_core.storage.paths import is_hidden
