@@ -76,8 +76,10 @@ def init(
         say(f"source {source.source.name}: {shards_line(source)}: {source.rows.layouts_line}")
         for doubt in source.rows.doubts:
             say(f"  check: {printable(doubt)}")
-    for one in (*left_out, *found.problems):
+    for one in left_out:
         say(f"left out: {one}")
+    for problem in found.problems:
+        say(f"not read: {problem}")
     say(f"benchmarks: {', '.join(names)}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}; check it, then: decon-assets run{config}")

@@ -6,7 +6,7 @@ import glob
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from decon_core.config.load import Source
@@ -22,7 +22,6 @@ from decon_core.storage.paths import files_at, is_hidden, is_url
 from decon_core.wording import counted
 
 _MOST_FILES = 48  # of a source whose first rows are read
-_BY_HAND = "leave these files out, or write their [[corpus.source]] by hand"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +36,13 @@ class SourceFinding:
     why: str  # these files are one source
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass
 class CorpusSurvey:
     """The sources in some places, and what is no source or damaged."""
 
-    sources: tuple[SourceFinding, ...]
-    left_out: tuple[str, ...]  # files, with the reason
-    problems: tuple[Problem, ...]
+    sources: list[SourceFinding] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # files, with the reason
+    problems: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,23 +116,21 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
     places = [(place, *_files(place)) for place in typed]
     if twice := overlaps([(place, files) for place, _, files in places]):
         raise CorpusError(twice)
-    problems: list[Problem] = []
-    left_out: list[str] = []
-    sources: list[SourceFinding] = []
+    survey = CorpusSurvey()
     for place, root, files in places:
         shards = [path for path in files if is_shard(path)]
         if not shards:
             found = f"no shard among {counted(len(files), 'file')}" if files else _nothing_at(place)
-            problems.append(Problem(place, found, f"files in {known_suffixes()}"))
-        left_out += [f"{path}: no format of shards" for path in files if not is_shard(path)]
+            survey.problems.append(Problem(place, found, f"files in {known_suffixes()}"))
+        survey.left_out += [f"{one}: no format of shards" for one in files if not is_shard(one)]
         for group in _groups(place, root, shards):
-            sources += _sources(group, problems, left_out)
-    if not sources:
-        nothing = Problem(", ".join(typed), "no row in any file", "files with rows")
-        raise CorpusError(dict.fromkeys(problems) or nothing)
-    return CorpusSurvey(
-        tuple(_with_names(sources)), tuple(left_out), tuple(dict.fromkeys(problems))
-    )
+            _add_sources(group, survey)
+    if not survey.sources:
+        found = f"nothing that can be read{''.join(f'; {one}' for one in survey.left_out)}"
+        nothing = Problem(", ".join(typed), found, "files with rows that hold text")
+        raise CorpusError([*survey.problems, *([nothing] if survey.left_out else [])])
+    survey.sources = _with_names(survey.sources)
+    return survey
 
 
 def _nothing_at(place: str) -> str:
@@ -163,50 +160,52 @@ def _groups(place: str, root: Path, shards: Iterable[Path]) -> Iterator[_Group]:
         yield _Group(folder, folder == root, ending, tuple(files), place)
 
 
-def _sources(group: _Group, problems: list[Problem], left_out: list[str]) -> list[SourceFinding]:
-    """Return a group as a source; as one for each stem if no glob tells all its files apart."""
+def _add_sources(group: _Group, survey: CorpusSurvey) -> None:
+    """Add a group as a source; as one for each stem if no glob tells all its files apart."""
     if (pattern := group.pattern) is not None:
-        finding = _finding(group, pattern, problems, left_out)
-        return [finding] if finding else []
-    if len(group.stems) > 1:
-        return [one for part in group.parts() for one in _sources(part, problems, left_out)]
-    found = f"{counted(len(group.files), 'file')} named like {group.files[0].name}, among others"
-    expected, remedy = "names that a glob can tell apart", "move them to a folder of their own"
-    problems.append(Problem(str(group.folder), found, expected, remedy))
-    return []
+        _add_source(group, pattern, survey)
+    elif len(group.stems) > 1:
+        for part in group.parts():
+            _add_sources(part, survey)
+    else:
+        found = f"{counted(len(group.files), 'file')} named like {group.files[0].name}, and others"
+        expected, remedy = "names that a glob can tell apart", "move them to a folder of their own"
+        survey.problems.append(Problem(str(group.folder), found, expected, remedy))
 
 
-def _finding(
-    group: _Group, pattern: str, problems: list[Problem], left_out: list[str]
-) -> SourceFinding | None:
-    """Return a group as a source; None if no row of it can be read."""
+def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
+    """Add a group as a source, unless no text of it can be read."""
     samples = [first_rows(path) for path in group.sampled]
     faults = [problem for sample in samples for problem in _faults(sample)]
-    problems += faults
-    survey = RowSurvey(samples)
-    if not survey.rows:
-        if not faults:
-            left_out += [f"{path}: no rows" for path in group.files]
-        return None
-    if not survey.has_text:
-        found = f"rows without text: {listed_fields(survey.rows)}"
-        problems.append(Problem(str(group.files[0]), found, "a text in some row", _BY_HAND))
-        return None
+    survey.problems += faults
+    rows = RowSurvey(samples)
+    if why := _why_no_source(rows, samples):
+        named = {problem.where for problem in faults}
+        survey.left_out += [f"{path}: {why}" for path in group.files if str(path) not in named]
+        return
     where = "in" if all(path.parent == group.folder for path in group.files) else "below"
-    which = "the" if group.is_part else "all"
-    why = f"{which} {group.ending} files {where} {group.folder.name}; a row shows its own layout"
-    return SourceFinding(
-        Source(
-            name=group.name,
-            path=pattern,
-            id=survey.ids[0] if survey.ids else None,
-        ),
-        group.files,
-        sum(path.stat().st_size for path in group.files),
-        len(samples),
-        survey,
-        why,
+    named_so = "so named" if group.is_part else "all"
+    survey.sources.append(
+        SourceFinding(
+            Source(name=group.name, path=pattern, id=rows.ids[0] if rows.ids else None),
+            group.files,
+            sum(path.stat().st_size for path in group.files),
+            len(samples),
+            rows,
+            f"{named_so} {group.ending} files {where} {group.folder.name}, whatever their fields",
+        )
     )
+
+
+def _why_no_source(rows: RowSurvey, samples: Sequence[FirstRows]) -> str:
+    """Return why nothing can be read of files with these first rows; empty if it can."""
+    n_not_json = sum(sample.n_unreadable for sample in samples)
+    if n_not_json and 2 * n_not_json >= rows.n_rows:
+        seen = counted(rows.n_rows, "row")
+        return f"{n_not_json} of {seen} of it and the files like it are no objects in JSON"
+    if not rows.rows:
+        return "no row that can be read" if rows.unreadable else "no rows"
+    return "" if rows.has_text else f"rows without text: {listed_fields(rows.rows)}"
 
 
 def _faults(sample: FirstRows) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from decon_core.wording import counted, have
 
 _EVERYTHING = Source(name="", path="")
 _IDS = ("id", "doc_id", "docid", "document_id", "uuid", "_id", "uid", "record_id")
+_CONVERSATIONS = ("messages", "conversations")  # the usual names
 _MOST_PATHS = 24  # named in a line
 
 
@@ -60,9 +61,10 @@ class RowSurvey:
 
     @property
     def layouts_line(self) -> str:
-        named = ", ".join(f"{name} ({counted(n, 'row')})" for name, n in self.layouts.items())
-        note = "; unknown: all text is read" if UNKNOWN.name in self.layouts else ""
-        return f"{named}{note}"
+        notes = {UNKNOWN.name: ", all text is read"}
+        return ", ".join(
+            f"{name} ({counted(n, 'row')}{notes.get(name, '')})" for name, n in self.layouts.items()
+        )
 
     @cached_property
     def visible(self) -> dict[str, int]:
@@ -76,9 +78,9 @@ class RowSurvey:
 
     @cached_property
     def text_fields(self) -> list[str]:
-        """The fields with visible text that is more than a few words, in reading order."""
-        prose = {path: None for text in self.texts for path in _paths(text.visible, prose=True)}
-        return [*dict.fromkeys(path.partition("[")[0] for path in prose)]
+        """The fields of visible text, those with most text first; not of short values."""
+        prose = {path for text in self.texts for path in _paths(text.visible, prose=True)}
+        return [*dict.fromkeys(p.partition("[")[0] for p in self.visible if p in prose)]
 
     @cached_property
     def conversation(self) -> tuple[str, tuple[str, ...]] | None:
@@ -91,7 +93,8 @@ class RowSurvey:
                 n_rows[path] += 1
                 roles[path].update(map(str, names))
         fields = [path for path in roles if n_rows[path] == len(self.rows)]
-        return next(((path, tuple(roles[path])) for path in fields), None)
+        best = min(fields, key=lambda path: path not in _CONVERSATIONS, default=None)
+        return None if best is None else (best, tuple(roles[best]))
 
     @cached_property
     def ids(self) -> tuple[str, list[object]] | None:
@@ -128,7 +131,7 @@ class RowSurvey:
             return f"{n_empty} of {counted(self.n_rows, 'row')} {have(n_empty)} no text"
         slots = (slot for text in self.texts for slot in (*text.visible, *text.hidden))
         if self.texts and not any(is_text(slot.text) for slot in slots):
-            return f"no row has a text of {LEAST_WORDS} words, and shorter ones match nothing"
+            return f"no text seen has {LEAST_WORDS} words or more; very short ones match nothing"
         return ""
 
     def _mixed(self) -> str:
@@ -174,13 +177,20 @@ def listed_paths(paths: Iterable[str]) -> str:
 def _bytes_by_path(slots: Iterable[Slot]) -> dict[str, int]:
     sizes: Counter[str] = Counter()
     for slot in slots:
-        sizes[field_path(slot.keys)] += len(slot.text.encode())
+        for path in _places(slot):
+            sizes[path] += len(slot.text.encode())
     return dict(sizes.most_common())
 
 
 def _paths(slots: Iterable[Slot], *, prose: bool) -> dict[str, None]:
     """Return the paths of texts, or of values that are too short to be one."""
-    return {field_path(slot.keys): None for slot in slots if is_text(slot.text) is prose}
+    read = (slot for slot in slots if is_text(slot.text) is prose)
+    return dict.fromkeys(path for slot in read for path in _places(slot))
+
+
+def _places(slot: Slot) -> list[str]:
+    """Return the paths of a string, also those where the row repeats it."""
+    return [field_path(keys) for keys in (slot.keys, *slot.copies)]
 
 
 def field_path(keys: Keys) -> str:

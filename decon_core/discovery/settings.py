@@ -19,7 +19,7 @@ _CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be 
 _BENCHMARKS_EXPECTED = 20
 _FEW_SHARDS = 64
 _PACK_BYTES = 20_000_000_000
-_COMMENT_AT = 36  # the column of a comment beside a setting
+_MOST_FIELDS = 4  # in the example of a setting
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _source(one: SourceFinding, folder: Path) -> str:
         f"name = {in_toml(source.name)}",
         f"path = {in_toml(_below(Path(source.path), folder))}",
         f"id = {in_toml(source.id)}" if source.id else '# id = "..."',
-        *(_beside(setting, comment) for setting, comment in _examples(rows)),
+        *_examples(rows),
     ]
     return "\n".join(lines) + "\n"
 
@@ -105,23 +105,22 @@ def _why_id(rows: RowSurvey) -> str:
     return "no field with the name of one is in every row; documents are named by file and row"
 
 
-def _examples(rows: RowSurvey) -> list[tuple[str, str]]:
-    """Return settings that restrict what is read, or name a layout, each with a comment."""
-    settings = []
+def _examples(rows: RowSurvey) -> list[str]:
+    """Return settings as comments: the layout of all rows, and some that read less."""
+    lines = []
     if rows.layout:
-        settings.append((f"layout = {in_toml(rows.layout)}", "of all rows, not row by row"))
-    settings.append((f"text = {in_toml(rows.text_fields or ['text'])}", "read only these fields,"))
+        lines.append(f"# layout = {in_toml(rows.layout)}  # of all rows; it is not recognised then")
+    lines += [_LESS, f"# text = {in_toml(rows.text_fields[:_MOST_FIELDS] or ['text'])}"]
     if rows.conversation:
         field, roles = rows.conversation
-        settings.append((f"messages = {in_toml(field)}", "or only this conversation,"))
-        settings.append((f"roles = {in_toml(roles)}", "of it these turns;"))
+        lines += [f"# messages = {in_toml(field)}", f"# roles = {in_toml(roles)}"]
     ignored = [path for path in rows.hidden if path.partition("[")[0] not in rows.text_fields]
-    example = in_toml(ignored[:2] or ["metadata"])
-    return [*settings, (f"ignore = {example}", "then other text blocks mixtures, except here")]
+    return [*lines, f"# ignore = {in_toml(ignored[:_MOST_FIELDS] or ['metadata'])}"]
 
 
-def _beside(setting: str, comment: str) -> str:
-    return f"# {setting}".ljust(_COMMENT_AT - 1) + f" # {comment}"
+_LESS = """\
+# To read less: fields in `text`, or a conversation in `messages`. Other text then blocks mixtures,
+# unless its path is in `ignore`."""
 
 
 def _comment(text: str) -> list[str]:
