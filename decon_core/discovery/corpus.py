@@ -11,9 +11,9 @@ from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.config.names import folded
-from decon_core.corpus.first_rows import FirstRows, first_rows, listed_fields
 from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.packs import files_of, require_names_in_utf8
+from decon_core.corpus.shard_head import ShardHead, head_of, listed_fields
 from decon_core.discovery.overlap import overlaps
 from decon_core.discovery.row_survey import RowSurvey
 from decon_core.errors import CorpusError, Problem
@@ -72,7 +72,7 @@ class _Group:
         return (stems[0] if is_named else "") or self.folder.name
 
     @property
-    def sampled(self) -> list[Path]:
+    def looked_at(self) -> list[Path]:
         """The first file, the middle one and the last one of each stem."""
         chosen = sorted(
             {files[at] for files in self.stems.values() for at in (0, len(files) // 2, -1)}
@@ -175,11 +175,11 @@ def _add_sources(group: _Group, survey: CorpusSurvey) -> None:
 
 def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
     """Add a group as a source, unless no text of it can be read."""
-    samples = [first_rows(path) for path in group.sampled]
-    faults = [problem for sample in samples for problem in _faults(sample)]
+    heads = [head_of(path) for path in group.looked_at]
+    faults = [problem for head in heads for problem in _faults(head)]
     survey.problems += faults
-    rows = RowSurvey(samples)
-    if why := _why_no_source(rows, samples):
+    rows = RowSurvey(heads)
+    if why := _why_no_source(rows, heads):
         named = {problem.where for problem in faults}
         survey.left_out += [f"{path}: {why}" for path in group.files if str(path) not in named]
         return
@@ -190,16 +190,16 @@ def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
             Source(name=group.name, path=pattern, id=rows.ids[0] if rows.ids else None),
             group.files,
             sum(path.stat().st_size for path in group.files),
-            len(samples),
+            len(heads),
             rows,
             f"{named_so} {group.ending} files {where} {group.folder.name}, whatever their fields",
         )
     )
 
 
-def _why_no_source(rows: RowSurvey, samples: Sequence[FirstRows]) -> str:
+def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
     """Return why nothing can be read of files with these first rows; empty if it can."""
-    n_not_json = sum(sample.n_unreadable for sample in samples)
+    n_not_json = sum(head.n_unreadable for head in heads)
     if n_not_json and 2 * n_not_json >= rows.n_rows:
         seen = counted(rows.n_rows, "row")
         return f"{n_not_json} of {seen} of it and the files like it are no objects in JSON"
@@ -208,12 +208,12 @@ def _why_no_source(rows: RowSurvey, samples: Sequence[FirstRows]) -> str:
     return "" if rows.has_text else f"rows without text: {listed_fields(rows.rows)}"
 
 
-def _faults(sample: FirstRows) -> Iterator[Problem]:
-    where = str(sample.path)
-    if sample.damage:
-        yield Problem(where, sample.damage, "a whole file", "replace it, or move it away")
-    elif sample.n_unreadable and not sample.rows:
-        found = f"{counted(sample.n_unreadable, 'row')}, none of them an object in JSON"
+def _faults(head: ShardHead) -> Iterator[Problem]:
+    where = str(head.path)
+    if head.damage:
+        yield Problem(where, head.damage, "a whole file", "replace it, or move it away")
+    elif head.n_unreadable and not head.rows:
+        found = f"{counted(head.n_unreadable, 'row')}, none of them an object in JSON"
         yield Problem(where, found, "rows", "replace it, or move it away")
 
 

@@ -14,8 +14,8 @@ from decon_core.config.layouts import UNKNOWN
 from decon_core.config.load import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.fields import field_tree
-from decon_core.corpus.first_rows import FirstRows, Row, leaves
 from decon_core.corpus.row_texts import KEY, Keys, Slot, role_of, text_of_row
+from decon_core.corpus.shard_head import Row, ShardHead, leaves
 from decon_core.corpus.text_values import LEAST_WORDS, is_text
 from decon_core.wording import counted, have
 
@@ -28,11 +28,11 @@ _MOST_PATHS = 24  # named in a line
 class RowSurvey:
     """What the first rows of some files hold, and what is doubtful about them."""
 
-    def __init__(self, samples: Sequence[FirstRows]) -> None:
-        n_not_json = sum(sample.n_unreadable for sample in samples)
+    def __init__(self, heads: Sequence[ShardHead]) -> None:
+        n_not_json = sum(head.n_unreadable for head in heads)
         self.rows: list[Row] = []
         self.unreadable = ["not an object in JSON"] * n_not_json  # the reason of each row
-        for row in (row for sample in samples for row in sample.rows):
+        for row in (row for head in heads for row in head.rows):
             document = document_of(row, 0, _EVERYTHING)
             if isinstance(document, Unreadable):
                 self.unreadable.append(f"{document.reason} ({document.detail})")

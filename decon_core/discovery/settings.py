@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from decon_core.config.schema import SCHEMA_PATH
-from decon_core.corpus.first_rows import in_toml, printable
+from decon_core.corpus.shard_head import in_toml, printable
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.discovery.row_survey import RowSurvey, listed_paths
 from decon_core.wording import counted, size

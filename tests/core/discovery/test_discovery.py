@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -13,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from decon_core.benchmarks import load_recipes, normalize
 from decon_core.config.policy import Policy
 from decon_core.config.schema import config_schema
 from decon_core.corpus.packs import find_shards
-from decon_core.discovery.benchmarks import survey_benchmarks
+from decon_core.discovery.benchmarks import Survey, survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus
 from decon_core.discovery.settings import fields_left_out, packs_for, settings_text
 from decon_core.errors import CorpusError, InputError
@@ -210,7 +212,7 @@ def test_letters_with_accents_become_plain_ones(tmp_path):
     folder = tmp_path / "b"
     for name in ("évals ünï", "quíz", "quiz"):
         write(folder / f"{name}.jsonl", [{"question": "How far?", "answer": "7"}])
-    _, (written,), _ = survey_benchmarks([folder])
+    (written,) = survey_benchmarks([folder]).drafts
     assert written.names == ("quiz", "quiz_2", "evals_uni")
 
 
@@ -233,22 +235,26 @@ def entry(text, name):
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
-        ({"question": "How far is it?", "answer": "7 miles"}, ['prompt: "question"', '"answer"']),
+        (
+            {"question": "How far is it?", "answer": "7 miles"},
+            ["prompt: question", "answers: [answer]"],
+        ),
         (
             {"question": "Which?", "choices": ["a", "b"], "answer": 1},
             ["expand_choices: {field: choices, correct_index: answer}"],
         ),
         (
             {"question": "Who?", "context": "Ann came.", "answers": {"text": ["Ann"]}},
-            ["passage: context", '"answers.text"'],
+            ["passage: context", "answers: [answers.text]"],
         ),
-        ({"stem": "The mill stands still."}, ['prompt: "stem"']),
+        ({"stem": "The mill stands still."}, ["prompt: stem"]),
     ],
 )
 def test_rows_without_a_recipe_get_one_that_fits_them(tmp_path, row, expected):
     write(tmp_path / "quiz_test.jsonl", [row] * 3)
-    (recipes, (written,), _) = survey_benchmarks([tmp_path])
-    assert recipes == []
+    survey = survey_benchmarks([tmp_path])
+    (written,) = survey.drafts
+    assert survey.recipes == []
     assert written.names == ("quiz",)
     for part in expected:
         assert part in entry(written.text, "quiz")
@@ -257,8 +263,11 @@ def test_rows_without_a_recipe_get_one_that_fits_them(tmp_path, row, expected):
 def test_a_benchmark_without_an_answer_is_named(tmp_path):
     write(tmp_path / "riddle.jsonl", [{"frage": "Wie weit ist es bis zum Meer?", "loesung": "7"}])
     write(tmp_path / "quiz.jsonl", [{"question": "How far is it?", "answer": "7 miles"}])
-    _, (written,), _ = survey_benchmarks([tmp_path])
-    assert written.names_without_answer == ("riddle",)
+    (written,) = survey_benchmarks([tmp_path]).drafts
+    doubts = {one.name: one.doubts for one in written.guesses}
+    assert doubts["quiz"] == ()
+    assert "no field has name and values of an answer" in doubts["riddle"]
+    assert "# check this: no field has name and values" in entry(written.text, "riddle")
     assert '# answers: ["..."]' in entry(written.text, "riddle")
     assert "# answers" not in entry(written.text, "quiz")
 
@@ -267,7 +276,7 @@ def test_splits_and_parts_are_told_by_the_names_of_files(tmp_path):
     row = {"question": "How far?", "answer": "7"}
     for name in ("mill_train.jsonl", "mill_test.jsonl", "tide/dev-0.jsonl", "tide/dev-1.jsonl"):
         write(tmp_path / name, [row])
-    _, (written,), _ = survey_benchmarks([tmp_path])
+    (written,) = survey_benchmarks([tmp_path]).drafts
     assert written.names == ("mill", "tide")
     assert '{"test": ["mill_test.jsonl"], "train": ["mill_train.jsonl"]}' in written.text
     assert '{"dev": ["tide/dev-0.jsonl", "tide/dev-1.jsonl"]}' in written.text
@@ -280,7 +289,8 @@ def test_a_folder_with_recipes_is_taken_at_their_word(tmp_path):
     path = tmp_path / "evals.yaml"
     path.write_text("evals:\n  mill: " + json.dumps(recipe))
     (tmp_path / "notes.yaml").write_text("about: this\n")
-    assert survey_benchmarks([tmp_path]) == ([path], [], [str(tmp_path / "other.jsonl")])
+    survey = survey_benchmarks([tmp_path])
+    assert survey == Survey(recipes=[path], left_out=[str(tmp_path / "other.jsonl")])
 
 
 def test_benchmarks_that_ask_nothing_are_all_told(tmp_path):
@@ -289,6 +299,41 @@ def test_benchmarks_that_ask_nothing_are_all_told(tmp_path):
     with pytest.raises(InputError) as error:
         survey_benchmarks([tmp_path, tmp_path / "nowhere"])
     assert len(error.value.problems) == 3
+
+
+def test_a_file_or_folder_that_cannot_be_read_ends_none_of_the_others(tmp_path):
+    good = write(tmp_path / "good" / "quiz.jsonl", [{"question": "How far?", "answer": "7"}] * 3)
+    shutil.copy(good, tmp_path / "good" / "quiz2.jsonl.gz")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "evals.yaml").write_text("evals: {quiz: {promt: a}}\n")
+    (tmp_path / "table.parquet").write_bytes(b"no table")
+    survey = survey_benchmarks([*sorted(tmp_path.iterdir()), tmp_path / "nowhere"])
+    assert [one.names for one in survey.drafts] == [("quiz",)]
+    named = " ".join(one.where for one in survey.problems)
+    for place in ("quiz2.jsonl.gz", "broken/evals.yaml", "table.parquet", "nowhere"):
+        assert named.count(place) >= 1
+
+
+def test_a_question_that_no_field_convinces_as_is_asked(tmp_path):
+    row = {"alpha": "A poem about the dark mill.", "beta": "The lamp was lit by the cat.", "n": 4}
+    write(tmp_path / "odd.jsonl", [row | {"alpha": f"{row['alpha']} {at}"} for at in range(3)])
+    write(tmp_path / "quiz.jsonl", [{"question": "How far?", "answer": "7"}])
+    (written,) = survey_benchmarks([tmp_path]).drafts
+    assert written.names == ("quiz",)
+    written.path.write_text(written.text)
+    assert list(load_recipes(written.path)) == ["quiz"]
+    uncommented = re.sub(r"^  # (?!  #)", "  ", written.text, flags=re.MULTILINE)
+    written.path.write_text(uncommented)
+    odd = load_recipes(written.path)["odd"]
+    assert normalize(odd, base=tmp_path)["question"][0].as_py() == f"{row['alpha']} 0"
+    assert '# prompt: "beta"' in uncommented
+
+
+def test_two_recipes_that_read_the_same_fields_otherwise_are_a_doubt(tmp_path):
+    row = {"question": "우산은 언제 쓰나?", "A": "밤", "B": "비", "C": "잠", "D": "밥"}
+    write(tmp_path / "law.jsonl", [row | {"answer": 2, "Category": "Law"}] * 3)
+    (written,) = survey_benchmarks([tmp_path]).drafts
+    assert "the fields are also those of kmmlu_law, read otherwise" in written.guesses[0].doubts
 
 
 # The file -----------------------------------------------------------------------------------------

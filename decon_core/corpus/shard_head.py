@@ -28,7 +28,7 @@ _TURNS = ({"role", "content"}, {"from", "value"})  # the fields of messages
 
 
 @dataclass(frozen=True, eq=False)
-class FirstRows:
+class ShardHead:
     """The first rows of a file. The lines of an agent's log are one row, as they are in a scan."""
 
     path: Path
@@ -50,7 +50,7 @@ class NamedField:
         return f"{printable(self.name)} ({' or '.join(self.kinds)}{length})"
 
 
-def first_rows(path: Path) -> FirstRows:
+def head_of(path: Path) -> ShardHead:
     """Read the first rows of a shard. Damage is noted, not raised."""
     read: list[Row | None] = []
     damage = ""
@@ -62,7 +62,7 @@ def first_rows(path: Path) -> FirstRows:
     n_unreadable = len(read) - len(rows)
     if any(map(is_of_session, rows[:N_FIRST_LINES])) and not damage and format_of(path).is_text:
         rows = [WholeRow(lines=rows)]
-    return FirstRows(path, tuple(rows), n_unreadable, damage)
+    return ShardHead(path, tuple(rows), n_unreadable, damage)
 
 
 def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
@@ -112,7 +112,7 @@ def no_row_read(
 
     `first`: what is wrong with its first row. `remedy`: where the settings belong.
     """
-    rows = first_rows(path).rows
+    rows = head_of(path).rows
     settings = as_setting(source)
     found = f"{counted(n_rows, 'row')}, none readable{settings and f' with {settings}'} ({first})"
     everything = Source(name="", path="")
