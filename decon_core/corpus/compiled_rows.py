@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.layouts import Layout
-from decon_core.corpus.batches import Batch, Reread
+from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.fields import Field, FieldTree, Kind
 from decon_core.corpus.row_texts import LONGEST_NAME
-from decon_core.corpus.text_values import is_text
+from decon_core.corpus.text_values import is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts
 from decon_core.kernels.arrays import Table, alloc_array
 from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS, PADDING
@@ -80,7 +80,8 @@ def _is_entered(one: Field) -> bool:
     key, parent = one.key, one.parent
     if key is None or parent is None or (parent.has_element and parent.element is one):
         return False
-    is_plain = "\\" not in key and not key.startswith("[role=")
+    is_plain = key == without_lone_surrogates(key)  # others are written with escapes
+    is_plain &= "\\" not in key and not key.startswith("[role=")
     return is_plain and not (len(key) > LONGEST_NAME and is_text(key))
 
 
@@ -248,7 +249,8 @@ def _joined(
         return Texts(read.text, *places, n_characters, unread, is_unusual)
     n_bytes = n_read + 2 * n_strings
     text = alloc_array(n_bytes + PADDING, np.uint8)
-    starts, stops, rows = np.empty((3, read.starts.size), np.int64)
+    # A row may have only a hidden string, and an empty visible text beside it.
+    starts, stops, rows = np.empty((3, 2 * n_strings), np.int64)
     n, n_characters = row_texts.join_strings(
         read.text,
         read.starts,
@@ -308,7 +310,7 @@ def _kinds_in(tree: FieldTree, fields: Fields, layout: Layout) -> Bytes:
 def _counts_by_path(unread: Strings, tree: FieldTree) -> dict[str, list[int]]:
     n_values = np.bincount(unread.fields)
     n_bytes = np.bincount(unread.fields, unread.stops - unread.starts)
-    return {
-        tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]
+    return summed(  # fields may have the same path: keys may contain dots
+        {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
         for at in np.flatnonzero(n_values).tolist()
-    }
+    )

@@ -25,6 +25,7 @@ from decon_core.config.layouts import (
     leads_to,
 )
 from decon_core.config.load import Source
+from decon_core.corpus.text_values import without_lone_surrogates
 
 
 @cache
@@ -132,7 +133,7 @@ class FieldTree:
         with self.lock:
             if key not in parent.children:
                 separator = "." if parent.path and not key.startswith("[") else ""
-                path = f"{parent.path}{separator}{key}"
+                path = f"{parent.path}{separator}{without_lone_surrogates(key)}"
                 parent.children[key] = Field(self, path, key=key, parent=parent)
             return parent.children[key]
 

@@ -22,7 +22,7 @@ def values_of_table(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], lis
         for value in batch.to_pylist():
             yield value, []
         return
-    except UnicodeDecodeError:
+    except (ValueError, OverflowError):  # not UTF-8, or a time that Python has no type for
         pass
     names = batch.schema.names
     for row in zip(*batch.columns, strict=True):
@@ -36,15 +36,22 @@ def is_utf8(scalar: Any) -> bool:
         scalar.as_py()
     except UnicodeDecodeError:
         return False
+    except (ValueError, OverflowError):  # a time that Python has no type for
+        return True
     return True
 
 
 def value_of(scalar: Any) -> Any:
-    """Return a scalar as a Python value, with U+FFFD in place of invalid UTF-8."""
+    """Return a scalar as a Python value, with U+FFFD in place of invalid UTF-8.
+
+    None for a time that Python has no type for.
+    """
     try:
         return scalar.as_py()
-    except UnicodeDecodeError:
+    except (ValueError, OverflowError):
         pass
+    if _types.is_temporal(scalar.type):
+        return None
     if _types.is_map(scalar.type):
         return [(value_of(item[0]), value_of(item[1])) for item in scalar.values]
     if _has_parts(scalar.type):

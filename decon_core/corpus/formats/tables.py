@@ -249,9 +249,12 @@ def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:
 
 
 def with_values(row: pa.Table, value: Mapping[str, Any]) -> pa.Table:
-    """Set columns of a row. The others are not converted: Python would round some types."""
+    """Set the columns of a row that changed; Python would round some types of the others."""
     for name, column in value.items():
         at = row.schema.get_field_index(name)
+        before = row.column(at)[0]
+        if is_utf8(before) and value_of(before) == column:
+            continue
         kind = row.schema.field(at)
         row = row.set_column(at, kind, pa.array([column], kind.type))
     return row

@@ -162,7 +162,33 @@ def test_conversations_and_pairs_come_in_batches_too(tmp_path, source, suffix):
     path = tmp_path / f"a{suffix}"
     write(path, rows)
     found, _ = require_same(path, source)
-    assert sum(isinstance(row, Unreadable) for row in found) == (13 if source.text else 0)
+    texts = [row.text for row in found]
+    if source.text:
+        assert texts[1:3] == ["good 1\n\nbad", "P\n\ngood 2\n\nbad"]
+    else:
+        assert {*texts} == {"Q\u00e9" if source.roles else "Q\u00e9\n\nA"}
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_rows_may_have_hidden_text_alone_or_beside_what_a_model_sees(tmp_path, suffix):
+    sizes = range(0, 300, 3)
+    keys = ("ground_truth", "data_source", "prompt")
+    rows = [dict(zip(keys, ("g " * row, None, None), strict=True)) for row in sizes]
+    rows += [dict(zip(keys, ("A", "x", f"Q{row}"), strict=True)) for row in sizes]
+    path = tmp_path / f"a{suffix}"
+    write(path, rows)
+    everything = Source(name="web", path="*")
+    shard = shard_at(path, everything)
+    documents = [*read_shard(shard, everything)]
+    batches = [block.read() for block in read_blocks(shard, everything)]
+    texts = [
+        (row, batch.text[start:stop].tobytes().decode())
+        for batch in batches
+        for row, start, stop in zip(batch.rows, batch.starts, batch.stops, strict=True)
+    ]
+    assert texts == [(one.row, text) for one in documents for text, _ in one.stretches]
+    assert texts[1:3] == [(1, ""), (1, "g g g ")]
+    assert texts[-2:] == [(199, "Q297"), (199, "A")]
 
 
 def write(path, rows):
@@ -210,8 +236,6 @@ def test_text_columns_of_every_kind_are_read(tmp_path, kind, name):
         pa.array([1, 2, 3]),
         pa.array([b"a", b"b", b"c"]),
         pa.nulls(3),
-        pa.array([["a"], [], None]),
-        pa.array([{"text": "x"}, None, {"text": None}]),
     ],
     ids=lambda column: str(column.type),
 )
@@ -224,6 +248,29 @@ def test_columns_that_hold_no_text_are_refused_row_by_row(tmp_path, column, name
     assert all(isinstance(row, Unreadable) for row in rows)
     rows, _ = require_same(path, Source(name="web", path="*", text="elsewhere"))
     assert [row.reason for row in rows] == ["field missing"] * 3
+
+
+@pytest.mark.parametrize(
+    ("column", "texts"),
+    [
+        (pa.array([["a", None, "b"], [], None]), ["a\n\nb", "", None]),
+        (pa.array([{"text": "x"}, None, {"text": None}]), ["x", None, ""]),
+        (pa.array([["a"], [], None], pa.list_(pa.string(), -1)), ["a", "", None]),
+        (
+            pa.array([[("k", "x")], [], None], pa.map_(pa.string(), pa.string())),
+            ["k\n\nx", "", None],
+        ),
+        (pa.array([[{"a": ["x"]}, {"a": ["y", "z"]}], [], None]), ["x\n\ny\n\nz", "", None]),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_columns_that_hold_text_in_lists_and_structs_are_read(tmp_path, column, texts, name):
+    path = tmp_path / name
+    table = pa.table({"text": column})
+    (pq.write_table if path.suffix == ".parquet" else lambda t, p: write_arrow(p, t))(table, path)
+    rows, _ = require_same(path)
+    assert [getattr(row, "text", None) for row in rows] == texts
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])

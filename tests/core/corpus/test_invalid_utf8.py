@@ -62,9 +62,20 @@ def test_a_ledger_has_every_row_that_is_not_utf8_with_line_and_byte(place, make_
     assert [row["row"] for row in ledger["unreadable"]] == [5]
 
 
-@pytest.mark.parametrize("text", ["text", "meta.text", ("text", "id")])
+@pytest.mark.parametrize(
+    ("text", "ignore", "columns"),
+    [
+        (None, (), "text, meta"),
+        ("text", (), "text, meta"),  # all are looked at, for text that is not read
+        ("text", ("*",), "text"),
+        ("meta.text", ("*",), "meta"),
+        (("text", "id"), ("*",), "text"),
+    ],
+)
 @pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
-def test_rows_of_tables_that_are_not_utf8_are_reported_with_their_columns(tmp_path, suffix, text):
+def test_rows_of_tables_that_are_not_utf8_are_reported_with_their_columns(
+    tmp_path, suffix, text, ignore, columns
+):
     texts = strings([b"good", b"caf\xe9", b"good", b"good"])
     table = pa.table(
         {
@@ -79,12 +90,11 @@ def test_rows_of_tables_that_are_not_utf8_are_reported_with_their_columns(tmp_pa
     else:
         with pa.ipc.new_file(str(path), table.schema) as writer:
             writer.write_table(table)
-    source = Source(name="web", path=path.name, text=text, id="id")
+    source = Source(name="web", path=path.name, text=text, ignore=ignore, id="id")
     (shard,) = find_shards(source, folder=tmp_path, known={})
     plainly = [row.invalid for row in read_shard(shard, source) if row.invalid]
-    told = "meta" if text == "meta.text" else "text"
     assert [(one.row, one.offset, one.detail) for one in plainly] == [
-        (1, None, f"in {told}"),
+        (1, None, f"in {columns}"),
         (2, None, "in id"),
     ]
     batches = [block.read() for block in read_blocks(shard, source)]

@@ -32,9 +32,10 @@ def lines(tmp_path, *rows, name="a.jsonl"):
 
 def test_rows_keep_their_number_their_id_and_their_bytes(tmp_path):
     first, second = '{"text": "one", "id": 7}\n', '{"id": "x", "text": "two", "other": [1]}\n'
+    parts = (Part("text", 0, 3),)
     assert rows_of(lines(tmp_path, first, "\n", second)) == [
-        Document(0, "7", "one", first.encode()),
-        Document(2, "x", "two", second.encode()),
+        Document(0, "7", "one", first.encode(), parts),
+        Document(2, "x", "two", second.encode(), parts),
     ]
 
 
@@ -46,7 +47,7 @@ def test_rows_keep_their_number_their_id_and_their_bytes(tmp_path):
         ('{"id": 1}\n', "field missing", "text"),
         ('{"text": null}\n', "field is null", "text"),
         ('{"text": 5}\n', "field is not text", "text is int"),
-        ('{"text": ["a"]}\n', "field is not text", "text is list"),
+        ('{"text": true, "other": ["a"]}\n', "field is not text", "text is bool"),
     ],
 )
 def test_a_row_that_is_no_document_is_kept_apart_with_place_and_reason(
@@ -100,22 +101,26 @@ def test_a_conversation_is_one_document_of_all_turns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("messages", "reason"),
+    ("messages", "text"),
     [
-        ("hello", "not a list of messages"),
-        ([{"role": "user"}], "message without content"),
-        (["hello"], "message without content"),
-        ([{"role": "user", "content": 5}], "field is not text"),
+        ("hello", "hello"),
+        (["hello", ["you"]], "hello\n\nyou"),
+        ({"0": {"content": "hello"}}, "hello"),
+        ([{"role": "user", "content": {"parts": ["hello", 5]}}], "hello"),
+        ([{"role": "user", "words": "hello"}], "hello"),
+        (json.dumps([{"role": "user", "content": "hello"}]), "hello"),
+        ([{"role": "user"}], ""),
+        ([{"role": "user", "content": 5}], ""),
+        ([], ""),
     ],
 )
-def test_a_conversation_of_another_shape_is_kept_apart(tmp_path, messages, reason):
+def test_a_conversation_of_another_shape_is_read_too(tmp_path, messages, text):
     source = Source(name="chat", path="", messages="messages")
     (row,) = rows_of(lines(tmp_path, json.dumps({"messages": messages}) + "\n"), source)
-    assert isinstance(row, Unreadable)
-    assert row.reason == reason
+    assert row.text == text
 
 
-def test_turns_keep_their_places_in_the_text(tmp_path):
+def test_strings_of_turns_keep_their_places_in_the_text(tmp_path):
     source = Source(name="chat", path="", messages="chat.turns")
     turns = [
         {"role": "system", "content": ""},
@@ -123,27 +128,37 @@ def test_turns_keep_their_places_in_the_text(tmp_path):
         {"role": "assistant", "content": [{"type": "text", "text": "a"}, {"text": "b"}]},
     ]
     (row,) = rows_of(lines(tmp_path, json.dumps({"chat": {"turns": turns}}) + "\n"), source)
-    assert row.text == "Naïve?\n\na\nb"
-    assert row.parts == (Part("chat.turns[1]", 0, 6), Part("chat.turns[2]", 8, 11))
-    assert [row.text[part.start : part.stop] for part in row.parts] == ["Naïve?", "a\nb"]
+    assert row.text == "Naïve?\n\na\n\nb"
+    assert row.parts == (
+        Part("chat.turns[1].content", 0, 6),
+        Part("chat.turns[2].content[0].text", 8, 9),
+        Part("chat.turns[2].content[1].text", 11, 12),
+    )
+    assert [row.text[part.start : part.stop] for part in row.parts] == ["Naïve?", "a", "b"]
+    assert [part.turn for part in row.parts] == [("chat", "turns", at) for at in (1, 2, 2)]
 
 
-def test_only_the_turns_of_the_named_roles_are_read(tmp_path):
+def test_only_the_turns_of_the_named_roles_are_read_and_the_text_of_others_is_counted(tmp_path):
+    rules, whose = (
+        "Be nice to people and answer all of their questions.",
+        f"Whose is this? {'x ' * 9}",
+    )
     turns = [
-        {"role": "system", "content": "Be nice."},
+        {"role": "system", "content": rules},
         {"role": "user", "content": "Q"},
         {"role": "tool", "content": 5},
         {"role": "assistant", "content": "A"},
+        {"content": whose},
     ]
     path = lines(tmp_path, json.dumps({"messages": turns}) + "\n")
     source = Source(name="chat", path="", messages="messages", roles=("user", "assistant"))
     (row,) = rows_of(path, source)
     assert row.text == "Q\n\nA"
-    assert [part.path for part in row.parts] == ["messages[1]", "messages[3]"]
-    (unread,) = rows_of(
-        lines(tmp_path, '{"messages": [{"content": "whose?"}]}\n', name="b.jsonl"), source
-    )
-    assert (unread.reason, unread.detail) == ("message without a role", "messages[0]")
+    assert [part.path for part in row.parts] == ["messages[1].content", "messages[3].content"]
+    assert row.unread == {
+        "messages[][role=system].content": [1, len(rules)],
+        "messages[][role=None].content": [1, len(whose)],
+    }
 
 
 def test_turns_may_be_written_as_from_and_value(tmp_path):
@@ -173,28 +188,53 @@ def test_a_preference_pair_is_one_document_of_all_its_fields(tmp_path):
     assert second.text == "Q\n\nQ\n\ngood\n\nbad"
     assert [part.path for part in second.parts] == [
         "prompt",
-        "chosen[0]",
-        "chosen[1]",
-        "rejected[0]",
+        "chosen[0].content",
+        "chosen[1].content",
+        "rejected[0].content",
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        ({"prompt": "Q", "chosen": "A"}, "Q\n\nA"),
+        ({"prompt": "Q", "chosen": None, "rejected": "B"}, "Q\n\nB"),
+        ({"prompt": 5, "chosen": "A", "rejected": "B"}, "A\n\nB"),
+        ({"prompt": "Q", "chosen": [{"role": "user"}], "rejected": "B"}, "Q\n\nB"),
+        ({"prompt": "", "chosen": [], "rejected": {}}, ""),
+    ],
+)
+def test_a_pair_that_lacks_some_of_its_fields_is_read_by_the_others(tmp_path, row, text):
+    (document,) = rows_of(lines(tmp_path, json.dumps(row) + "\n"), PAIRS)
+    assert document.text == text
 
 
 @pytest.mark.parametrize(
     ("row", "reason", "detail"),
     [
-        ({"prompt": "Q", "chosen": "A"}, "field missing", "rejected"),
-        ({"prompt": "Q", "chosen": None, "rejected": "B"}, "field is null", "chosen"),
-        ({"prompt": 5, "chosen": "A", "rejected": "B"}, "field is not text", "prompt is int"),
-        (
-            {"prompt": "Q", "chosen": [{"role": "user"}], "rejected": "B"},
-            "message without content",
-            "chosen[0]",
-        ),
+        ({"x": "Q"}, "field missing", "prompt"),
+        ({"prompt": "", "chosen": ""}, "field missing", "rejected"),
+        ({"prompt": "", "chosen": None, "rejected": []}, "field is null", "chosen"),
+        ({"prompt": 5}, "field is not text", "prompt is int"),
     ],
 )
-def test_a_pair_that_lacks_one_of_its_fields_is_kept_apart(tmp_path, row, reason, detail):
+def test_a_pair_without_text_that_lacks_a_field_is_kept_apart(tmp_path, row, reason, detail):
     (unread,) = rows_of(lines(tmp_path, json.dumps(row) + "\n"), PAIRS)
     assert (unread.reason, unread.detail) == (reason, detail)
+
+
+def test_places_and_keys_with_half_a_character_can_be_written(tmp_path):
+    words = "a key of many words, all of which are a text of the row"
+    rows = {"a\ud800": {f"{words} \udc00": "x"}, "b": ["y"]}
+    everything = Source(name="web", path="")
+    (row,) = rows_of(lines(tmp_path, json.dumps(rows) + "\n"), everything)
+    assert row.text == f"x\n\n{words} \ufffd\n\ny"
+    assert [part.path for part in row.parts] == [
+        f"a\ufffd.{words} \ufffd",
+        f"a\ufffd.{words} \ufffd.<key>",
+        "b[0]",
+    ]
+    assert row.parts[0].keys == ("a\ud800", f"{words} \udc00")
 
 
 SOURCE = """
@@ -221,13 +261,13 @@ def test_fields_and_roles_are_taken_from_decon_toml(tmp_path):
         ('text = ["a", "a"]', r"source\[0\]\.text: found 'a' more than once"),
         (
             'text = ["a", 5]',
-            r"source\[0\]\.text: found .*; expected the name of a field",
+            r"source\[0\]\.text: found .*; expected the path of a field",
         ),
-        ("text = 5", r"source\[0\]\.text: found 5; expected the name of a field, or a list"),
+        ("text = 5", r"source\[0\]\.text: found 5; expected the path of a field, or a list"),
         ('text = "a"\nroles = ["user"]', r"roles: found no 'messages'"),
         ('messages = "m"\nroles = "user"', r"roles: found 'user'; expected a list of one or more"),
         ('messages = "m"\nroles = []', r"roles: found \[\]; expected a list of one or more"),
-        ('messages = ["m"]', r"messages: found \['m'\]; expected the name of a field"),
+        ('messages = ["m"]', r"messages: found \['m'\]; expected the path of a field"),
     ],
 )
 def test_fields_and_roles_that_make_no_sense_are_refused(tmp_path, settings, said):
