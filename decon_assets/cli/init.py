@@ -11,15 +11,13 @@ from tempfile import TemporaryDirectory
 from decon_assets.cli.options import flag, nonempty, nonempty_path, option
 from decon_assets.cli.terminal.output import say
 from decon_core.config.load import load_config
+from decon_core.corpus.shard_head import printable
 from decon_core.discovery.benchmarks import RecipeDraft, Survey, survey_benchmarks
-from decon_core.discovery.corpus import SourceFinding, survey_corpus
-from decon_core.discovery.settings import fields_left_out, settings_text
+from decon_core.discovery.corpus import CorpusSurvey, SourceFinding, survey_corpus
+from decon_core.discovery.settings import settings_text, shards_line
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
 from decon_core.inventory import benchmarks_of
 from decon_core.storage.files import atomic_path
-from decon_core.wording import counted, size
-
-_MOST_LISTED = 5
 
 
 def init(
@@ -38,20 +36,20 @@ def init(
 ) -> int:
     """Inspect the first rows of shards and benchmarks, and write a decon.toml that reads them.
 
-    Use it to start a project. The file has sources with folder, pattern and fields, shards per
-    pack, and every other setting as a comment. Benchmark files without a recipe get one, in an
-    evals.yaml beside them, with the reason for every choice; check those marked "check this". A
-    benchmark whose question no field is certainly gets a comment to complete. What cannot be read
-    is named and left out; the exit code is then 4.
+    Use it to start a project. The file has sources, of which all text is read, with the layouts of
+    their rows; shards per pack; and every other setting as a comment. Benchmark files without a
+    recipe get one, in an evals.yaml beside them, with the reason for every choice; check those
+    marked "check this". A benchmark whose question no field is certainly gets a comment to
+    complete. What cannot be read is named and left out; the exit code is then 4.
 
     Examples:
       decon-assets init --corpus shards/ --evals benchmarks/
       decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
     """
-    sources, left_out, survey = _survey(corpus, evals)
-    written = survey.drafts
-    paths = [*survey.recipes, *(file.path for file in written)]
-    names = _benchmark_names(sources, survey.recipes, written)
+    found, benchmarks = _survey(corpus, evals)
+    sources, written = found.sources, benchmarks.drafts
+    paths = [*benchmarks.recipes, *(file.path for file in written)]
+    names = _benchmark_names(sources, benchmarks.recipes, written)
     text = settings_text(sources, paths, folder=out.absolute().parent)
     texts = {**{file.path: file.text for file in written}, out: text}
     problems = [
@@ -67,24 +65,19 @@ def init(
     for line in (line for file in written for line in _draft_lines(file)):
         say(line)
     for source in sources:
-        n_shards = counted(len(source.files), "shard")
-        say(f"source {source.source.name}: {n_shards}, {size(source.n_bytes)}")
-        for line in fields_left_out(source):
-            say(f"  {line}")
-    if left_out:
-        named = ", ".join(left_out[:_MOST_LISTED])
-        n_more = len(left_out) - _MOST_LISTED
-        more = f" and {n_more} more" if n_more > 0 else ""
-        say(f"left out: {counted(len(left_out), 'file')} in unknown formats: {named}{more}")
-    for problem in survey.problems:
-        say(f"left out: {problem}")
+        say(f"source {source.source.name}: {shards_line(source)}: {source.rows.layouts_line}")
+        for doubt in source.rows.doubts:
+            say(f"  check this: {printable(doubt)}")
+    for one in (*found.left_out, *(f"{path}: no recipe" for path in benchmarks.left_out)):
+        say(f"left out: {one}")
+    not_read = [*found.problems, *benchmarks.problems]
+    for problem in not_read:
+        say(f"not read: {problem}")
     say(f"benchmarks: {', '.join(names) or 'none yet'}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}; check it, then: decon-assets run{config}")
-    is_complete = not survey.problems and not any(
-        one.is_open for file in written for one in file.guesses
-    )
-    return 0 if is_complete else 4
+    is_open = any(one.is_open for file in written for one in file.guesses)
+    return 4 if found.left_out or not_read or is_open else 0
 
 
 def _draft_lines(file: RecipeDraft) -> Iterator[str]:
@@ -129,19 +122,17 @@ def _benchmark_names(
             raise InputError(problems) from None
 
 
-def _survey(
-    corpus: Sequence[str], evals: Sequence[Path]
-) -> tuple[list[SourceFinding], list[str], Survey]:
-    """Return sources, files left out, and benchmarks; raise for all problems."""
+def _survey(corpus: Sequence[str], evals: Sequence[Path]) -> tuple[CorpusSurvey, Survey]:
+    """Return what the corpus and the benchmarks hold; raise for all problems."""
     problems: list[Problem] = []
     try:
-        sources, left_out = survey_corpus(corpus)
+        found = survey_corpus(corpus)
     except DeconError as error:
         problems += error.problems
     try:
-        survey = survey_benchmarks(evals)
+        benchmarks = survey_benchmarks(evals)
     except DeconError as error:
         problems += error.problems
     if problems:
         raise InputError(problems)
-    return sources, [*left_out, *survey.left_out], survey
+    return found, benchmarks

@@ -27,9 +27,9 @@ import pyarrow.parquet as pq
 from decon_core.config.load import Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
-from decon_core.corpus.guess_fields import no_row_read
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample
+from decon_core.corpus.shard_head import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import (
     UnreadRule,
