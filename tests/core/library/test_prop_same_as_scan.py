@@ -122,7 +122,7 @@ def test_findings_and_decisions_are_those_of_a_scan(seed, form, block_bytes, thr
     assert table.to_pylist() == expected.select(FINDINGS.names).to_pylist()
     assert {*table["detector"].to_pylist()} == {*BUILT_IN}
 
-    read = [one for one in found if not one.unread]
+    read = [one for one in found if not one.unreadable]
     assert len(found) - len(read) == texts.count(None)
     leaked = expected.filter(expected["is_contaminated"])["row"].to_pylist()
     assert [one.row for one in read if one.is_leaked] == sorted({*leaked})
