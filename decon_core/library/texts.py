@@ -231,35 +231,25 @@ def _require_columns(names: Sequence[str], source: Source) -> None:
 
 
 def _whole(texts: pa.ChunkedArray) -> pa.Array:
-    """Return some rows as one array; strings have offsets, so that their size is known."""
+    """Return some rows as one array, strings with offsets."""
     array: pa.Array = texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.string())
-    if (strings := as_strings(array)) is not None:
-        return strings
-    kind = _without_views(array.type)
-    return array if kind == array.type else array.cast(kind)
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """Return a type with offsets in place of views of strings: what polars hands out has views."""
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_struct(kind):
-        return pa.struct([one.with_type(_without_views(one.type)) for one in kind])
-    if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_without_views(kind.value_type)))
-    return kind
+    strings = as_strings(array)
+    return array if strings is None else strings
 
 
 def _halved(array: pa.Array, most_bytes: int) -> Iterator[pa.Array]:
     """Yield an array in pieces: rows may be far longer than most are."""
-    if len(array) < 2 or array.nbytes <= most_bytes:
+    half = len(array) // 2
+    halves = [array.slice(0, half), array.slice(half)]
+    n_bytes = sum(one.nbytes for one in halves)
+    # Halves that count what they share, as a dictionary, would not get smaller.
+    if not half or array.nbytes <= most_bytes or n_bytes > 1.5 * array.nbytes:
         yield array
         return
-    half = len(array) // 2
-    yield from _halved(array.slice(0, half), most_bytes)
-    yield from _halved(array.slice(half), most_bytes)
+    for one in halves:
+        yield from _halved(one, most_bytes)
 
 
 def _without_null_rows(array: pa.Array) -> Iterator[pa.Array]:
