@@ -163,7 +163,8 @@ class RowSurvey:
     def _repeated_ids(self) -> str:
         if not self.ids or len({*self.ids[1]}) == len(self.rows):
             return ""
-        return f"{len({*self.ids[1]})} different values of the id `{self.ids[0]}`"
+        n_different = counted(len({*self.ids[1]}), "different value")
+        return f"{n_different} of the id `{self.ids[0]}` in {counted(len(self.rows), 'row')}"
 
 
 def listed_paths(paths: Iterable[str]) -> str:

@@ -81,7 +81,7 @@ def _source(one: SourceFinding, folder: Path) -> str:
         f"Visible text: {listed_paths(rows.visible) or 'none'}.",
         f"Hidden text, searched apart: {listed_paths(rows.hidden) or 'none'}.",
         f"Id: {_why_id(rows)}.",
-        *(f"Check: {doubt}." for doubt in rows.doubts),
+        *(f"Check this: {doubt}." for doubt in rows.doubts),
     ]
     lines = [line for text in comments for line in _comment(text)]
     lines += [
