@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,12 @@ from decon_core.benchmarks.recipe import (
     Recipe,
     TranslationPair,
 )
-from decon_core.benchmarks.texts import Candidate, candidates_in, text_in
+from decon_core.benchmarks.texts import Candidate, answer_array, candidates_in, text_in
 from decon_core.errors import Problem, RecordError
 from decon_core.schemas import RECORDS
+from decon_core.wording import counted
 
-# A wrong field name is wrong in every row. 19 problems and a count make the 20 lines of an error.
+# Different ones; 19 problems and a count make the 20 lines of an error.
 _N_PROBLEMS_SHOWN = 19
 
 
@@ -104,7 +105,7 @@ def _sources(recipe: Recipe, split: str, files: Iterable[Path]) -> Iterator[_Sou
     source = recipe.source
     if isinstance(source, LocalSource):
         for file in files:
-            yield str(file), source.config, read_rows(file)
+            yield str(file), source.config, read_rows(file, columns=source.columns)
         return
     read = partial(read_hub_rows, source, split=split, where=recipe.name)
     for config in source.configs or (None,):
@@ -124,7 +125,8 @@ class _Batch:
     limit: int | None = None
     is_shared: bool = False  # the file contains several splits, so each row must name its split
     _records: list[dict[str, Any]] = field(default_factory=list)
-    _problems: list[Problem] = field(default_factory=list)
+    _problems: dict[object, Problem] = field(default_factory=dict)  # the first of its kind
+    _n_alike: Counter[object] = field(default_factory=Counter)
     _n_problems: int = 0
     _unseen_extras: set[str] = field(default_factory=set)
 
@@ -140,16 +142,20 @@ class _Batch:
         return pa.Table.from_pylist(self._records, schema=RECORDS)
 
     def problems(self) -> list[Problem]:
-        n_more = self._n_problems - len(self._problems)
+        """Return the problems, one for all rows that have the same."""
+        shown = [_with_count(one, self._n_alike[kind]) for kind, one in self._problems.items()]
+        n_more = self._n_problems - sum(self._n_alike[kind] for kind in self._problems)
         if n_more == 0:
-            return self._problems
+            return shown
         rest = Problem(self.origin, f"{n_more} more problems", "rows that match the recipe")
-        return [*self._problems, rest]
+        return [*shown, rest]
 
-    def _add(self, problem: Problem) -> None:
+    def _add(self, problem: Problem, *, kind: object = None) -> None:
+        kind = kind or problem
         self._n_problems += 1
+        self._n_alike[kind] += 1
         if len(self._problems) < _N_PROBLEMS_SHOWN:
-            self._problems.append(problem)
+            self._problems.setdefault(kind, problem)
 
     def _read_raw(self, rows: Iterable[Row | Problem]) -> None:
         self._unseen_extras = set(self.recipe.extra_fields)
@@ -216,7 +222,8 @@ class _Batch:
             yield
         except FieldError as error:
             where = f"{self.origin} row {number}, field {error.field!r}"
-            self._add(Problem(where, error.found, error.expected, error.remedy))
+            problem = Problem(where, error.found, error.expected, error.remedy)
+            self._add(problem, kind=(error.field, error.found, error.expected))
 
     def _extras(self, row: Row) -> dict[str, object]:
         extras = {}
@@ -268,6 +275,12 @@ class _Batch:
             self._add_record(**record)
 
 
+def _with_count(problem: Problem, n_rows: int) -> Problem:
+    """Return the problem of a row with the number of later rows that have the same."""
+    later = f", as in {counted(n_rows - 1, 'later row')}" if n_rows > 1 else ""
+    return replace(problem, found=problem.found + later)
+
+
 _Question = tuple[str, int | None, list[Candidate]]
 
 
@@ -304,7 +317,7 @@ def _require_parallel(row: Row, recipe: Recipe, n_questions: int, questions: str
     """Raise `FieldError` if a list of answers is not as long as the list of questions."""
     for answer in recipe.answers:
         if isinstance(answer, ArrayAnswer):
-            values = value_at(row, answer.array)
-            if isinstance(values, list | tuple) and len(values) != n_questions:
+            values = answer_array(row, answer)
+            if values is not None and len(values) != n_questions:
                 expected = f"one answer for each of the {n_questions} questions in {questions!r}"
                 raise FieldError(answer.array, describe(values), expected)

@@ -151,6 +151,9 @@ class _Parser:
             self._add(place, both[local is not None], "exactly one of the two")
             return None
         revision = table.hf_revision
+        if table.columns and local is None:
+            expected = "columns beside local_path only"
+            self._add((*place, "columns"), describe(table.columns), expected, "Remove it.")
         if table.hf_path is not None:
             return HubSource(path=table.hf_path, configs=table.hf_config, revision=revision)
         if revision is not None:
@@ -164,7 +167,7 @@ class _Parser:
             expected = "a file, a pattern, a prefix, or `split: file` lines"
             self._add((*place, "local_path"), describe(local), expected)
         if not isinstance(local, dict):
-            return LocalSource(patterns=local or (), config=config)
+            return LocalSource(patterns=local or (), config=config, columns=table.columns)
         by_split = tuple((split, local.get(split, ())) for split in table.splits)
         for split, files in by_split:
             if not files:
@@ -173,7 +176,7 @@ class _Parser:
         for split in local.keys() - {*table.splits}:
             expected = f"one of {', '.join(table.splits)}"
             self._add((*place, "local_path", split), f"unknown split {split!r}", expected)
-        return LocalSource(by_split=by_split, config=config)
+        return LocalSource(by_split=by_split, config=config, columns=table.columns)
 
     def _questions(self, place: Place, table: RecipeTable) -> Questions | None:
         is_pair = table.source is not None or table.target is not None

@@ -6,9 +6,9 @@ import csv
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,10 +24,18 @@ from decon_core.wording import counted
 _BOM = b"\xef\xbb\xbf"
 
 
-def read_rows(path: Path) -> Iterator[Row | Problem]:
-    """Yield the rows of a file, a `Problem` for an unreadable one; `RecordError` if damaged."""
+def read_rows(path: Path, *, columns: Sequence[str] = ()) -> Iterator[Row | Problem]:
+    """Yield the rows of a file, a `Problem` for an unreadable one; `RecordError` if damaged.
+
+    `columns` are those of a table (CSV, TSV) whose first line does not name them.
+    """
+    ending = _format_of(path)
+    if columns and ending not in _TABLES:
+        expected = f"a table ({', '.join(_TABLES)}): other formats name their fields"
+        yield Problem(str(path), f"`columns` for a {ending} file", expected)
+        return
     try:
-        yield from _READERS[_format_of(path)](path)
+        yield from _table(path, columns) if ending in _TABLES else _READERS[ending](path)
     except EOFError:
         raise _damaged(path, "that ends too early") from None
     except DAMAGE as error:
@@ -35,11 +43,11 @@ def read_rows(path: Path) -> Iterator[Row | Problem]:
 
 
 def is_readable(path: Path) -> bool:
-    return _format_of(path) in _READERS
+    return _format_of(path) in (*_READERS, *_TABLES)
 
 
 def known_endings() -> str:
-    return f"{', '.join(_READERS)}, each also with {', '.join(COMPRESSIONS)}"
+    return f"{', '.join((*_READERS, *_TABLES))}, each also with {', '.join(COMPRESSIONS)}"
 
 
 def _format_of(path: Path) -> str:
@@ -90,20 +98,36 @@ def _parse(text: bytes) -> object:
 
 
 def _json_array(path: Path) -> Iterator[Row | Problem]:
-    """Read a list of objects, or one object per line, which is also published as .json."""
+    """Read a list of objects, alone or as the only list of an object, or one object per line."""
     with open_bytes(path) as file:
         content = file.read().removeprefix(_BOM)
-    if not content.lstrip().startswith(b"["):
-        yield from _json_rows(path, io.BytesIO(content))
-        return
     try:
         values = _parse(content)
     except ValueError as error:
-        yield Problem(str(path), f"text that is not JSON ({error})", "a JSON list of objects")
+        if content.lstrip().startswith(b"["):
+            yield Problem(str(path), f"text that is not JSON ({error})", "a JSON list of objects")
+        else:
+            yield from _json_rows(path, io.BytesIO(content))
         return
+    if isinstance(values, Mapping):
+        values = _rows_in(values)
     for number, value in enumerate(values if isinstance(values, list) else [], start=1):
         is_row, where = isinstance(value, Mapping), f"{path} item {number}"
         yield value if is_row else Problem(where, describe(value), "an object")
+
+
+def _rows_in(value: Mapping[str, object]) -> list[object]:
+    """Return the rows of a file that is one object: its only list of objects, or itself.
+
+    `{"examples": [{"input": …}, …], "canary": …}` holds rows, `{"messages": […]}` is one.
+    """
+    lists = [
+        item
+        for item in value.values()
+        if isinstance(item, list) and item and all(isinstance(one, Mapping) for one in item)
+    ]
+    is_chat = any({"role", "from"} & {*one} for rows in lists for one in rows)
+    return lists[0] if len(lists) == 1 and not is_chat else [value]
 
 
 def _parquet(path: Path) -> Iterator[Row | Problem]:
@@ -118,24 +142,42 @@ def _parquet(path: Path) -> Iterator[Row | Problem]:
         raise _damaged(path, f"that is not valid parquet ({error})") from None
 
 
-def _table(path: Path, *, delimiter: str, quoting: int) -> Iterator[Row | Problem]:
+def first_cells(path: Path, n_lines: int) -> list[list[str]]:
+    """Return the cells of the first lines of a table; none for files in other formats."""
+    if _format_of(path) not in _TABLES:
+        return []
+    lines = islice(_cells(path), n_lines)
+    return [cells for cells, _ in lines if not isinstance(cells, Problem)]
+
+
+def _table(path: Path, columns: Sequence[str]) -> Iterator[Row | Problem]:
+    header = [*columns]
+    for cells, number in _cells(path):
+        if isinstance(cells, Problem):
+            yield cells
+        elif not header:
+            header = cells
+        elif len(cells) == len(header):
+            yield dict(zip(header, cells, strict=True))
+        else:
+            expected = f"{counted(len(header), 'cell')} ({', '.join(header)})"
+            yield Problem(f"{path} line {number}", counted(len(cells), "cell"), expected)
+
+
+def _cells(path: Path) -> Iterator[tuple[list[str] | Problem, int]]:
+    """Yield the cells of each line that is not empty, with the number of the line."""
     csv.field_size_limit(2**31 - 1)  # the default refuses passages over 128 kB
+    delimiter, quoting = _TABLES[_format_of(path)]
     with open_bytes(path) as raw, io.TextIOWrapper(raw, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)  # type: ignore[arg-type] # the stubs want literals
-        header: list[str] = []
         try:
-            header = next(reader, [])
             for cells in filter(None, reader):
-                if len(cells) == len(header):
-                    yield dict(zip(header, cells, strict=True))
-                else:
-                    expected = f"{counted(len(header), 'cell')} ({', '.join(header)})"
-                    found = counted(len(cells), "cell")
-                    yield Problem(f"{path} line {reader.line_num}", found, expected)
+                yield cells, reader.line_num
         except (csv.Error, UnicodeDecodeError) as error:
             found = f"a line that cannot be read ({error})"
             expected = f"cells separated by {delimiter!r}, in UTF-8"
-            yield Problem(f"{path} line {reader.line_num}", found, expected)
+            where = f"{path} line {reader.line_num}"
+            yield Problem(where, found, expected), reader.line_num
 
 
 _READERS: dict[str, Callable[[Path], Iterator[Row | Problem]]] = {
@@ -143,9 +185,11 @@ _READERS: dict[str, Callable[[Path], Iterator[Row | Problem]]] = {
     ".ndjson": _json_lines,
     ".json": _json_array,
     ".parquet": _parquet,
-    ".csv": partial(_table, delimiter=",", quoting=csv.QUOTE_MINIMAL),
+}
+_TABLES = {  # delimiter and quoting
+    ".csv": (",", csv.QUOTE_MINIMAL),
     # TSV has no quoting: an unpaired quote in a text would swallow whole lines.
-    ".tsv": partial(_table, delimiter="\t", quoting=csv.QUOTE_NONE),
+    ".tsv": ("\t", csv.QUOTE_NONE),
 }
 
 

@@ -45,6 +45,7 @@ class LocalSource:
     patterns: tuple[str, ...] = ()
     by_split: tuple[tuple[str, tuple[str, ...]], ...] = ()
     config: str | None = None
+    columns: tuple[str, ...] = ()  # of CSV or TSV files without a line of names
 
 
 def _as_list(value: object) -> object:
@@ -266,6 +267,7 @@ class ArrayAnswer:
     """The element at the position of the question in its array."""
 
     array: String
+    is_optional: Annotated[Flag, Field(alias="optional")] = False
 
 
 Answer = Annotated[
@@ -330,6 +332,7 @@ class RecipeTable:
     hf_config: Strings = ()
     hf_revision: String | None = None
     local_path: LocalPath | None = None
+    columns: Strings = ()
     prompt: Prompt | None = None
     prompts: Prompt | None = None
     source: Text | None = None

@@ -144,13 +144,24 @@ def candidates_in(
                 candidates += [Candidate(text, answer.is_correct) for text in texts]
             case recipe.IndexedAnswer() if has_answers:
                 candidates += map(Candidate, _indexed(row, answer))
-            case recipe.ArrayAnswer(array=array) if has_answers:
-                values = value_at(row, array)
-                if not isinstance(values, list | tuple | None):
-                    raise FieldError(array, describe(values), "a list, one per question")
+            case recipe.ArrayAnswer() if has_answers:
+                values = answer_array(row, answer)
                 value = None if values is None else values[position or 0]
-                candidates += map(Candidate, texts_of(value, array))
+                candidates += map(Candidate, texts_of(value, answer.array))
     return _distinct(candidates)
+
+
+def answer_array(row: Row, answer: recipe.ArrayAnswer) -> Sequence[object] | None:
+    """Return the answers to the questions of a row; None if it has none."""
+    try:
+        values = value_at(row, answer.array)
+    except AbsentFieldError:
+        if answer.is_optional:
+            return None
+        raise
+    if not isinstance(values, list | tuple | None):
+        raise FieldError(answer.array, describe(values), "a list, one per question")
+    return values
 
 
 def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -262,7 +273,11 @@ def _expand_choices(
 
 def _choices_in(row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer) -> _Choices:
     if isinstance(answer, recipe.ChoicesAnswer) and answer.field is not None:
-        value = apply_transforms(value_at(row, answer.field), answer.transforms, answer.field)
+        try:
+            value = value_at(row, answer.field)
+        except AbsentFieldError as error:
+            raise _naming_prefix(row, answer, error) from None
+        value = apply_transforms(value, answer.transforms, answer.field)
         return _choices_of(value, answer.field, _labels_beside(row, answer.field))
     if isinstance(answer, recipe.ChoicesAnswer):
         texts = [text_of(value_at(row, field), field) for field in answer.fields]
@@ -275,6 +290,27 @@ def _choices_in(row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer) ->
         found = f"no field that starts with {prefix!r}, followed by a letter or a number"
         raise AbsentFieldError(prefix, found, f"fields such as {prefix}A or {prefix}1")
     return _Choices([text_of(row[prefix + s], prefix + s) for s in suffixes], suffixes, prefix)
+
+
+def _naming_prefix(
+    row: Row, answer: recipe.ChoicesAnswer, error: AbsentFieldError
+) -> AbsentFieldError:
+    """Return the error with a better remedy, if the choices are in fields such as choice0."""
+    stem = error.field.casefold()
+    stems = (stem, stem.removesuffix("s"))
+    numbered = [(name, re.fullmatch(r"(.+?)([A-Za-z]|\d+)", name)) for name in row]
+    choices = [
+        (name, parts[1])
+        for name, parts in numbered
+        if parts and parts[1].rstrip(" _-").casefold() in stems
+    ]
+    if len(choices) < 2:
+        return error
+    correct = f", suffix_match_field: {answer.correct_index}" if answer.correct_index else ""
+    wanted = f"`expand_prefix: {{prefix: {choices[0][1]!r}{correct}}}`"
+    shown = ", ".join(name for name, _ in choices[:3])
+    remedy = f"The choices are in {shown}, …: write {wanted} in place of `expand_choices`."
+    return AbsentFieldError(error.field, error.found, error.expected, remedy)
 
 
 def _choices_of(value: object, field: str, labels: list[str] | None) -> _Choices:

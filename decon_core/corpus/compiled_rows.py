@@ -265,7 +265,7 @@ def _joined(
         stops,
         rows,
     )
-    return Texts(text, starts[:n], stops[:n], rows[:n], n_characters, unread, is_unusual)
+    return Texts(text, starts[:n], stops[:n], rows[:n], int(n_characters), unread, is_unusual)
 
 
 def _kinds(strings: Strings, tree: FieldTree, fields: Fields, n_rows: int) -> tuple[Bytes, Flags]:

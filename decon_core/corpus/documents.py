@@ -129,8 +129,6 @@ def document_of(
             raise _NotADocumentError("text is published elsewhere", read.layout.placeholder)
     except _NotADocumentError as error:
         return Unreadable(row, offset, error.reason, error.detail, raw)
-    except RecursionError:
-        return Unreadable(row, offset, "nested too deeply", "lists or objects in the row", raw)
     text, parts = joined_parts(
         (slot, is_hidden)
         for slots, is_hidden in ((read.visible, False), (read.hidden, True))

@@ -57,8 +57,7 @@ def path_of(keys: Keys) -> str:
 
 def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     """Return the text of a parsed row."""
-    strings: list[tuple[Field, Keys, str]] = []
-    _add_strings(value, tree.root, (), tree, strings)
+    strings = _strings_of(value, tree)
     marks = 0
     for at, _, _ in strings:
         marks |= at.marks
@@ -80,21 +79,32 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
     return RowText(layout, visible, hidden, unread)
 
 
-def _add_strings(
-    value: object, at: Field, keys: Keys, tree: FieldTree, found: list[tuple[Field, Keys, str]]
-) -> None:
-    """Add every string below a value that is not empty, in reading order."""
-    if isinstance(value, str):
-        if (inner := decoded(value) if at.is_decoded else None) is not None:
-            _add_strings(inner, at, keys, tree, found)
-        elif value:
-            found.append((at, keys, without_lone_surrogates(value)))
-    elif isinstance(value, dict):
+def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:
+    """Return every string of a row that is not empty, in reading order."""
+    found: list[tuple[Field, Keys, str]] = []
+    waiting: list[tuple[object, Field, Keys]] = [(row, tree.root, ())]
+    while waiting:  # rows may be nested more deeply than calls
+        value, at, keys = waiting.pop()
+        if isinstance(value, str):
+            if (inner := decoded(value) if at.is_decoded else None) is not None:
+                waiting.append((inner, at, keys))
+            elif value:
+                found.append((at, keys, without_lone_surrogates(value)))
+        else:
+            waiting += [*_members(value, at, keys, tree)][::-1]
+    return found
+
+
+def _members(
+    value: object, at: Field, keys: Keys, tree: FieldTree
+) -> Iterator[tuple[object, Field, Keys]]:
+    """Yield what is in an object or a list, and may hold a string."""
+    if isinstance(value, dict):
         for key, inner in _in_order(value):
             if isinstance(inner, _HOLDING):
-                _add_strings(inner, at.child(key), (*keys, key), tree, found)
+                yield inner, at.child(key), (*keys, key)
             if len(key) > LONGEST_NAME and is_text(name := without_lone_surrogates(key)):
-                found.append((at, (*keys, key, KEY), name))
+                yield name, at, (*keys, key, KEY)
     elif isinstance(value, list | tuple):
         element, has_turns = at.element, tree.roles and at.path in tree.paths
         for number, inner in enumerate(value):
@@ -102,7 +112,7 @@ def _add_strings(
                 below = element
                 if has_turns and (role := role_of(inner)) not in tree.roles:
                     below = element.of_role(role)
-                _add_strings(inner, below, (*keys, number), tree, found)
+                yield inner, below, (*keys, number)
 
 
 _HOLDING = (str, dict, list, tuple)  # values that may hold a string

@@ -70,6 +70,11 @@ def decoded(value: str) -> dict[str, Any] | list[Any] | None:
 
 
 def _has_string(value: object) -> bool:
-    if isinstance(value, dict | list):
-        return any(map(_has_string, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, str) and value != ""
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, dict | list):
+            waiting += inner.values() if isinstance(inner, dict) else inner
+        elif isinstance(inner, str) and inner:
+            return True
+    return False

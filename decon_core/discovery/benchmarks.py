@@ -6,40 +6,42 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, count, islice
+from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from textwrap import wrap
 
-from decon_core.benchmarks import Recipe, files_by_split, load_recipes, normalize
+from decon_core.benchmarks import files_by_split, load_recipes
 from decon_core.benchmarks.files import part_order
 from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
-from decon_core.benchmarks.readers import is_readable, read_rows
+from decon_core.benchmarks.readers import is_readable
 from decon_core.config.names import folded
-from decon_core.corpus.guess_fields import MOST_ROWS, Row, fields_of
+from decon_core.discovery.decide import reading_of
+from decon_core.discovery.first_rows import FirstRows, first_rows
 from decon_core.discovery.overlap import overlaps
-from decon_core.errors import DeconError, InputError, Problem, RecipeError
+from decon_core.discovery.reading import OpenChoice, Reading
+from decon_core.errors import DeconError, InputError, Problem
 from decon_core.storage.paths import is_hidden
 
 _RECIPES = (".yaml", ".yml")
 _SPLITS = ("train", "test", "validation", "valid", "val", "dev")
 _SPLIT = re.compile(rf"(?:^|[-_.])({'|'.join(_SPLITS)})(?=$|[-_.])", re.IGNORECASE)
 
-_PROMPTS = ("question", "prompt", "problem", "query", "instruction", "input", "goal", "sentence")
-_PASSAGES = ("passage", "context", "article", "story")
-_CHOICES = ("choices", "options", "endings")
-_ANSWERS = ("answer", "answers", "solution", "target", "output", "response", "label", "completion")
-
 
 @dataclass(frozen=True)
 class Guess:
-    """A recipe that fits the first rows, as lines of YAML."""
+    """A recipe for a benchmark, as lines of YAML: chosen, or for the user to choose."""
 
     name: str
     lines: tuple[str, ...]
-    fields: str
-    has_answer: bool = True
+    why: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()  # for the question, if none of them is convincing
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.candidates)
 
 
 @dataclass(frozen=True)
@@ -48,49 +50,80 @@ class RecipeDraft:
 
     path: Path
     text: str
-    names: tuple[str, ...]
+    guesses: tuple[Guess, ...]
     names_of_records: tuple[str, ...] = ()  # those with normalized records: nothing was guessed
-    names_without_answer: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The benchmarks with a recipe, without those that wait for a choice."""
+        return tuple(one.name for one in self.guesses if not one.is_open)
 
 
-def survey_benchmarks(typed: Sequence[Path]) -> tuple[list[Path], list[RecipeDraft], list[str]]:
-    """Return recipe files, recipe files to write, and files left out; or raise all problems."""
-    recipes: list[Path] = []
-    guessed: dict[Path, list[Path]] = {}  # by folder: files without a recipe beside them
+@dataclass
+class Survey:
+    """The benchmarks at some places, and what could not be read there."""
+
+    recipes: list[Path] = field(default_factory=list)
+    drafts: list[RecipeDraft] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # files beside recipes that read others
+    problems: list[Problem] = field(default_factory=list)  # files and folders that are left out
+
+
+def survey_benchmarks(typed: Sequence[Path]) -> Survey:
+    """Look at files and folders of benchmarks; raise if a place is named twice, or none is usable.
+
+    One that cannot be read is a problem of the survey, and ends none of the others.
+    """
+    survey = Survey()
+    rows_by_folder: dict[Path, list[Path]] = {}  # files without a recipe beside them
     places: list[tuple[str, list[Path]]] = []
-    left_out: list[str] = []
-    problems: list[Problem] = []
     for path in typed:
         try:
             files = _files(path)
             places.append((str(path), files))
-            known = [file for file in files if _holds_recipes(file)]
-            recipes += known
-            rows = [file for file in files if is_readable(file)]
-            if known:
-                read = _read_by(known)
-                left_out += [str(file) for file in rows if file.resolve() not in read]
-            else:
-                folder = (path if path.is_dir() else path.parent).absolute()
-                guessed.setdefault(folder, []).extend(rows)
+            rows = _without_recipe(files, survey)
         except DeconError as error:
-            problems += error.problems
-    problems += overlaps(places)
-    drafts: list[RecipeDraft] = []
-    for folder, rows in guessed.items():
+            survey.problems += error.problems
+            continue
+        folder = (path if path.is_dir() else path.parent).absolute()
+        rows_by_folder.setdefault(folder, []).extend(rows)
+    if twice := overlaps(places):
+        raise InputError(twice)
+    for folder, rows in rows_by_folder.items():
+        if rows:
+            _add_draft(folder, rows, survey)
+    if not survey.recipes and not survey.drafts:
+        raise InputError(dict.fromkeys(survey.problems))
+    return survey
+
+
+def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:
+    """Add the recipe files among these to the survey; return the files of rows if there is none."""
+    known = []
+    for file in files:
         try:
-            drafts.append(_draft(folder, rows))
+            known += [file] if _holds_recipes(file) else []
         except DeconError as error:
-            problems += error.problems
-    for one in drafts:
-        if one.path in recipes:
-            found = "recipes for some of the files in its folder, but not for all"
-            remedy = "add the missing recipes to this file by hand, or leave those files out"
-            expected = "recipes for all of them, or for none"
-            problems.append(Problem(str(one.path), found, expected, remedy))
-    if problems:
-        raise InputError(dict.fromkeys(problems))
-    return recipes, drafts, left_out
+            survey.problems += error.problems
+    survey.recipes += known
+    rows = [file for file in files if is_readable(file)]
+    if not known:
+        return rows
+    read = _read_by(known)
+    survey.left_out += [str(file) for file in rows if file.resolve() not in read]
+    return []
+
+
+def _add_draft(folder: Path, rows: Sequence[Path], survey: Survey) -> None:
+    draft = _draft(folder, rows, survey.problems)
+    if draft is None:
+        return
+    if draft.path in survey.recipes:
+        found = "recipes for some of the files in its folder, but not for all"
+        remedy = "add the missing recipes to this file by hand, or leave those files out"
+        expected = "recipes for all of them, or for none"
+        raise InputError(Problem(str(draft.path), found, expected, remedy))
+    survey.drafts.append(draft)
 
 
 def _files(path: Path) -> list[Path]:
@@ -131,28 +164,31 @@ def _read_by(recipes: Sequence[Path]) -> set[Path]:
 # Recipes for files that have none -----------------------------------------------------------------
 
 
-def _draft(folder: Path, rows: Sequence[Path]) -> RecipeDraft:
-    first_rows = {path: _some_rows(path) for path in rows}
-    records = [path for path, some in first_rows.items() if some and all(map(is_record, some))]
-    problems: list[Problem] = []
+def _draft(folder: Path, files: Sequence[Path], problems: list[Problem]) -> RecipeDraft | None:
+    """Return recipes for the files of a folder; add those that cannot be read to the problems."""
+    seen: dict[Path, FirstRows] = {}
+    for path in files:
+        try:
+            seen[path] = first_rows(path)
+        except DeconError as error:
+            problems += error.problems
+    records = [path for path, first in seen.items() if all(map(is_record, first.rows))]
     guesses: list[Guess] = []
     try:
         guesses += _recipes_for_records(folder, records)
     except DeconError as error:
         problems += error.problems
     names_of_records = tuple(one.name for one in guesses)
-    raw = [path for path in rows if path not in records]
+    raw = [path for path in seen if path not in records]
     for name, by_split in _benchmarks(folder, raw, taken=names_of_records).items():
         try:
-            guesses.append(_guess(name, by_split, folder))
+            guesses.append(_guess(name, by_split, folder, seen))
         except DeconError as error:
             problems += error.problems
-    if problems:
-        raise RecipeError(problems)
-    text = _HEAD + "evals:\n" + "\n".join(_entry(one) for one in guesses)
-    names = tuple(one.name for one in guesses)
-    without = tuple(one.name for one in guesses if not one.has_answer)
-    return RecipeDraft(folder / "evals.yaml", text, names, names_of_records, without)
+    if not guesses:
+        return None
+    text = _HEAD + "evals:\n" + "\n".join(map(_entry, guesses))
+    return RecipeDraft(folder / "evals.yaml", text, tuple(guesses), names_of_records)
 
 
 def _recipes_for_records(folder: Path, files: Sequence[Path]) -> Iterator[Guess]:
@@ -163,8 +199,8 @@ def _recipes_for_records(folder: Path, files: Sequence[Path]) -> Iterator[Guess]
         by_split = places[key]
         lines = _head(folder, by_split)
         if any(uses[file] > 1 for named in by_split.values() for file in named):
-            lines = (*lines, f"    eval_key: {json.dumps(key, ensure_ascii=False)}")
-        yield Guess(name, lines, "those of normalized records, read as they are")
+            lines = (*lines, f"eval_key: {json.dumps(key, ensure_ascii=False)}")
+        yield Guess(name, lines, ("fields: those of normalized records, read as they are",))
 
 
 def _head(folder: Path, by_split: Mapping[str, Sequence[Path]]) -> tuple[str, ...]:
@@ -174,26 +210,36 @@ def _head(folder: Path, by_split: Mapping[str, Sequence[Path]]) -> tuple[str, ..
         for split, files in by_split.items()
     }
     return (
-        f"    local_path: {json.dumps(places, ensure_ascii=False)}",
-        f"    splits: {json.dumps(list(by_split), ensure_ascii=False)}",
+        f"local_path: {json.dumps(places, ensure_ascii=False)}",
+        f"splits: {json.dumps(list(by_split), ensure_ascii=False)}",
     )
 
 
 _HEAD = """\
-# Benchmarks found beside this file. The meaning of their fields is guessed from the names of the
-# fields in the first rows. Check the result before you trust a scan:
+# Benchmarks found beside this file. Which fields are question and answer was decided by the fields
+# of public benchmarks, or by names and values in the first rows. Each recipe says why; read the
+# lines with "check this" first. Then look at the result:
 #     decon-assets normalize THIS_FILE
 # All options of recipes: docs/recipes.md.
 """
 
 
-_ANSWER_LINE = "    answers: "
-_NO_ANSWER = f'{_ANSWER_LINE.replace("a", "# a", 1)}["..."]  # no field has the name of an answer'
+_NO_ANSWER = '# answers: ["..."]'
 
 
 def _entry(guess: Guess) -> str:
-    lines = [f"  {guess.name}:", f"    # fields: {guess.fields}", *guess.lines]
-    return "\n".join(lines) + "\n"
+    """Return the entry of a benchmark; a comment as a whole, if its question is to be chosen."""
+    notes = [*guess.why, *(f"check this: {doubt}" for doubt in guess.doubts)]
+    comments = [line for note in notes for line in _comment(note)]
+    lines = [f"{guess.name}:", *(f"  {line}" for line in (*comments, *guess.lines))]
+    mark = "# " if guess.is_open else ""
+    return "".join(f"  {mark}{line}\n" for line in lines)
+
+
+def _comment(text: str) -> list[str]:
+    """Wrap a text as comment lines; unprintable characters, which may end one, are replaced."""
+    plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return wrap(plain, 94, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
 
 
 def _benchmarks(
@@ -222,64 +268,37 @@ def _partition_keys(names: Iterable[str], *, taken: Sequence[str] = ()) -> list[
     return keys
 
 
-def _guess(name: str, by_split: Mapping[str, Sequence[Path]], folder: Path) -> Guess:
-    """Return the first recipe that gives records; raise `RecipeError` if none does."""
-    rows = [row for files in by_split.values() for path in files for row in _some_rows(path)]
-    fields = ", ".join(map(str, fields_of(rows)))
-    where = str(next(iter(by_split.values()))[0])
-    if not rows:
-        raise RecipeError(Problem(where, "no row that can be read", "rows of a benchmark"))
+def _guess(
+    name: str, by_split: Mapping[str, Sequence[Path]], folder: Path, seen: Mapping[Path, FirstRows]
+) -> Guess:
+    """Return the recipe of a benchmark; raise `InputError` if no field may be a question."""
+    first = [seen[path] for files in by_split.values() for path in files]
+    columns = {one.columns for one in first}
+    if len(columns) > 1:
+        where = str(next(iter(by_split.values()))[0])
+        found = "names of columns in some of the files that belong to it by their names"
+        raise InputError(Problem(where, found, "names in all of them, or in none"))
     head = _head(folder, by_split)
-    for lines in _candidates(rows):
-        has_answer = any(line.startswith(_ANSWER_LINE) for line in lines)
-        without = () if has_answer else (_NO_ANSWER,)
-        guess = Guess(name, (*head, *lines, *without), fields, has_answer)
-        if _fits(guess, folder):
-            return guess
-    expected = f"a field with the question ({', '.join(_PROMPTS)}), with text in every row"
-    remedy = "write its recipe by hand (docs/recipes.md), or leave the file out"
-    raise RecipeError(Problem(where, f"fields {fields}", expected, remedy))
+    (named,) = columns
+    if named:
+        head = (*head, f"columns: {json.dumps(named, ensure_ascii=False)}")
+    reading = reading_of([row for one in first for row in one.rows], named)
+    if isinstance(reading, Reading):
+        without = (_NO_ANSWER,) if reading.doubts and not reading.has_answer else ()
+        lines = (*head, *reading.lines(), *without)
+        return Guess(name, lines, reading.why, reading.doubts)
+    return _open_guess(name, head, reading, where=str(next(iter(by_split.values()))[0]))
 
 
-def _some_rows(path: Path) -> list[Row]:
-    return [row for row in islice(read_rows(path), MOST_ROWS) if not isinstance(row, Problem)]
-
-
-def _candidates(rows: Sequence[Row]) -> Iterator[list[str]]:
-    """Yield recipes for rows with these fields, those that use most fields first."""
-    fields = fields_of(rows)
-    names = [field.name for field in fields]
-    lengths = {field.name: field.n_characters for field in fields if "text" in field.kinds}
-    longest = [max(lengths, key=lengths.__getitem__)] if lengths else []
-    prompts = [name for name in _PROMPTS if name in names] or longest
-    passage = next((f"    passage: {name}" for name in _PASSAGES if name in names), None)
-    for prompt in prompts:
-        prompt_line = f"    prompt: {json.dumps(prompt, ensure_ascii=False)}"
-        for answers in _answers(names, prompt):
-            if passage:
-                yield [prompt_line, passage, *answers]
-            yield [prompt_line, *answers]
-
-
-def _answers(names: Sequence[str], prompt: str) -> Iterator[list[str]]:
-    choices = [name for name in _CHOICES if name in names]
-    right = [name for name in (*_ANSWERS, "answer_index", "correct") if name in names]
-    for many in choices:
-        for one in right:
-            for kind in ("correct_index", "correct_text"):
-                yield [f"    answers: [{{expand_choices: {{field: {many}, {kind}: {one}}}}}]"]
-    for name in (*right, *(n for n in names if n.partition(".")[0] in _ANSWERS)):
-        if name != prompt:
-            yield [f"    answers: [{json.dumps(name, ensure_ascii=False)}]"]
-    yield []
-
-
-def _fits(guess: Guess, folder: Path) -> bool:
-    with TemporaryDirectory() as place:
-        path = Path(place) / "evals.yaml"
-        path.write_text("evals:\n" + _entry(guess), encoding="utf-8")
-        try:
-            recipe: Recipe = load_recipes(path)[guess.name]
-            return bool(normalize(recipe, base=folder, limit=MOST_ROWS).num_rows)
-        except DeconError:
-            return False
+def _open_guess(name: str, head: Sequence[str], choice: OpenChoice, *, where: str) -> Guess:
+    """Return a recipe that waits for the user's choice of a question."""
+    if not choice.candidates:
+        expected = "a field with text, which may be a question"
+        remedy = "write its recipe by hand (docs/recipes.md), or leave the file out"
+        found = f"fields {', '.join(choice.why) or 'without values'}"
+        raise InputError(Problem(where, found, expected, remedy))
+    doubt = "no field is convincing as the question: choose one, and remove the # of these lines"
+    prompts = [f"prompt: {json.dumps(one, ensure_ascii=False)}" for one in choice.candidates]
+    first, *others = prompts
+    lines = (*head, first, *(f"# {one}" for one in others), _NO_ANSWER)
+    return Guess(name, lines, choice.why, (doubt,), candidates=choice.candidates)

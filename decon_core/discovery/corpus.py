@@ -1,67 +1,112 @@
-"""Group shards into sources that are read the same way, by the fields of their first rows."""
+"""Group the shards of folders into sources, and look at their first rows."""
 
 from __future__ import annotations
 
 import glob
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.config.names import folded
-from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.guess_fields import (
-    Field,
-    Row,
-    Sample,
-    count_read,
-    detect_fields,
-    fields_of,
-    fields_read,
-    sample,
-)
-from decon_core.corpus.packs import files_of, require_names_in_utf8
+from decon_core.corpus.formats import known_suffixes
+from decon_core.corpus.packs import files_of, only_shards, require_names_in_utf8
+from decon_core.corpus.shard_head import ShardHead, head_of, listed_fields
 from decon_core.discovery.overlap import overlaps
+from decon_core.discovery.row_survey import RowSurvey
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
-from decon_core.storage.paths import files_at, is_hidden, is_url
+from decon_core.storage.listing import Listing, list_path
+from decon_core.storage.paths import is_url
 from decon_core.wording import counted
 
+_MOST_FILES = 48  # of a source whose first rows are read
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class SourceFinding:
-    """A source, its files, and the reason for the fields that are read."""
+    """A source with its files, and what their first rows hold."""
 
     source: Source  # with an absolute path
     files: tuple[Path, ...]
     n_bytes: int
-    fields: tuple[Field, ...]
-    n_rows: int  # sampled rows
     n_files_read: int
-    n_unreadable: int  # of the sampled rows
-    why: str
+    rows: RowSurvey
+    why: str  # these files are one source
+
+
+@dataclass
+class CorpusSurvey:
+    """The sources in some places, and what is no source or damaged."""
+
+    sources: list[SourceFinding] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # files, with the reason
+    problems: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
-class _Kind:
-    """Files of one top folder and format whose names differ only from the first number on."""
+class _Group:
+    """Files of one top folder and format."""
 
     folder: Path
     is_root: bool  # whether `folder` is the given one, whose name does not describe the source
-    stem: str
     ending: str
     files: tuple[Path, ...]
-    samples: tuple[Sample, ...]  # of the first file, the middle one and the last one
+    typed: str  # the place that was given
+    is_part: bool = False  # of the files of the folder and format
 
     @property
-    def rows(self) -> list[Row]:
-        return [row for one in self.samples for row in one.rows]
+    def stems(self) -> dict[str, list[Path]]:
+        """The files by name up to the first number: `shelf` of `shelf-0003.jsonl.gz`."""
+        stems: dict[str, list[Path]] = {}
+        for path in self.files:
+            name = path.name.removesuffix(self.ending)
+            stems.setdefault(re.split(r"[-_.]?\d", name, maxsplit=1)[0], []).append(path)
+        return stems
+
+    @property
+    def name(self) -> str:
+        stems = [*self.stems]
+        is_named = len(stems) == 1 and (self.is_root or self.is_part)
+        return (stems[0] if is_named else "") or self.folder.name
+
+    @property
+    def looked_at(self) -> list[Path]:
+        """The first file, the middle one and the last one of each stem."""
+        chosen = sorted(
+            {files[at] for files in self.stems.values() for at in (0, len(files) // 2, -1)}
+        )
+        step = -(-len(chosen) // _MOST_FILES)
+        return chosen[::step]
+
+    @property
+    def pattern(self) -> str | None:
+        """The simplest glob that matches exactly these files; None if there is none."""
+        folder, ending = glob.escape(str(self.folder)), glob.escape(self.ending)
+        depth = "" if all(path.parent == self.folder for path in self.files) else "**/"
+        stems = [glob.escape(stem) for stem in self.stems] if len(self.stems) == 1 else []
+        names = ["*", *(f"{stem}{rest}" for stem in stems for rest in ("*", "[-_.0-9]*", ""))]
+        tried = [f"{folder}/{depth}{name}{ending}" for name in names]
+        tried += [glob.escape(str(self.files[0]))] if len(self.files) == 1 else []
+        return next(filter(self._matches, [*tried, str(Path(self.typed).absolute())]), None)
+
+    def _matches(self, pattern: str) -> bool:
+        found = files_of(Source(name="", path=pattern), folder=Path())
+        return [path for path, _ in found] == [*self.files]
+
+    def parts(self) -> list[_Group]:
+        """Return the files of each stem as a group."""
+        return [replace(self, files=(*one,), is_part=True) for one in self.stems.values()]
 
 
-def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]:
-    """Return the sources in folders, files or globs, and files in none; or raise all problems."""
+def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
+    """Return the sources in folders, files or globs.
+
+    What cannot be read is noted. Raises `CorpusError` if a place is a URL or lies in another one,
+    or if there is no source at all.
+    """
     remedy = (
         "run it on some downloaded files, then set `path` of the [[corpus.source]] to the URL "
         "(docs/configuration.md, URLs)"
@@ -69,169 +114,99 @@ def survey_corpus(typed: Sequence[str]) -> tuple[list[SourceFinding], list[str]]
     expected = "local files, whose first rows can be read"
     if remote := [Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)]:
         raise CorpusError(remote)
-    places = [(place, *_files(place)) for place in typed]
-    if twice := overlaps([(place, files) for place, _, files in places]):
+    places = [(place, _listing(place)) for place in typed]
+    if twice := overlaps([(place, listing.paths) for place, listing in places]):
         raise CorpusError(twice)
-    problems: list[Problem] = []
-    kinds: list[_Kind] = []
-    left_out: list[str] = []
-    for place, root, files in places:
-        shards = [path for path in files if is_shard(path)]
-        if not shards:
-            found = f"no shard among {counted(len(files), 'file')}" if files else _nothing_at(place)
-            problems.append(Problem(place, found, f"files in {known_suffixes()}"))
-        left_out += [str(path) for path in files if not is_shard(path)]
-        kinds += _kinds(root, shards)
-    for one in (one for kind in kinds for one in kind.samples if one.damage):
-        remedy = "replace it, or move it away"
-        problems.append(Problem(str(one.path), one.damage, "a whole file", remedy))
-    uniform = [part for kind in kinds for part in _split_mixed(kind, problems)]
-    sources = _sources(uniform, problems)
-    if not problems and not sources:
-        expected = "files with rows, to see their fields"
-        problems.append(Problem(", ".join(typed), "no row in any file", expected))
-    if problems:
-        raise CorpusError(dict.fromkeys(problems))
-    read = {path for one in sources for path in one.files}
-    left_out += [str(path) for kind in kinds for path in kind.files if path not in read]
-    return _with_names(sources), left_out
+    survey = CorpusSurvey()
+    for place, listing in places:
+        if not listing.paths:
+            found = f"no shard{listing.instead or ': no such file'}"
+            survey.problems.append(Problem(place, found, f"files in {known_suffixes()}"))
+        survey.left_out += [str(one) for one in listing.skipped if not one.is_on_purpose]
+        for group in _groups(place, listing.base, listing.paths):
+            _add_sources(group, survey)
+    if not survey.sources:
+        found = f"nothing that can be read{''.join(f'; {one}' for one in survey.left_out)}"
+        nothing = Problem(", ".join(typed), found, "files with rows that hold text")
+        raise CorpusError([*survey.problems, *([nothing] if survey.left_out else [])])
+    survey.sources = _with_names(survey.sources)
+    return survey
 
 
-def _nothing_at(place: str) -> str:
-    """Return why no file was found: there is none, or all are hidden."""
-    path = Path(place).absolute()
-    is_empty = not any(one.is_file() for one in path.rglob("*")) if path.is_dir() else True
-    return "no such file" if is_empty else "only files or folders whose names begin with _ or ."
+def _listing(place: str) -> Listing:
+    """List the shards at a place, and what else is there."""
+    listing = only_shards(list_path(Path(place).absolute()))
+    require_names_in_utf8(listing.paths)
+    return listing
 
 
-def _files(place: str) -> tuple[Path, list[Path]]:
-    """Return the folder that file names are relative to, and all files that are not hidden."""
-    root, found, pattern = files_at(Path(place).absolute())
-    visible = [one for one in found if not is_hidden(one.relative_to(root).parts, pattern)]
-    require_names_in_utf8(visible)
-    return root, visible
-
-
-def _kinds(root: Path, shards: Iterable[Path]) -> list[_Kind]:
-    """Group files by top folder, stem of the name (`shelf` of `shelf-0003.jsonl.gz`) and ending."""
-    groups: defaultdict[tuple[Path, str, str], list[Path]] = defaultdict(list)
+def _groups(place: str, root: Path, shards: Iterable[Path]) -> Iterator[_Group]:
+    """Group files by top folder and ending."""
+    groups: defaultdict[tuple[Path, str], list[Path]] = defaultdict(list)
     for path in shards:
         below = path.relative_to(root).parts
         folder = root / below[0] if len(below) > 1 else root
         ending = "".join(path.suffixes[-2:] if compression_of(path) else path.suffixes[-1:])
-        stem = re.split(r"[-_.]?\d", path.name.removesuffix(ending), maxsplit=1)[0]
-        groups[folder, stem, ending].append(path)
-    kinds = []
-    for (folder, stem, ending), files in sorted(groups.items()):
-        sampled = [files[at] for at in sorted({0, len(files) // 2, len(files) - 1})]
-        samples = tuple(map(sample, sampled))
-        kinds.append(_Kind(folder, folder == root, stem, ending, tuple(files), samples))
-    return kinds
+        groups[folder, ending].append(path)
+    for (folder, ending), files in sorted(groups.items()):
+        yield _Group(folder, folder == root, ending, tuple(files), place)
 
 
-# Sources ------------------------------------------------------------------------------------------
+def _add_sources(group: _Group, survey: CorpusSurvey) -> None:
+    """Add a group as a source; as one for each stem if no glob tells all its files apart."""
+    if (pattern := group.pattern) is not None:
+        _add_source(group, pattern, survey)
+    elif len(group.stems) > 1:
+        for part in group.parts():
+            _add_sources(part, survey)
+    else:
+        found = f"{counted(len(group.files), 'file')} named like {group.files[0].name}, and others"
+        expected, remedy = "names that a glob can tell apart", "move them to a folder of their own"
+        survey.problems.append(Problem(str(group.folder), found, expected, remedy))
 
 
-def _split_mixed(kind: _Kind, problems: list[Problem]) -> list[_Kind]:
-    """Split a group of files that are read differently; a problem if not all were sampled.
-
-    They are if a file loses rows when it is read by the fields chosen for all files together.
-    """
-    reading = detect_fields(kind.rows)
-    alone = [(one, detect_fields(one.rows)) for one in kind.samples] if reading else []
-    if not reading or not any(
-        own and count_read(reading[0], one.rows) < count_read(own[0], one.rows)
-        for one, own in alone
-    ):
-        return [kind]
-    if len(kind.files) == len(kind.samples):
-        stems = [one.path.name.removesuffix(kind.ending) for one in kind.samples]
-        return [
-            replace(kind, stem=stem, files=(one.path,), samples=(one,))
-            for stem, one in zip(stems, kind.samples, strict=True)
-        ]
-    files = f"{counted(len(kind.files), 'file')} named like {kind.files[0].name}"
-    remedy = "move files with the same fields to a folder of their own"
-    found, expected = f"{files} with different fields", "the same fields in files named alike"
-    problems.append(Problem(str(kind.folder), found, expected, remedy))
-    return []
-
-
-def _sources(kinds: Sequence[_Kind], problems: list[Problem]) -> list[SourceFinding]:
-    """Merge groups of a folder that are read the same way into sources, each with a glob."""
-    findings: list[SourceFinding | None] = []
-    folders: defaultdict[tuple[Path, str], list[_Kind]] = defaultdict(list)
-    for kind in kinds:
-        folders[kind.folder, kind.ending].append(kind)
-    for _, alike in sorted(folders.items()):
-        readings = {kind: detect_fields(kind.rows) for kind in alike if kind.rows}
-        for kind in (kind for kind, reading in readings.items() if reading is None):
-            found = f"rows with {', '.join(map(str, fields_of(kind.rows))) or 'no field'}"
-            expected = "a field with text, a conversation, or chosen and rejected"
-            problems.append(Problem(str(kind.files[0]), found, expected, _BY_HAND))
-        ways = {(one[0].text, one[0].messages) for one in readings.values() if one}
-        if len(ways) <= 1 and all(readings.values()):
-            groups = [alike] if ways else []
-        else:
-            groups = [[kind] for kind in alike if readings.get(kind)]
-        findings += [_finding(group, problems, alone=len(groups) == 1) for group in groups]
-    return [one for one in findings if one is not None]
-
-
-_BY_HAND = "leave these files out, or write their [[corpus.source]] by hand"
-
-
-def _finding(
-    group: Sequence[_Kind], problems: list[Problem], *, alone: bool
-) -> SourceFinding | None:
-    files = tuple(sorted(path for kind in group for path in kind.files))
-    samples = [one for kind in group for one in kind.samples]
-    rows = [row for one in samples for row in one.rows]
-    reading = detect_fields(rows)
-    pattern = _pattern(group, files, alone=alone)
-    if reading is None or pattern is None:
-        named = f"{counted(len(files), 'file')} named like {files[0].name}"
-        found, expected = (
-            f"{named}, among others with other fields",
-            "names that a glob can tell apart",
+def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
+    """Add a group as a source, unless no text of it can be read."""
+    heads = [head_of(path) for path in group.looked_at]
+    faults = [problem for head in heads for problem in _faults(head)]
+    survey.problems += faults
+    rows = RowSurvey(heads)
+    if why := _why_no_source(rows, heads):
+        named = {problem.where for problem in faults}
+        survey.left_out += [f"{path}: {why}" for path in group.files if str(path) not in named]
+        return
+    where = "in" if all(path.parent == group.folder for path in group.files) else "below"
+    named_so = "so named" if group.is_part else "all"
+    survey.sources.append(
+        SourceFinding(
+            Source(name=group.name, path=pattern, id=rows.ids[0] if rows.ids else None),
+            group.files,
+            sum(path.stat().st_size for path in group.files),
+            len(heads),
+            rows,
+            f"{named_so} {group.ending} files {where} {group.folder.name}, whatever their fields",
         )
-        remedy = "move them to a folder of their own"
-        problems.append(Problem(str(group[0].folder), found, expected, remedy))
-        return None
-    source, why = reading
-    n_rows = len(rows) + sum(one.n_unreadable for one in samples)
-    n_readable = count_read(source, rows)
-    if 2 * n_readable < n_rows:
-        unread = f"{n_rows - n_readable} of {counted(n_rows, 'row')} in it and files like it"
-        found = f"{unread} have no text in {', '.join(fields_read(source))}"
-        problems.append(Problem(str(files[0]), found, "a text in most rows", _BY_HAND))
-        return None
-    first = group[0]
-    stem = first.stem if len(group) == 1 and (first.is_root or not alone) else ""
-    return SourceFinding(
-        replace(source, name=stem or first.folder.name, path=pattern),
-        files,
-        sum(path.stat().st_size for path in files),
-        tuple(fields_of(rows)),
-        n_rows,
-        len(samples),
-        n_rows - n_readable,
-        f"{why}; {n_readable} of {counted(n_rows, 'row')} can be read",
     )
 
 
-def _pattern(group: Sequence[_Kind], files: tuple[Path, ...], *, alone: bool) -> str | None:
-    """Return the simplest glob that matches exactly these files; None if there is none."""
-    folder, ending = glob.escape(str(group[0].folder)), glob.escape(group[0].ending)
-    depth = "" if all(path.parent == group[0].folder for path in files) else "**/"
-    stem = "" if alone else glob.escape(group[0].stem)
-    tried = [f"{folder}/{depth}{stem}{rest}{ending}" for rest in ("*", "[-_.0-9]*", "")]
-    tried += [glob.escape(str(files[0]))] if len(files) == 1 else []
-    for pattern in tried:
-        found = files_of(Source(name="", path=pattern), folder=Path())
-        if [path for path, _ in found] == [*files]:
-            return pattern
-    return None
+def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
+    """Return why nothing can be read of files with these first rows; empty if it can."""
+    n_not_json = sum(head.n_unreadable for head in heads)
+    if n_not_json and 2 * n_not_json >= rows.n_rows:
+        seen = counted(rows.n_rows, "row")
+        return f"{n_not_json} of {seen} of it and the files like it are no objects in JSON"
+    if not rows.rows:
+        return "no row that can be read" if rows.unreadable else "no rows"
+    return "" if rows.has_text else f"rows without text: {listed_fields(rows.rows)}"
+
+
+def _faults(head: ShardHead) -> Iterator[Problem]:
+    where = str(head.path)
+    if head.damage:
+        yield Problem(where, head.damage, "a whole file", "replace it, or move it away")
+    elif head.n_unreadable and not head.rows:
+        found = f"{counted(head.n_unreadable, 'row')}, none of them an object in JSON"
+        yield Problem(where, found, "rows", "replace it, or move it away")
 
 
 def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:

@@ -10,21 +10,16 @@ from pathlib import Path
 from textwrap import wrap
 
 from decon_core.config.schema import SCHEMA_PATH
-from decon_core.corpus.guess_fields import (
-    as_setting,
-    fields_read,
-    in_reading_order,
-    in_toml,
-    left_out,
-)
+from decon_core.corpus.shard_head import in_toml, printable
 from decon_core.discovery.corpus import SourceFinding
+from decon_core.discovery.row_survey import RowSurvey, listed_paths
 from decon_core.wording import counted, size
 
 _CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be added
 _BENCHMARKS_EXPECTED = 20
 _FEW_SHARDS = 64
 _PACK_BYTES = 20_000_000_000
-_MOST_FIELDS = 12
+_MOST_FIELDS = 4  # in the example of a setting
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,7 @@ def settings_text(
     n_shards = sum(len(one.files) for one in findings)
     n_bytes = sum(one.n_bytes for one in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
-    has_unreadable = any(one.n_unreadable for one in findings)
+    has_unreadable = any(one.rows.unreadable for one in findings)
     template = files(__package__).joinpath("decon.toml").read_text(encoding="utf-8")
     places = {
         "@schema@": SCHEMA_PATH.as_uri(),  # editors complete settings from it
@@ -78,70 +73,61 @@ unreadable = "drop\""""
 
 def _source(one: SourceFinding, folder: Path) -> str:
     """Format a [[corpus.source]] table, with the findings as comments."""
-    source = one.source
-    of_all = f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
+    source, rows = one.source, one.rows
     comments = [
-        f"{of_all}; {counted(one.n_rows, 'row')} read from {counted(one.n_files_read, 'file')}.",
-        f"Fields: {', '.join(map(str, one.fields[:_MOST_FIELDS]))}{_more(one.fields)}.",
-        f"{one.why}.",
+        f"{shards_line(one)}; {counted(rows.n_rows, 'row')} seen, of {one.n_files_read} of them.",
+        f"Path: {one.why}.",
+        f"Layouts: {rows.layouts_line}.",
+        f"Visible text: {listed_paths(rows.visible) or 'none'}.",
+        f"Hidden text, searched apart: {listed_paths(rows.hidden) or 'none'}.",
+        f"Id: {_why_id(rows)}.",
+        *(f"Check this: {doubt}." for doubt in rows.doubts),
     ]
-    comments += fields_left_out(one)
-    if one.n_unreadable:
-        comments.append(f"{one.n_unreadable} of these rows could not be read.")
     lines = [line for text in comments for line in _comment(text)]
     lines += [
         "[[corpus.source]]",
         f"name = {in_toml(source.name)}",
         f"path = {in_toml(_below(Path(source.path), folder))}",
+        f"id = {in_toml(source.id)}" if source.id else '# id = "..."',
+        *_examples(rows),
     ]
-    lines.append(as_setting(source))
-    if source.messages:
-        lines.append('# roles = ["user", "assistant"]')
-    lines.append(f"id = {in_toml(source.id)}" if source.id else '# id = "..."  # none was found')
     return "\n".join(lines) + "\n"
 
 
-def fields_left_out(one: SourceFinding) -> list[str]:
-    """Return a sentence on each kind of text field that is not read: leaks in it are not found."""
-    answers, texts = left_out(one.source, one.fields)
-    sentences = []
-    read = ", ".join(fields_read(one.source))
-    if answers:
-        sentences.append(
-            f"Only {read} is read; left out, with the name of an answer: {_quoted_names(answers)}. "
-            "A benchmark question found without its answer is called question-only."
-            f"{_how_to_add(one, answers)}"
-        )
-    if texts:
-        named = f"{_quoted_names(texts[:_MOST_FIELDS])}{_more(texts)}"
-        sentences.append(f"Text fields left out: {named}.{_how_to_add(one, texts)}")
-    return sentences
+def shards_line(one: SourceFinding) -> str:
+    """Say how many shards a source has, and how large they are."""
+    return f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
 
 
-def _how_to_add(one: SourceFinding, names: Sequence[str]) -> str:
-    """Return the setting that also reads these fields, those with text in every row."""
-    n_rows = one.n_rows - one.n_unreadable
-    kinds = {field.name: field.kinds for field in one.fields if field.n_rows >= n_rows}
-    added = [name for name in names if kinds.get(name) == ("text",)]
-    if not added or one.source.roles:
-        return ""
-    fields = in_reading_order((*fields_read(one.source), *added))
-    return f" To read them as well: text = [{', '.join(map(in_toml, fields))}]"
+def _why_id(rows: RowSurvey) -> str:
+    if rows.ids:
+        return f"`{rows.ids[0]}` has the name of one and is in every row seen"
+    return "no field with the name of one is in every row; documents are named by file and row"
 
 
-def _quoted_names(names: Sequence[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names)
+def _examples(rows: RowSurvey) -> list[str]:
+    """Return settings as comments: the layout of all rows, and some that read less."""
+    lines = []
+    if rows.layout:
+        lines.append(f"# layout = {in_toml(rows.layout)}  # of all rows; it is not recognised then")
+    lines += [_LESS, f"# text = {in_toml(rows.text_fields[:_MOST_FIELDS] or ['text'])}"]
+    if rows.conversation:
+        field, roles = rows.conversation
+        lines += [f"# messages = {in_toml(field)}", f"# roles = {in_toml(roles)}"]
+    ignored = [path for path in rows.hidden if path.partition("[")[0] not in rows.text_fields]
+    return [*lines, f"# ignore = {in_toml(ignored[:_MOST_FIELDS] or ['metadata'])}"]
 
 
-def _more(fields: Sequence[object]) -> str:
-    n_more = len(fields) - _MOST_FIELDS
-    return f" and {n_more} more" if n_more > 0 else ""
+_LESS = """\
+# To read less: fields in `text`, or a conversation in `messages`. Other text then blocks mixtures,
+# unless its path is in `ignore`."""
 
 
 def _comment(text: str) -> list[str]:
-    """Wrap a text as comment lines; unprintable characters, which may end one, are replaced."""
-    plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return wrap(plain, 98, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
+    """Wrap a text as comment lines without characters that may end one."""
+    return wrap(
+        printable(text), 98, initial_indent="# ", subsequent_indent="# ", break_long_words=False
+    )
 
 
 def _below(path: Path, folder: Path) -> str:

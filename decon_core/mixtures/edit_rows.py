@@ -58,7 +58,7 @@ def replaced(value: Any, keys: Keys, text: str) -> Any:
         inner = _opened(value)
         return _encoded_like(value, inner, replaced(inner, keys, text))
     first, rest = keys[0], keys[1:]
-    if rest == (KEY,):
+    if rest[:1] == (KEY,):
         raise NotExactError
     if isinstance(value, dict):
         return {**value, first: replaced(value[first], rest, text)}

@@ -109,10 +109,17 @@ class MaskedRow:
 
     def without(self, entries: Sequence[Entry]) -> MaskedRow | str:
         spans = merged(entries, self.document.text)
-        takes_turns = self.mixture.cut == "turns"
-        text = self.text.with_turns(spans) if takes_turns else self.text.with_spans(spans)
-        if text is None:
-            return NO_TURN
+        if self.mixture.cut == "turns":
+            text = self.text.with_turns(spans)
+            if text is None:
+                return NO_TURN
+        else:
+            text = self.text.with_spans(spans)
+            emptied = text.emptied()
+            if any(part.turn is None for part in emptied) and len(text.whole.parts) > 1:
+                return NOTHING_LEFT_OF_FIELD
+            gone = turns_to_remove(self.value, text.whole.parts, emptied)
+            text = text.without_parts(gone)
         if _is_empty(text.remainder, self.mixture):
             return NOTHING_LEFT
         return replace(self, text=text)
@@ -208,7 +215,11 @@ def excised(
         )
         for part in touched
     }
-    emptied = {part for part, text in left.items() if is_empty(text, mixture.mask)}
+    emptied = {
+        part
+        for part, text in left.items()
+        if is_empty(text, mixture.mask) and text != document.text[part.start : part.stop]
+    }
     places = [keys for part in emptied for keys in part.places]
     if any(turn_of(keys) is None for keys in places) and len(document.parts) > 1:
         return NOTHING_LEFT_OF_FIELD

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.corpus.documents import Document, Part, joined_parts
-from decon_core.corpus.row_texts import Slot
+from decon_core.corpus.row_texts import Keys, Slot
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -66,16 +66,30 @@ class MaskedText:
             is_masked[places[start:stop]] = True
         return replace(self, is_masked=is_masked)
 
-    def with_turns(self, spans: Spans) -> MaskedText | None:
-        """Mask all turns with these characters of the remainder; None if they are in no turn."""
-        turns = {part.turn for part, _, _, _ in self._within_parts(spans)}
-        if None in turns:
-            return None
+    def emptied(self) -> list[Part]:
+        """Return the parts of which characters are masked and no letter or digit is left."""
+        text = self.whole.text
+        left = dict(self._left)
+        none = np.empty(0, np.int64)
+        return [
+            part
+            for part in self.whole.parts
+            if self.is_masked[part.start : part.stop].any()
+            and not any(text[at].isalnum() for at in left.get(part, none).tolist())
+        ]
+
+    def without_parts(self, turns: Collection[Keys]) -> MaskedText:
+        """Mask all parts of some turns."""
         is_masked = self.is_masked.copy()
         for part in self.whole.parts:
             if part.turn in turns:
                 is_masked[part.start : part.stop] = True
         return replace(self, is_masked=is_masked)
+
+    def with_turns(self, spans: Spans) -> MaskedText | None:
+        """Mask all turns with these characters of the remainder; None if they are in no turn."""
+        turns = {part.turn for part, _, _, _ in self._within_parts(spans)}
+        return None if None in turns else self.without_parts({*filter(None, turns)})
 
     def _within_parts(self, spans: Spans) -> Iterator[tuple[Part, Integers, int, int]]:
         """Yield each span in each part that it touches, and the places of the part's characters."""

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, find_shards
+from decon_core.decisions.unread import NOTHING_IGNORED
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
@@ -29,6 +30,7 @@ class Place:
     def __init__(self, bench, versions):
         self.bench, self.versions, self.packs = bench, versions, []
         self.verdicts = NO_VERDICTS
+        self.unread = NOTHING_IGNORED
 
     def put(self, shards, *, source=None, name="web"):
         """Shards (rows by name) as a pack of a source."""
@@ -56,6 +58,7 @@ class Place:
             self.bench.policy,
             mixtures or (CLEAN, CONTROL),
             verdicts=self.verdicts,
+            unread=self.unread,
         )
 
     def build(self, mixture, pack=None):

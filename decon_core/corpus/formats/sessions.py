@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ from decon_core.corpus.row_texts import WholeRow
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
 
-_N_FIRST_LINES = 5
+N_FIRST_LINES = 5  # in which a session shows
 _FIRST_TYPES = ("session", "session_meta")
 
 
@@ -73,15 +72,21 @@ class SessionBlock(LineBlock):
 
 def is_session(block: LineBlock) -> bool:
     """Return whether a file is a session, by its first lines."""
-    first = range(block.row, block.row + min(block.n_rows, _N_FIRST_LINES))
-    return block.row == 0 and any(_is_of_session(line) for _, _, line in block.lines_at(first))
+    first = range(block.row, block.row + min(block.n_rows, N_FIRST_LINES))
+    return block.row == 0 and any(
+        is_of_session(_parsed(one)) for _, _, one in block.lines_at(first)
+    )
 
 
-def _is_of_session(line: bytes) -> bool:
+def _parsed(line: bytes) -> object:
     try:
-        value: Any = orjson.loads(line)
+        return orjson.loads(line)
     except orjson.JSONDecodeError:
-        return False
+        return None
+
+
+def is_of_session(value: object) -> bool:
+    """Return whether a line is of the log of an agent."""
     if not isinstance(value, dict):
         return False
     is_first = value.get("type") in _FIRST_TYPES and not {"text", "messages"} & value.keys()

@@ -172,6 +172,32 @@ def test_a_file_whose_name_is_no_utf_8_is_named_wherever_shards_are_looked_for(
     assert not (at_home.folder / "made.toml").exists()
 
 
+def test_what_cannot_be_read_or_decided_is_a_line_and_ends_with_exit_code_4(bare, capsys):
+    for name in ("good", "odd", "cut"):
+        Path(name).mkdir()
+    Path("good/quiz.jsonl").write_text(QUIZ)
+    rows = [{"alpha": f"A poem of the mill {n}", "beta": f"A lamp of the cat {n}"} for n in "abc"]
+    write_rows(Path("odd/riddles.jsonl"), rows)
+    Path("cut/quiz.jsonl.gz").write_bytes(gzip.compress(QUIZ.encode())[:-9])
+    assert main(["init", "--corpus", "shards", "--evals", "good", "odd", "cut", "neither"]) == 4
+    said = capsys.readouterr().out
+    assert "riddles: choose its question among alpha, beta" in said
+    assert "left out: neither: found no such file or folder" in said
+    assert f"left out: {bare / 'cut' / 'quiz.jsonl.gz'}: found a file that ends too early" in said
+    assert "benchmarks: quiz\n" in said
+    found = load_config(Path("decon.toml"))
+    assert found.recipes == (bare / "good" / "evals.yaml", bare / "odd" / "evals.yaml")
+
+
+def test_a_doubtful_choice_is_marked_in_the_terminal_and_in_the_file(bare, capsys):
+    Path("b").mkdir()
+    Path("b/quiz.jsonl").write_text(json.dumps({"frage": "Wie weit ist es zur Mühle?"}) + "\n")
+    assert main(["init", "--corpus", "shards", "--evals", "b"]) == 0
+    doubt = "check this: frage has no name of a question"
+    assert f"  quiz: {doubt}" in capsys.readouterr().out
+    assert f"# {doubt}" in Path("b/evals.yaml").read_text()
+
+
 # Records, fields that are left out, names that are set aside --------------------------------------
 
 
@@ -207,7 +233,7 @@ def test_records_get_a_recipe_that_reads_them_as_they_are(tmp_path, monkeypatch,
     assert main(["init", "--corpus", "corpus", "--evals", "evals"]) == 0
     said = capsys.readouterr().out
     assert "left, right, quiz: normalized records, read unchanged" in said
-    assert "guessed recipes for raw" in said
+    assert "recipes for raw, with reasons" in said
     assert main(["normalize", "evals/evals.yaml", "--show", "0"]) == 0
     said = capsys.readouterr().out
     for name in ("quiz", "left", "right"):
@@ -279,4 +305,4 @@ def test_a_folder_of_nothing_but_set_aside_files_says_so(tmp_path, monkeypatch, 
     write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
     write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
     assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 2
-    assert "only files or folders whose names begin with _ or ." in capsys.readouterr().err
+    assert "/_old/ (its name begins with _ or .)" in capsys.readouterr().err

@@ -403,3 +403,25 @@ def test_prop_choices_expand_as_a_person_would_do_it(texts: list[str], data: st.
     row = {"q": "Q", "c": shape, "k": label}
     table = normalize_rows(recipe, [row], split="test", origin="rows")
     assert answers_of(table.to_pylist()) == expected
+
+
+def test_choices_in_numbered_fields_are_named_with_the_key_that_reads_them(
+    recipe_of: Callable[[str], Recipe],
+) -> None:
+    lines = "prompt: q\nanswers: [{expand_choices: {field: choices, correct_index: label}}]"
+    row = {"q": "Which?", "choice0": "a lamp", "choice1": "a boat", "label": 1}
+    with pytest.raises(RecordError) as error:
+        normalize_rows(recipe_of(lines), [row] * 1_140, split="test", origin="x")
+    (problem,) = error.value.problems
+    assert problem.found.endswith("as in 1,139 later rows")
+    assert "`expand_prefix: {prefix: 'choice', suffix_match_field: label}`" in problem.remedy
+
+
+def test_an_array_of_answers_that_is_optional_may_be_absent(records_of: Records) -> None:
+    lines = "prompts: {array: turns}\nanswers: [{array: reference, optional: true}]"
+    turns = ["Name a boat.", "And a lamp?"]
+    rows = {"turns": turns}, {"turns": turns, "reference": ["Ann", "None"]}
+    answers = [record["answer"] for record in records_of(lines, *rows)]
+    assert answers == [None, None, "Ann", "None"]
+    with pytest.raises(RecordError, match="no 'reference'"):
+        records_of(lines.replace(", optional: true", ""), *rows)

@@ -65,7 +65,7 @@ def test_the_made_up_row_becomes_the_expected_records(name: str) -> None:
 
 def test_recipes_of_the_catalog_read_from_the_hub_what_is_published_there() -> None:
     local = [name for name, r in catalog().items() if not isinstance(r.source, HubSource)]
-    assert local == ["true_detective"]
+    assert local == ["truthful_qa_csv", "true_detective", "mt_bench_questions", "arena_hard"]
 
 
 def test_no_two_recipes_of_the_catalog_share_a_fingerprint() -> None:

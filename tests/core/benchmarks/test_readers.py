@@ -8,6 +8,7 @@ import json
 import lzma
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +192,20 @@ def test_bad_lines_and_bad_rows_of_a_file_are_reported_together(tmp_path: Path) 
 
 def test_the_first_problems_are_shown_and_the_others_counted(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_bytes(b'{"q": 1}\n' * 1_000)
+    path.write_bytes(b"".join(b'{"q": 1, "k%d": 1}\n' % number for number in range(1_000)))
     with pytest.raises(RecordError) as error:
         read(path)
     assert len(error.value.problems) == 20
     assert "found 981 more problems" in str(error.value)
+
+
+def test_what_is_wrong_in_the_same_way_in_every_row_is_one_problem(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"q": 1}\n' * 1_000)
+    with pytest.raises(RecordError) as error:
+        read(path)
+    (problem,) = error.value.problems
+    assert problem.found == "no 'a' among 'q', as in 999 later rows"
 
 
 def test_an_error_of_the_disk_is_left_to_whoever_may_try_again(tmp_path: Path) -> None:
@@ -210,3 +220,39 @@ def test_an_error_of_the_disk_is_left_to_whoever_may_try_again(tmp_path: Path) -
     with pytest.raises(OSError, match="symbolic links"):
         list(read_rows(path))
     assert recipe.name == "bench"
+
+
+@pytest.mark.parametrize(
+    ("name", "separator"), [("x.csv", ","), ("x.tsv", "\t"), ("x.csv.gz", ",")]
+)
+def test_a_table_without_names_is_read_by_the_columns_of_the_recipe(
+    tmp_path: Path, name: str, separator: str
+) -> None:
+    path = tmp_path / name
+    lines = "".join(f"{row['q']}{separator}{row['a']}\n" for row in ROWS).encode()
+    path.write_bytes(COMPRESSORS[".gz" if name.endswith(".gz") else ""](lines))
+    recipe = recipe_for(path)
+    named = replace(recipe, source=replace(recipe.source, columns=("q", "a")))
+    records = normalize(named, base=tmp_path).to_pylist()
+    assert [(one["question"], one["answer"]) for one in records] == expected(ROWS)
+
+
+def test_columns_of_a_file_that_names_its_fields_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(LINES)
+    recipe = recipe_for(path)
+    with pytest.raises(RecordError, match=r"found `columns` for a \.jsonl file"):
+        normalize(replace(recipe, source=replace(recipe.source, columns=("q",))), base=tmp_path)
+
+
+def test_the_only_list_of_an_object_has_the_rows(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps({"about": "lamps", "examples": ROWS[:9]}, indent=2))
+    assert read(path) == expected(ROWS[:9])
+
+
+def test_an_object_with_a_conversation_is_a_row(tmp_path: Path) -> None:
+    row = {"q": "Why?", "a": "So.", "messages": [{"role": "user", "content": "Why?"}]}
+    path = tmp_path / "x.json"
+    path.write_text(json.dumps(row, indent=2))
+    assert read(path) == [("Why?", "So.")]

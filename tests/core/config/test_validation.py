@@ -70,7 +70,7 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         "did you mean 'recipes'",
         "evals.recipes: found nothing",
         "corpus.pack_shards",
-        "found both",
+        "found 'text' and 'messages'",
         "did you mean 'ngram_size'",
         "policy.sampling: found 'some'; expected one of exhaustive, reference",
         "did you mean 'store'",

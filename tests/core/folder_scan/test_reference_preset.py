@@ -17,15 +17,18 @@ from decon_core.folder_scan.run import Request, scan_folder
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 ALL = ["decon", "exact", "ngram_any", "ratcliff", "longest_match"]
-# A fingerprint names the settings, too; question-only and candidates came later.
-NEW = {"detector_fingerprint", "is_candidate", "is_question_only"}
+# Fingerprints name the settings, too; question-only, candidates, and paths of strings came later.
+NEW = {
+    *("detector_fingerprint", "shard", "is_candidate", "is_question_only", "slot_kind"),
+    *("question_part", "answer_part", "passage_part"),
+}
 
 
 @pytest.mark.parametrize(
     ("tokenizer", "detectors", "n_rows", "digest"),
     [
-        ("words", ALL, 244, "3fbf5b82fd9989b3"),
-        ("cl100k", ALL[:3], 137, "e0c2508b6718e635"),
+        ("words", ALL, 244, "e69359152dda98e5"),
+        ("cl100k", ALL[:3], 137, "5e8cea86d06deff5"),
     ],
 )
 def test_the_reference_preset_finds_what_was_found_before(

@@ -225,7 +225,7 @@ def test_a_line_that_lacks_id_or_source_gets_them_at_its_end(place):
             {"a.b": "dots", "a": {"b": "no"}, "id": "i", "half": "\ud83d", "nan": float("inf")},
             {
                 "id": "i",
-                "text": "dots",
+                "text": "dots\n\nno",
                 "source": "web",
                 "a": {"b": "no"},
                 "half": "\ud83d",
@@ -545,11 +545,14 @@ def test_conversations_have_their_turns_in_a_column_where_these_are_plain(place,
     assert verify(place.builder(lines), lines).problems == []
 
 
+QUIET = "and nothing else was said"
+
+
 def test_pairs_of_texts_keep_their_fields_and_count_as_they_did(place):
     source = Source(name="pairs", path="pairs/*.jsonl", text=("prompt", "chosen"))
     rows = [
         {"prompt": place.quiet(0), "chosen": place.quiet(1), "rejected": "r"},
-        {"prompt": place.quiet(2), "chosen": place.leaks[0], "rejected": "r"},
+        {"prompt": place.quiet(2), "chosen": f"{place.leaks[0]} {QUIET}", "rejected": "r"},
         {"prompt": "", "chosen": [{"role": "u", "content": place.quiet(3)}], "rejected": "r"},
     ]
     place.put({"s.jsonl": rows}, source)
@@ -560,7 +563,7 @@ def test_pairs_of_texts_keep_their_fields_and_count_as_they_did(place):
         assert verify_built(place, mixture).n_documents == 3
     made = place.table(mixture=replace(PARQUETS, cut="spans", mask="-")).to_pylist()
     assert [row["id"] for row in made] == ["s.jsonl:0", "s.jsonl:1", "s.jsonl:2"]
-    assert json.loads(made[1]["metadata"]) == {**rows[1], "chosen": "-"}
+    assert json.loads(made[1]["metadata"]) == {**rows[1], "chosen": f"- {QUIET}"}
 
 
 def verify_built(place, mixture):

@@ -115,7 +115,8 @@ def test_the_masked_tokens_decode_to_the_leaks_and_at_most_a_token_more_at_the_e
                 )  # what one token may hold besides
     assert rows["clean"]["loss_mask"] == [1] * len(rows["clean"]["input_ids"])
     assert rows["clean"]["masked"] == []
-    assert rows["clean"]["parts"] is None
+    (part,) = rows["clean"]["parts"]
+    assert part == {"path": "text", "start": 0, "stop": len(rows["clean"]["input_ids"])}
 
 
 def test_a_mixture_of_masks_has_the_rows_and_counts_of_one_that_is_cut(leaky, masked, make_words):
@@ -204,13 +205,13 @@ def test_turns_and_fields_are_encoded_one_by_one_and_their_tokens_are_named(
     place, leaks = leaky
     quiet = make_words("quiet", 30)
     turns = [f"Hello 東京 {quiet}", leaks[0], "", f"{quiet} 😀"]
-    pair = {"id": "p", "prompt": f"{quiet}?", "chosen": leaks[1], "rejected": "no"}
+    pair = {"id": "p", "prompt": f"{quiet}?", "chosen": f"{leaks[1]} {quiet}", "rejected": "no"}
     messages = [{"role": "user", "content": turn} for turn in turns]
     place.put({"s.jsonl": [{"id": "c", "messages": messages}]}, source=CHATS, name="chats")
     place.put({"s.jsonl": [pair]}, source=PAIRS, name="pairs")
     place.scan()
     wanted = {
-        "chats": {f"messages[{at}]": turn for at, turn in enumerate(turns) if turn},
+        "chats": {f"messages[{at}].content": turn for at, turn in enumerate(turns) if turn},
         "pairs": {name: pair[name] for name in ("prompt", "chosen", "rejected")},
     }
     for mixture in (masked, replace(masked, name="turns", cut="turns")):
@@ -227,11 +228,13 @@ def test_turns_and_fields_are_encoded_one_by_one_and_their_tokens_are_named(
             assert ids == {
                 path: tokenizer.encode(text).pieces.ids.tolist() for path, text in texts.items()
             }
-            leaked = "messages[1]" if pack.source is CHATS else "chosen"
+            leaked = "messages[1].content" if pack.source is CHATS else "chosen"
             for one in row["parts"]:
                 value = row["loss_mask"][one["start"] : one["stop"]]
-                assert {*value} == {0 if one["path"] == leaked else 1}
-            assert decoded(row, tokenizer, loss=0) == [texts[leaked]]
+                if one["path"] != leaked:
+                    assert {*value} == {1}
+            (run,) = decoded(row, tokenizer, loss=0)
+            assert run.strip() == leaks[pack.source is PAIRS]
         assert verify(place.builder(mixture), mixture).problems == []
 
 

@@ -1,0 +1,143 @@
+"""The first rows of a shard: what `init` decides by, and what an error says of an unread file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from decon_core.config.load import Source
+from decon_core.corpus.documents import Unreadable, document_of
+from decon_core.corpus.formats import format_of
+from decon_core.corpus.formats.sessions import N_FIRST_LINES, is_of_session
+from decon_core.corpus.row_texts import WholeRow
+from decon_core.errors import Problem
+from decon_core.storage.compression import DAMAGE
+from decon_core.wording import counted, quoted
+
+Row = Mapping[str, Any]
+
+MOST_ROWS = 50  # read per file
+_MAX_DEPTH = 4  # levels of objects whose fields are listed
+_TURNS = ({"role", "content"}, {"from", "value"})  # the fields of messages
+
+
+@dataclass(frozen=True, eq=False)
+class ShardHead:
+    """The first rows of a file. The lines of an agent's log are one row, as they are in a scan."""
+
+    path: Path
+    rows: tuple[Row, ...]
+    n_unreadable: int = 0
+    damage: str = ""  # why the file cannot be read, or not beyond some row
+
+
+@dataclass(frozen=True)
+class NamedField:
+    """A field, and the kinds of its values in the first rows."""
+
+    name: str
+    kinds: tuple[str, ...]
+    n_characters: int  # average length of its texts
+
+    def __str__(self) -> str:
+        length = f", {self.n_characters} characters" if "text" in self.kinds else ""
+        return f"{printable(self.name)} ({' or '.join(self.kinds)}{length})"
+
+
+def head_of(path: Path) -> ShardHead:
+    """Read the first rows of a shard. Damage is noted, not raised."""
+    read: list[Row | None] = []
+    damage = ""
+    try:
+        read.extend(islice(format_of(path).first_rows(path, MOST_ROWS), MOST_ROWS))
+    except (*DAMAGE, pa.ArrowException, OSError) as error:
+        damage = f"{error}" or type(error).__name__
+    rows = [row for row in read if row is not None]
+    n_unreadable = len(read) - len(rows)
+    if any(map(is_of_session, rows[:N_FIRST_LINES])) and not damage and format_of(path).is_text:
+        rows = [WholeRow(lines=rows)]
+    return ShardHead(path, tuple(rows), n_unreadable, damage)
+
+
+def leaves(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, object]]:
+    """Yield the values that are not objects, with their dotted paths as used in decon.toml."""
+    for key, item in value.items():
+        path = f"{prefix}{key}"
+        if isinstance(item, dict) and item and depth < _MAX_DEPTH:
+            yield from leaves(item, f"{path}.", depth + 1)
+        else:
+            yield path, item
+
+
+def fields_of(rows: Iterable[Row]) -> list[NamedField]:
+    """Return the fields of rows in order of first appearance."""
+    values: defaultdict[str, list[object]] = defaultdict(list)
+    for row in rows:
+        for path, value in leaves(row):
+            values[path].append(value)
+    fields = []
+    for path, of_path in values.items():
+        kinds = tuple(sorted(set(map(_kind_of, of_path))))
+        texts = [value for value in of_path if isinstance(value, str)]
+        fields.append(NamedField(path, kinds, sum(map(len, texts)) // max(len(texts), 1)))
+    return fields
+
+
+def listed_fields(rows: Iterable[Row]) -> str:
+    """Name the fields of rows in a message."""
+    return ", ".join(map(str, fields_of(rows))) or "no fields"
+
+
+def _kind_of(value: object) -> str:
+    """Return the kind of a value in a word."""
+    if value and isinstance(value, list):
+        keys = [one.keys() if isinstance(one, dict) else set() for one in value]
+        is_turn = (any(names >= form for form in _TURNS) for names in keys)
+        return "messages" if all(is_turn) else "list"
+    names = {str: "text", bool: "boolean", int: "number", float: "number", dict: "object"}
+    names |= {list: "list", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
+
+
+def no_row_read(
+    path: Path, source: Source, n_rows: int, first: str, *, remedy: str = ""
+) -> Problem:
+    """Describe a file without readable rows: its fields, and how to read them.
+
+    `first`: what is wrong with its first row. `remedy`: where the settings belong.
+    """
+    rows = head_of(path).rows
+    settings = as_setting(source)
+    found = f"{counted(n_rows, 'row')}, none readable{settings and f' with {settings}'} ({first})"
+    everything = Source(name="", path="")
+    has_text = any(not isinstance(document_of(row, 0, everything), Unreadable) for row in rows)
+    if source.paths and has_text:
+        remedy = f"without {settings}, every text of them is read{remedy}"
+    else:
+        remedy = "leave the file out of the corpus"
+    return Problem(str(path), f"{found}; the file has {listed_fields(rows)}", "documents", remedy)
+
+
+def as_setting(source: Source) -> str:
+    """Format what a source reads as in a [[corpus.source]]; empty if it reads everything."""
+    if source.messages:
+        return f"messages = {in_toml(source.messages)}"
+    return f"text = {in_toml(source.text)}" if source.text else ""
+
+
+def in_toml(value: str | Sequence[str]) -> str:
+    """Format a string, or a list of them, as in a TOML file."""
+    if not isinstance(value, str):
+        return f"[{', '.join(map(in_toml, value))}]"
+    return quoted(value).replace("\x7f", "\\u007f")
+
+
+def printable(text: str) -> str:
+    """Replace unprintable characters, which may end a line or hide others."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

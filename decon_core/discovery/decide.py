@@ -1,0 +1,79 @@
+"""Decide how the rows of a benchmark are read: by the catalog first, then by evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from decon_core.benchmarks.fields import Row
+from decon_core.discovery.columns import Column, columns_of
+from decon_core.discovery.evidence import has_role, is_named, may_be_passage, read_by_evidence
+from decon_core.discovery.published import READ, Match, matches_of
+from decon_core.discovery.reading import ANSWERS, OpenChoice, Reading, field_names, records_of
+
+_SPECIFIC = 3  # fields: that many are no coincidence
+_MOST_NAMED = 3
+
+
+def reading_of(rows: Sequence[Row], named: Sequence[str] = ()) -> Reading | OpenChoice:
+    """Return how to read the rows; `named`: the names that `init` gave to columns without any."""
+    reading = _as_published(rows) or read_by_evidence(rows)
+    if named and isinstance(reading, Reading):
+        why = f"the file does not name its columns; they are called {', '.join(named)} here"
+        return Reading(reading.keys, (why, *reading.why), reading.doubts)
+    return reading
+
+
+def _as_published(rows: Sequence[Row]) -> Reading | None:
+    """Return the reading of the catalog's recipe that explains most fields, if it convinces."""
+    columns = [column for column in columns_of(rows) if column.values]
+    matches = matches_of(rows)
+    if not matches:
+        return None
+    best = matches[0]
+    rest = [one for one in columns if "." not in one.name and one.name not in best.explained]
+    missed = [one for one in rest if has_role(one)]
+    is_specific = len(best.explained) >= _SPECIFIC
+    if _answers_with_letters(best, columns) or (missed and not is_specific):
+        return None
+    is_alone = not any(one.is_prose or is_named(one) for one in rest)
+    if best.n_required == 1 and not (is_specific or is_alone):
+        return None
+    expected = _texts(best, rows)
+    same = [one.name for one in matches if _texts(one, rows) == expected]
+    others = [one.name for one in matches if one.name not in same]
+    doubts = [f"the fields are also those of {name}, read otherwise" for name in others[:1]]
+    if best.n_required < _SPECIFIC:
+        unsure = [one for one in rest if one in missed or may_be_passage(one)]
+        doubts += [f"{one.name} is not read, and may belong to the item" for one in unsure]
+    if rest and len(best.explained) == 1:
+        doubts.append("only one of several fields is read")
+    why = f"the fields {', '.join(sorted(best.explained))} are read as in the catalog's recipe"
+    spelling = "" if best.is_exact else ", where they are spelled otherwise"
+    unread = [f"not read: {', '.join(map(str, rest))}"] if rest else []
+    return Reading(best.keys, (f"{why} {_listed(same)}{spelling}", *unread), tuple(doubts))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _texts(match: Match, rows: Sequence[Row]) -> list[tuple[object, ...]]:
+    """Return what the records of a recipe hold."""
+    keys = ("question", "passage", "answer", "is_correct")
+    return [tuple(one[key] for key in keys) for one in records_of(_read(match), rows)]
+
+
+def _read(match: Match) -> dict[str, object]:
+    """Return the keys of a match that make its records."""
+    return {key: value for key, value in match.keys.items() if key in READ}
+
+
+def _answers_with_letters(match: Match, columns: Sequence[Column]) -> bool:
+    """Return whether a plain answer of the recipe is a letter here, which points to a choice."""
+    answers: Any = next((match.keys[key] for key in ANSWERS if key in match.keys), [])
+    listed = answers if isinstance(answers, list) else [answers]
+    simple = [one for one in listed if isinstance(one, str) or "field" in one]
+    names = {*field_names(simple)}
+    return any(one.name in names and one.has_letters for one in columns)

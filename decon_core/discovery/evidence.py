@@ -1,0 +1,384 @@
+"""Read rows of an unknown benchmark: which field asks, which choices there are, what answers.
+
+Names count by their words, in any spelling; values by kind, length, and how often they repeat. An
+answer that points to a choice is tried on the rows: it must point to one in each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from decon_core.benchmarks.fields import Row
+from decon_core.discovery.choices import (
+    Choices,
+    choices_among,
+    label_path,
+    numbered_groups,
+    ways_to_point,
+)
+from decon_core.discovery.columns import Column, columns_of, words_of
+from decon_core.discovery.field_words import (
+    ANSWERS,
+    ASKS,
+    CHOICES,
+    CLASSES,
+    CODE,
+    LANGUAGES,
+    MAY_ASK,
+    NO_TEXT,
+    PAIRED,
+    PASSAGES,
+    WRONG,
+)
+from decon_core.discovery.reading import OpenChoice, Reading, field_names, records_of
+
+_N_TRIED = 200  # rows, when a combination of fields is tried
+_MARGIN = 1.0  # a question that is not better by this is doubtful
+_CONVINCING = 2.0
+
+
+def has_role(column: Column) -> bool:
+    """Return whether a field has the name and the values of a question, a choice or an answer."""
+    is_text = bool(column.texts) and not column.has_labels and not column.repeats
+    is_choices = column.kind == "object" and bool({*column.words} & CHOICES)
+    return is_named(column) and (is_text or is_choices)
+
+
+def is_named(column: Column) -> bool:
+    """Return whether a field has the name of a question, a choice or an answer."""
+    words = {*column.words}
+    return bool(words & (ASKS | ANSWERS | CHOICES | WRONG | CODE)) and not words & NO_TEXT
+
+
+def read_by_evidence(rows: Sequence[Row]) -> Reading | OpenChoice:
+    """Return how to read the rows, or which fields may be the question if none is convincing."""
+    columns = [column for column in columns_of(rows) if column.values]
+    return _translation(columns) or _Rows(rows[:_N_TRIED], columns).reading()
+
+
+# Questions ----------------------------------------------------------------------------------------
+
+
+def _score(column: Column) -> float:
+    """Return how well name and values of a field suit a question."""
+    words = {*column.words}
+    score = 3.0 if words & ASKS else 1.0 if words & MAY_ASK else 0.0
+    score -= 0.25 * (sum(map(str.isalpha, column.words)) - 1)
+    score -= 3.0 * bool(words & NO_TEXT) + 2.0 * bool(words & (ANSWERS | WRONG | CODE))
+    score += 1.0 * column.is_prose + 0.5 * column.is_asking + 0.5 * ("hypothesis" in words)
+    score -= 2.0 * column.repeats + 2.0 * (column.share < 0.8)
+    return score - (0.0 if column.is_prose else 1.0 if column.n_characters >= 10 else 3.0)
+
+
+def _is_question(column: Column) -> bool:
+    return column.kind in ("text", "chat", "list of text", "list of object", "list of chat")
+
+
+def _prompt(column: Column) -> dict[str, object] | None:
+    """Return the keys of a recipe for a question in this field; None if no recipe reads it."""
+    match column.kind:
+        case "text":
+            return {"prompt": column.name}
+        case "chat":
+            return {"prompt": {"messages": column.name, "roles": ["user"]}}
+        case "list of chat":
+            return {"prompt": {"messages": f"{column.name}.0", "roles": ["user"]}}
+        case "list of text":
+            return {"prompts": {"array": column.name}}
+        case "list of object" if _has_content(column):
+            return {"prompt": {"messages": column.name, "content_field": "content"}}
+    return None
+
+
+def _has_content(column: Column) -> bool:
+    items = [item for value in column.values if isinstance(value, list) for item in value]
+    return all(isinstance(item, Mapping) and "content" in item for item in items)
+
+
+# Translations -------------------------------------------------------------------------------------
+
+
+def _translation(columns: Sequence[Column]) -> Reading | None:
+    """Return the reading of a pair of texts whose names differ in the language only."""
+    pairs: defaultdict[str, list[Column]] = defaultdict(list)
+    for column in columns:
+        head, dot, leaf = column.name.rpartition(".")
+        parts = re.fullmatch(r"(.*?[_-])?([A-Za-z]{2,3})([_-][A-Z][A-Za-z]+)?", leaf)
+        if parts and parts[2].lower() in LANGUAGES and column.kind == "text" and column.is_prose:
+            pairs[f"{head}{dot}{parts[1] or ''}"].append(column)
+    pair = next((one for one in pairs.values() if len(one) >= 2), None)
+    if pair is None:
+        return None
+    source = next((one for one in pair if {"en", "eng"} & {*one.words}), pair[0])
+    target = next(one for one in pair if one is not source)
+    keys = {"source": source.name, "target": target.name, "both_directions": True}
+    others = ", ".join(one.name for one in pair if one not in (source, target))
+    doubts = (f"only two of the languages are read; there are also {others}",) if others else ()
+    return Reading(keys, (f"translation: {source} and {target} are named by languages",), doubts)
+
+
+# Rows ---------------------------------------------------------------------------------------------
+
+
+class _Rows:
+    """Some rows, their fields, and what was decided about them so far."""
+
+    def __init__(self, rows: Sequence[Row], columns: Sequence[Column]) -> None:
+        self.rows, self.columns = rows, columns
+        self.why: list[str] = []
+        self.doubts: list[str] = []
+
+    def reading(self) -> Reading | OpenChoice:
+        prompt = self._question()
+        if prompt is None:
+            return self._open_choice()
+        keys = dict(prompt)
+        choices = self._choices(keys)
+        keys |= self._with_passage(keys, choices)
+        if choices:
+            keys["answers"] = [choices]
+        elif answers := self._free_answers(keys):
+            keys["answers"] = answers
+        self._name_the_rest(keys)
+        return Reading(keys, tuple(self.why), tuple(self.doubts))
+
+    def _open_choice(self) -> OpenChoice:
+        texts = [one for one in self.columns if _is_question(one) and one.texts]
+        texts = [one for one in texts if not {*one.words} & NO_TEXT or one.is_prose] or texts
+        texts.sort(key=lambda one: (-_score(one), -one.n_characters))
+        return OpenChoice(tuple(one.name for one in texts), tuple(map(str, texts or self.columns)))
+
+    def _question(self) -> dict[str, object] | None:
+        """Return the keys for the most convincing question; None if there is none."""
+        grouped = {field for choices in choices_among(self.columns) for field in choices.columns}
+        columns = [one for one in self.columns if _is_question(one) and self._is_usable(one)]
+        ranked = sorted(columns, key=lambda one: -_score(one) + (one.name in grouped))
+        usable = [(one, keys) for one in ranked if (keys := _prompt(one)) and self._fits(keys)]
+        if not usable:
+            return None
+        best, keys = usable[0]
+        others = [one for one, _ in usable[1:] if not {*one.words} & (ANSWERS | PASSAGES)]
+        if joined := self._joined(best):
+            return joined
+        if _score(best) < _CONVINCING:
+            return self._only_prose([one for one, _ in usable])
+        self.why.append(f"question: {best}, by its name and its texts")
+        close = [one for one in others if _score(best) - _score(one) < _MARGIN]
+        if close:
+            self.doubts.append(f"the question may also be {_listed(close)}")
+        if best.kind == "list of chat":
+            self.doubts.append(f"only the first conversation of {best.name} is read")
+        return keys
+
+    def _is_usable(self, column: Column) -> bool:
+        """Return whether a field is outside of lists of objects, or these hold an answer, too."""
+        parent = column.name.rpartition(".")[0]
+        if not any(one.name == parent and one.kind == "list of object" for one in self.columns):
+            return True
+        beside = [one for one in self.columns if one.name.rpartition(".")[0] == parent]
+        return any({*one.words} & ANSWERS for one in beside if one is not column)
+
+    def _only_prose(self, columns: Sequence[Column]) -> dict[str, object] | None:
+        """Return the keys for the only field that asks, or that has prose, without a name for it.
+
+        A field named otherwise is never the question.
+        """
+        named = NO_TEXT | ANSWERS | WRONG | CODE
+        free = [one for one in columns if not {*one.words} & named and one.share >= 0.8]
+        asking = [one for one in free if one.is_asking and not one.repeats]
+        prose = [one for one in free if one.is_prose and not one.repeats]
+        only = asking if len(asking) == 1 else prose
+        if len(only) != 1:
+            return None
+        reason = "the only field that asks" if asking else "the only field with prose"
+        self.why.append(f"question: {only[0]}, {reason}")
+        self.doubts.append(f"{only[0].name} has no name of a question")
+        return _prompt(only[0])
+
+    def _joined(self, best: Column) -> dict[str, object] | None:
+        """Return the keys for numbered texts that are compared: sentence1 and sentence2."""
+        group = next(
+            (group for group in numbered_groups(self.columns).values() if best in group), []
+        )
+        if len(group) < 2 or not all({*one.words} & PAIRED for one in group):
+            return None
+        names = [one.name for one in group]
+        self.why.append(f"question: {', '.join(names)}, which belong together by their names")
+        self.doubts.append("these fields are read as one question")
+        return {"prompt": {"fields": names}}
+
+    def _fits(self, keys: Mapping[str, object]) -> bool:
+        return bool(records_of(keys, self.rows))
+
+    # Answers --------------------------------------------------------------------------------------
+
+    def _choices(self, keys: Mapping[str, object]) -> dict[str, object] | None:
+        """Return the answer that expands the choices, with the field that names the correct one."""
+        used = {*field_names([*keys.values()])}
+        unsure: list[Choices] = []
+        for choices in choices_among(self.columns):
+            if used & {*choices.columns}:
+                continue
+            pointers = self._pointers(choices, keys)
+            sure = [one for one in pointers if {*one[0].words} & ANSWERS] or pointers
+            if sure and (choices.is_named or {*sure[0][0].words} & ANSWERS):
+                return self._pointed(choices, sure)
+            if choices.is_named and self._records(
+                choices.expanded(None, "correct_index", None), keys
+            ):
+                unsure.append(choices)
+        if not unsure:
+            return None
+        self.why.append(f"choices: {', '.join(unsure[0].columns)}, by their names")
+        self.doubts.append("no field says which choice is correct")
+        return unsure[0].expanded(None, "correct_index", None)
+
+    def _pointed(
+        self, choices: Choices, pointers: Sequence[tuple[Column, str, str | None]]
+    ) -> dict[str, object]:
+        column, kind, transform = pointers[0]
+        ways = [one[2] for one in pointers if one[:2] == (column, kind)]
+        by = "is the text of" if kind == "correct_text" else "points to"
+        self.why.append(f"choices: {', '.join(choices.columns)}; {column} {by} one in every row")
+        if len(ways) > 1:
+            shown = ", ".join(way or "none" for way in ways)
+            self.doubts.append(f"several label_transforms fit {column.name}: {shown}")
+        if not {*column.words} & ANSWERS:
+            self.doubts.append(f"{column.name} has no name of an answer")
+        return choices.expanded(label_path(column), kind, transform)
+
+    def _pointers(
+        self, choices: Choices, keys: Mapping[str, object]
+    ) -> list[tuple[Column, str, str | None]]:
+        """Return the fields that name a correct choice in every row, with the way they do it."""
+        columns = [one for one in self.columns if one.name not in choices.columns]
+        columns.sort(key=lambda one: (-len({*one.words} & ANSWERS), len(one.words)))
+        pointers: dict[object, tuple[Column, str, str | None]] = {}
+        for column in columns:
+            for kind, transform in ways_to_point(column, choices):
+                answer = choices.expanded(label_path(column), kind, transform)
+                correct = tuple(one["is_correct"] for one in self._records(answer, keys))
+                if any(correct):  # ways with the same result are one
+                    pointers.setdefault((column, correct), (column, kind, transform))
+        return [*pointers.values()]
+
+    def _records(
+        self, answer: Mapping[str, object], keys: Mapping[str, object]
+    ) -> list[dict[str, object]]:
+        return records_of({**keys, "answers": [answer]}, self.rows)
+
+    def _free_answers(self, keys: Mapping[str, object]) -> list[object]:
+        """Return the fields with answers, those with wrong ones marked."""
+        used = {*field_names([*keys.values()])}
+        columns = [
+            column
+            for column in self.columns
+            if _answers(column) and column.name not in used and _is_outside(column, used)
+        ]
+        if all({*column.words} & WRONG for column in columns):
+            return self._replies(keys)
+        is_marked = any({*column.words} & WRONG for column in columns)
+        answers: list[object] = []
+        for column in columns:
+            answer = _free_answer(column, is_marked=is_marked, prompt=keys)
+            if records_of({**keys, "answers": [*answers, answer]}, self.rows):
+                answers.append(answer)
+                self.why.append(f"answer: {column}, by its name")
+                if _is_class_name(column) and not column.is_prose:
+                    self.doubts.append(f"{column.name} may be a class in place of an answer")
+        return answers
+
+    def _replies(self, keys: Mapping[str, object]) -> list[object]:
+        """Return the turns of the assistant, if the question is a conversation that has them."""
+        prompt = keys.get("prompt")
+        if not isinstance(prompt, Mapping) or "roles" not in prompt:
+            return []
+        answer = {**prompt, "roles": ["assistant"]}
+        if not any(record["answer"] for record in self._records(answer, keys)):
+            return []
+        self.why.append(f"answer: what the assistant says in {prompt['messages']}")
+        return [answer]
+
+    # Passage, and what is left --------------------------------------------------------------------
+
+    def _with_passage(
+        self, keys: Mapping[str, object], choices: Mapping[str, object] | None
+    ) -> dict[str, object]:
+        """Return the passage: by its name, or by that of a question if it is another field's."""
+        used = {*field_names([*keys.values(), choices])}
+        columns = [one for one in self.columns if may_be_passage(one) and one.name not in used]
+        columns = [one for one in columns if _is_outside(one, used)]
+        columns.sort(key=lambda one: not {*one.words} & PASSAGES)
+        for column in columns:
+            listed = column.kind == "list of text"
+            passage = {"field": column.name, "transform": "join"} if listed else column.name
+            if self._fits({**keys, "passage": passage}):
+                self.why.append(f"passage: {column}, by its name")
+                if not {*column.words} & PASSAGES:
+                    self.doubts.append(f"{column.name} may be no passage")
+                return {"passage": passage}
+        return {}
+
+    def _name_the_rest(self, keys: Mapping[str, object]) -> None:
+        """Note the texts that are not read: one of them may be the answer."""
+        used = {*field_names([*keys.values()])}
+        used |= {name for group in choices_among(self.columns) for name in group.columns}
+        rest = [
+            column
+            for column in self.columns
+            if column.is_prose and column.name not in used and _is_outside(column, used)
+        ]
+        if rest:
+            self.why.append(f"not read: {_listed(rest)}")
+        named = [column for column in rest if has_role(column) or may_be_passage(column)]
+        if named:
+            self.doubts.append(f"{_listed(named)} may belong to the question or the answer")
+        if "answers" not in keys:
+            self.doubts.append("no field has name and values of an answer")
+
+
+def may_be_passage(column: Column) -> bool:
+    """Return whether a field has a name and texts of what a question may be about."""
+    words = {*column.words}
+    others = NO_TEXT | ANSWERS | WRONG | CODE | {"question", "prompt"}
+    return bool(words & (PASSAGES | ASKS | MAY_ASK)) and not words & others and column.is_prose
+
+
+def _listed(columns: Sequence[Column]) -> str:
+    return ", ".join(column.name for column in columns)
+
+
+def _is_outside(column: Column, used: set[str]) -> bool:
+    """Return whether no used field contains this one, nor it a used one."""
+    return not any(
+        one.startswith(f"{column.name}.") or column.name.startswith(f"{one}.") for one in used
+    )
+
+
+def _answers(column: Column) -> bool:
+    """Return whether a field has the name and the values of an answer in words or numbers."""
+    words, parents = {*column.words}, {*words_of(column.name.rpartition(".")[0])}
+    if not words & (ANSWERS | WRONG | CODE) or len(column.words) > 3:
+        return False
+    if (words | parents) & NO_TEXT or words & (ASKS | CHOICES):
+        return False
+    is_class = _is_class_name(column) and (column.repeats or column.kind != "text")
+    kinds = ("text", "number", "boolean", "list of text")
+    return not is_class and not column.has_letters and column.kind in kinds
+
+
+def _is_class_name(column: Column) -> bool:
+    """Return whether a field has only such a name of an answer that classes have as well."""
+    return {*column.words} & (ANSWERS | WRONG | CODE) <= CLASSES
+
+
+def _free_answer(column: Column, *, is_marked: bool, prompt: Mapping[str, object]) -> object:
+    if "prompts" in prompt and column.kind.startswith("list of"):
+        return {"array": column.name, **({"optional": True} if column.share < 1 else {})}
+    table: dict[str, object] = {"field": column.name}
+    table |= {"transform": column.parser} if column.parser else {}
+    table |= {"optional": True} if column.share < 1 else {}
+    table |= {"is_correct": not {*column.words} & WRONG} if is_marked else {}
+    return table if len(table) > 1 else column.name

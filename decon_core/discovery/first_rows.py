@@ -1,0 +1,79 @@
+"""Read the first rows of a benchmark file, and name the columns of a table that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+
+from decon_core.benchmarks.fields import Row
+from decon_core.benchmarks.readers import first_cells, read_rows
+from decon_core.discovery.columns import Column
+from decon_core.errors import InputError, Problem
+
+MOST_ROWS = 500  # read per file
+_LETTERS = "ABCDEFGHIJ"
+_FEW = 12  # different values of a column with labels
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The first rows of a file; `columns` are given if the file does not name its own."""
+
+    rows: tuple[Row, ...]
+    columns: tuple[str, ...] = ()
+
+
+def first_rows(path: Path) -> FirstRows:
+    """Read the first rows of a file; raise `InputError` if none can be read."""
+    try:
+        columns = _columns_of_headless(first_cells(path, MOST_ROWS))
+        read = [*islice(read_rows(path, columns=columns), MOST_ROWS)]
+    except (OSError, pa.ArrowException) as error:
+        problem = Problem(str(path), f"a file that cannot be read ({error})", "rows")
+        raise InputError(problem) from None
+    rows = tuple(row for row in read if not isinstance(row, Problem))
+    if not rows:
+        broken = [one for one in read if isinstance(one, Problem)][:1]
+        raise InputError(broken or Problem(str(path), "no row", "rows of a benchmark"))
+    return FirstRows(rows, columns)
+
+
+def _columns_of_headless(lines: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return names for the columns of a table whose first line is a row already, otherwise none."""
+    if not lines or not _is_row(lines[0], lines[1:]):
+        return ()
+    n_columns = len(lines[0])
+    last = Column("", tuple(line[-1] for line in lines if line), len(lines))
+    if n_columns == 2:
+        return ("question", "answer")
+    if last.has_labels and 2 <= n_columns - 2 <= len(_LETTERS):  # as MMLU was first published
+        return ("question", *_LETTERS[: n_columns - 2], "answer")
+    return tuple(f"column_{number}" for number in range(1, n_columns + 1))
+
+
+def _is_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
+    """Return whether cells hold values: prose, a number, or a label of the cells below."""
+    if len({*first}) < len(first):
+        return True
+    return any(
+        _is_value(cell, [line[at] for line in others if at < len(line)])
+        for at, cell in enumerate(first)
+    )
+
+
+def _is_value(cell: str, below: Sequence[str]) -> bool:
+    text = Column("", (cell,), 1)
+    is_label = cell in below and len({*below}) <= _FEW
+    return bool(cell) and (text.is_asking or _is_number(cell) or is_label or len(cell.split()) > 6)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", ""))
+    except ValueError:
+        return False
+    return True

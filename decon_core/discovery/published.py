@@ -1,0 +1,148 @@
+"""Recognize a public benchmark by its fields: the recipe of the catalog that explains most."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from typing import Any
+
+import yaml
+
+from decon_core.benchmarks import CATALOG_PATH
+from decon_core.benchmarks.fields import FieldError, Row, value_at
+from decon_core.discovery.columns import words_of
+from decon_core.discovery.reading import ANSWERS, field_names, prefixes, records_of
+
+# The keys of a recipe that make its records.
+READ = ("prompt", "prompts", "source", "target", "both_directions", "passage", *ANSWERS)
+_KEPT = ("dataset_name_field", "extra_fields", "tests")
+
+
+@dataclass(frozen=True)
+class Match:
+    """A recipe of the catalog whose fields the rows have, with their spelling."""
+
+    name: str
+    keys: Mapping[str, object]
+    explained: frozenset[str]  # fields of the rows, without those inside of objects
+    is_exact: bool  # whether the fields are spelled as published
+    n_required: int
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        return not self.is_exact, -len(self.explained)
+
+
+def matches_of(rows: Sequence[Row]) -> list[Match]:
+    """Return the recipes that read all these rows, and explain most of their fields."""
+    names = [*dict.fromkeys(name for row in rows for name in row)]
+    ranked = sorted(_possible(names, rows), key=lambda one: one.rank)
+    for _, alike in groupby(ranked, key=lambda one: one.rank):
+        if fitting := [one for one in alike if records_of(_only_read(one.keys), rows)]:
+            return fitting
+    return []
+
+
+@lru_cache(maxsize=1)
+def _recipes() -> dict[str, dict[str, Any]]:
+    """Return the recipes of the catalog as they are written."""
+    recipes: dict[str, dict[str, Any]] = yaml.safe_load(CATALOG_PATH.read_bytes())["evals"]
+    return recipes
+
+
+def _possible(names: Sequence[str], rows: Sequence[Row]) -> Iterator[Match]:
+    for name, recipe in _recipes().items():
+        if match := _match(name, recipe, names, rows, is_exact=True):
+            yield match
+        elif spelled := _spelled_as_in(names, recipe):
+            match = _match(name, spelled, names, rows, is_exact=False)
+            yield from [match] if match else []
+
+
+def _match(
+    name: str,
+    recipe: Mapping[str, object],
+    names: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    is_exact: bool,
+) -> Match | None:
+    read = _only_read(recipe)
+    required = {*field_names([*read.values()], optional=False)}
+    groups = [_numbered(names, prefix) for prefix in prefixes([*read.values()])]
+    found = {_top(field, names) for field in required}
+    if None in found or any(len(group) < 2 for group in groups):
+        return None
+    kept, of_kept = _present(recipe, rows)
+    named = {_top(field, names) for field in field_names([*read.values()])}
+    explained = {*named, *of_kept, *(field for group in groups for field in group)}
+    tops = frozenset(field for field in explained if field is not None)
+    return Match(name, {**read, **kept}, tops, is_exact, len(required) + len(groups))
+
+
+def _only_read(recipe: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in recipe.items() if key in READ}
+
+
+def _top(path: str, names: Sequence[str]) -> str | None:
+    """Return the field of the rows that a path starts with, if they have it."""
+    return path if path in names else next((n for n in names if path.startswith(f"{n}.")), None)
+
+
+def _numbered(names: Sequence[str], prefix: str) -> list[str]:
+    return [name for name in names if re.fullmatch(rf"{re.escape(prefix)}([A-Za-z]|\d+)", name)]
+
+
+def _present(
+    recipe: Mapping[str, object], rows: Sequence[Row]
+) -> tuple[dict[str, object], list[str]]:
+    """Return the optional keys of a recipe, without fields that the rows lack, and the fields."""
+    kept: dict[str, object] = {}
+    fields: list[str] = []
+    for key in _KEPT:
+        value = recipe.get(key)
+        least = len(rows) if key == "dataset_name_field" else 1
+        listed = value if isinstance(value, list) else [value] if value else []
+        has = [one for one in listed if _n_having(rows, one) >= least]
+        fields += [str(one.get("field") if isinstance(one, dict) else one) for one in has]
+        if has:
+            kept[key] = has if isinstance(value, list) else value
+    return kept, fields
+
+
+def _n_having(rows: Sequence[Row], field: object) -> int:
+    name = str(field.get("field") if isinstance(field, Mapping) else field)
+    return sum(_has(row, name) for row in rows)
+
+
+def _has(row: Row, name: str) -> bool:
+    try:
+        value_at(row, name)
+    except FieldError:
+        return False
+    return True
+
+
+def _spelled_as_in(names: Sequence[str], recipe: Mapping[str, object]) -> dict[str, object] | None:
+    """Return a recipe with the rows' spelling of its fields: `Question` in place of `question`."""
+    read = _only_read(recipe)
+    spelled = {words_of(name): name for name in names}
+    if len(spelled) < len(names) or any(prefixes([*read.values()])):
+        return None
+    renamed = {
+        field: spelled.get(words_of(field), field) for field in field_names([*read.values()])
+    }
+    return {key: _renamed(value, renamed) for key, value in read.items()}
+
+
+def _renamed(value: object, names: Mapping[str, str]) -> object:
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, list):
+        return [_renamed(item, names) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _renamed(item, names) for key, item in value.items()}
+    return value

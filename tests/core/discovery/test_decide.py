@@ -1,0 +1,78 @@
+"""Rows of every benchmark in the catalog are read as its recipe does, or the choice is marked."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from decon_core.benchmarks import catalog, normalize_rows
+from decon_core.discovery.decide import reading_of
+from decon_core.discovery.evidence import read_by_evidence
+from decon_core.discovery.reading import OpenChoice, records_of
+
+ROWS_PATH = Path(__file__).parents[1] / "benchmarks" / "catalog_rows.yaml"
+CASES = yaml.safe_load(ROWS_PATH.read_text(encoding="utf-8"))
+
+
+def read(records):
+    """Questions, passages, and answers that are not wrong; those of hidden labels are unknown."""
+    texts = {(one["question"], one["passage"]) for one in records}
+    return texts, {one["answer"] for one in records if one["is_correct"] is not False}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_of_the_catalog_is_recognized(name):
+    row, recipe = CASES[name]["row"], catalog()[name]
+    split = CASES[name].get("split", recipe.splits[0])
+    by_recipe = normalize_rows(recipe, [row], split=split, origin=name).to_pylist()
+    reading = reading_of([row])
+    assert read(records_of(reading.keys, [row])) == read(by_recipe) or reading.doubts
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_the_catalog_the_question_is_found_or_the_choice_is_marked_or_asked(name):
+    row, recipe = CASES[name]["row"], catalog()[name]
+    by_recipe = normalize_rows(recipe, [row], split=recipe.splits[0], origin=name).to_pylist()
+    reading = read_by_evidence([row])
+    if isinstance(reading, OpenChoice) or reading.doubts:
+        return
+    found = {one["question"] for one in records_of(reading.keys, [row])}
+    asked = {one["question"] for one in by_recipe}
+    assert any(one in question for one in found for question in asked)
+
+
+def test_why_a_recipe_was_chosen_names_the_fields_and_what_is_not_read():
+    row = {"id": "a", "question": "How far is it?", "answer": "7 miles"}
+    why = " ".join(reading_of([row]).why)
+    assert "the fields answer, question are read as in the catalog's recipe" in why
+    assert "not read: id" in why
+
+
+def test_a_letter_is_no_answer_without_its_choices():
+    rows = [{"question": f"Is {n} a lamp?", "answer": letter} for n, letter in enumerate("ABCD")]
+    reading = reading_of(rows)
+    assert "answers" not in reading.keys
+    assert "no field has name and values of an answer" in reading.doubts
+
+
+def test_rows_that_hold_conversations_ask_and_answer_in_turn():
+    turns = [{"input": "What is the tide at noon?", "output": "It is low at noon."}]
+    rows = [{"source": "a", "conversation": turns}] * 3
+    keys = reading_of(rows).keys
+    assert keys["prompts"] == {"array": "conversation.input"}
+    assert keys["answers"] == [{"array": "conversation.output"}]
+
+
+def test_what_an_assistant_says_is_the_answer_of_a_conversation():
+    turns = [("user", "What is the tide at noon?"), ("assistant", "It is low at noon.")]
+    rows = [{"messages": [{"role": role, "content": text} for role, text in turns]}] * 3
+    records = records_of(reading_of(rows).keys, rows)
+    assert {(one["question"], one["answer"]) for one in records} == {
+        ("What is the tide at noon?", "It is low at noon.")
+    }
+
+
+def test_one_field_of_many_that_a_recipe_explains_is_a_doubt():
+    rows = [{"text": f"The mill of lamp {n} stands.", "added": "x", "source": "y"} for n in "abcd"]
+    assert "only one of several fields is read" in reading_of(rows).doubts
+    assert reading_of([{"text": row["text"]} for row in rows]).doubts == ()
