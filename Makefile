@@ -33,6 +33,7 @@ demo: setup
 
 # Kernels are tested compiled, then as plain Python: there numbers that run over say so.
 UNCOMPILED := tests/core/text/test_words.py tests/core/corpus/test_batches.py tests/core/corpus/test_prop_json_lines.py \
+	tests/core/corpus/test_prop_rows.py \
 	tests/core/kernels/test_prefilter.py tests/core/detectors/test_prop_engine.py tests/core/detectors/test_prop_runs.py \
 	tests/oracle/test_prop_code.py
 
