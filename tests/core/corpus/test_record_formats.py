@@ -19,13 +19,13 @@ from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.formats import Changes, format_of
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import (
-from decon_core.decisions.unread import UnreadRule
     read_blocks,
     read_places,
     read_shard,
     rewrite_shard,
     values_of,
 )
+from decon_core.decisions.unread import UnreadRule
 from decon_core.errors import CorpusError
 from decon_core.storage.compression import compression_of, create, open_bytes
 from tests.core.places import CLEAN, Place
