@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from decon_core.corpus.documents import Part
+from decon_core.corpus.documents import Part, turn_of
 from decon_core.corpus.row_texts import KEY, Keys, role_of
 from decon_core.corpus.text_values import decoded
 
@@ -25,8 +25,10 @@ _OF_TOOLS = frozenset(
 _FORMS = [
     json.JSONEncoder(ensure_ascii=is_ascii, separators=separators, indent=indent).encode
     for is_ascii in (False, True)
-    for separators in ((", ", ": "), (",", ":"))
-    for indent in (None, 2, 4)
+    for separators, indent in (
+        *(((", ", ": "), None), ((",", ":"), None)),
+        *(((",", ": "), 1), ((",", ": "), 2), ((",", ": "), 4)),
+    )
 ]
 
 
@@ -53,7 +55,7 @@ def replaced(value: Any, keys: Keys, text: str) -> Any:
     if not keys:
         return text
     if isinstance(value, str):
-        inner = decoded(value)
+        inner = _opened(value)
         return _encoded_like(value, inner, replaced(inner, keys, text))
     first, rest = keys[0], keys[1:]
     if rest[:1] == (KEY,):
@@ -73,7 +75,7 @@ def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
 
 def _without_element(value: Any, keys: Keys) -> Any:
     if isinstance(value, str):
-        inner = decoded(value)
+        inner = _opened(value)
         return _encoded_like(value, inner, _without_element(inner, keys))
     first, rest = keys[0], keys[1:]
     if isinstance(value, dict):
@@ -96,22 +98,44 @@ def _encoded_like(text: str, old: Any, new: Any) -> str:
 
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
     """Return the turns of which nothing is left, and the answers to them."""
-    left = {part.turn for part in parts if part not in emptied}
-    gone = {part.turn for part in emptied if part.turn} - left
+    left = [keys for part in parts if part not in emptied for keys in part.places]
+    turns = {_turn_at(value, keys) for part in emptied for keys in part.places}
+    gone = {turn for turn in turns if turn and not any(keys[: len(turn)] == turn for keys in left)}
     for turn in [*gone]:
-        turns, at = _at(value, turn[:-1]), int(turn[-1])
+        siblings, at = _opened(_at(value, turn[:-1])), int(turn[-1])
         # A call of a tool takes its results along, a question all of its answer.
-        is_answer = role_of(turns[at]) in _ANSWERING
-        for behind in range(at + 1, len(turns)):
-            if role_of(turns[behind]) not in (_OF_TOOLS if is_answer else _ANSWERING):
+        is_answer = _role_of(siblings[at]) in _ANSWERING
+        for behind in range(at + 1, len(siblings)):
+            if _role_of(siblings[behind]) not in (_OF_TOOLS if is_answer else _ANSWERING):
                 break
             gone.add((*turn[:-1], behind))
     return gone
 
 
+def _turn_at(value: Any, keys: Keys) -> Keys | None:
+    """Return the keys of the element of a list around a string that has a role, or of any."""
+    for at, key in enumerate(keys, start=1):
+        if isinstance(key, int) and _role_of(_at(value, keys[:at])) is not None:
+            return keys[:at]
+    return turn_of(keys)
+
+
+def _role_of(turn: Any) -> object:
+    return role_of(_opened(turn))
+
+
 def _at(value: Any, keys: Keys) -> Any:
     """Return the value at a place."""
     for key in keys:
-        inner: Any = decoded(value) if isinstance(value, str) else value
-        value = inner[key]
-    return decoded(value) if isinstance(value, str) else value
+        value = _opened(value)[key]
+    return value
+
+
+def _opened(value: Any) -> Any:
+    """Return a value, or the one that a string holds as JSON, whether or not text is left in it."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return decoded(value) or json.loads(value)
+    except (ValueError, RecursionError):
+        return None

@@ -17,7 +17,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.batches import Batch, Block, Place
-from decon_core.corpus.documents import Document, Part, document_of, not_a_document
+from decon_core.corpus.documents import Document, Part, document_of, not_a_document, turn_of
 from decon_core.corpus.row_texts import Keys, WholeRow
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
@@ -208,7 +208,7 @@ def excised(
     spans = merged(entries, document.text)
     touched = [part for part in document.parts if _spans_in(part, spans)]
     if mixture.cut == "turns":
-        return _without_turns(value, {part.turn for part in touched})
+        return _without_turns(value, {turn_of(keys) for part in touched for keys in part.places})
     left = {
         part: without_spans(
             document.text[part.start : part.stop], _spans_in(part, spans), mixture.mask
@@ -220,11 +220,12 @@ def excised(
         for part, text in left.items()
         if is_empty(text, mixture.mask) and text != document.text[part.start : part.stop]
     }
-    if any(part.turn is None for part in emptied) and len(document.parts) > 1:
+    places = [keys for part in emptied for keys in part.places]
+    if any(turn_of(keys) is None for keys in places) and len(document.parts) > 1:
         return NOTHING_LEFT_OF_FIELD
     try:
         for part, text in left.items():
-            for keys in (part.keys, *part.copies):
+            for keys in part.places:
                 value = replaced(value, keys, text)
         row: Value = without_elements(value, turns_to_remove(value, document.parts, emptied))
     except NotExactError:

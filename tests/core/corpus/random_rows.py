@@ -1,0 +1,160 @@
+"""Rows of any shape with keys of published layouts, and sources that read them differently."""
+
+import base64
+import json
+
+from hypothesis import strategies as st
+
+from decon_core.config.layouts import EVERYTHING, known_layouts
+from decon_core.config.load import Source
+from decon_core.corpus.fields import LABELS, RANKS
+
+_PUBLISHED = sorted(
+    {
+        path
+        for layout in known_layouts().values()
+        for paths in (*layout.marks, *layout.visible, *layout.hidden)
+        for path in paths.split(" + ")
+        if path != EVERYTHING
+    }
+)
+_NAMES = ("a", "b", "content", "text", "value", "parts", "é", "a.b", "d[]", "type", "k" * 40)
+KEYS = st.one_of(
+    st.sampled_from(_NAMES),
+    st.sampled_from(sorted({*RANKS, *LABELS})),
+    st.sampled_from([path for path in _PUBLISHED if path.isidentifier()]),
+)
+# Keys and strings for which the compiled readers leave a row to Python.
+ODD_KEYS = st.sampled_from(
+    [
+        *("", "*", "[0]", "[role=user]", 'q"', "back\\", "\ud800", "?", "\ufffd", "new\nline"),
+        "A key of so many words that it is itself a text of the row",
+    ]
+)
+SENTENCES = (
+    "Nine words of plain text stand in this sentence.",
+    "Nine words of plain text stand in that sentence.",
+    "Слова другого письма тоже разделены пробелами, как и эти слова.",
+    "山水木火土金石田力口日月目手足犬牛羊鳥山水木火土金石田力口日月",
+    "ภาษาไทยไม่มีช่องว่างระหว่างคำและข้อความนี้ยาวพอ",
+)
+_ENCODED = base64.b64encode(bytes(range(120))).decode()
+SHORT = (
+    *("", "x", "user", "assistant", "seven words are no text of any"),
+    *("ünï", "{", "[]", "{}", "[1, 2]", '{"a": 1}', '{"a": 1, "a": "one key, twice"}'),
+    *(_ENCODED, f"{_ENCODED}\n{_ENCODED}=", f"{_ENCODED} and", "a" * 63, "1/2 " * 30),
+)
+SCALARS = st.one_of(
+    st.sampled_from(SENTENCES),
+    st.sampled_from(SENTENCES),
+    st.sampled_from(SHORT),
+    st.text(max_size=40),
+    st.sampled_from([None, True, 0, -1.5, 2**70]),
+)
+ODD_SCALARS = st.sampled_from(
+    [
+        *("data:", "data:image/png;base64,aGk=", "\ud800", 10**50),
+        "data: words behind a colon, which are a text like any other",
+        "a lone \ud800 surrogate between words of a text that is long enough",
+    ]
+)
+
+
+def _as_json(value):
+    """Return JSON in a string, in several forms."""
+    forms = [json.dumps(value), json.dumps(value, ensure_ascii=False)]
+    return st.sampled_from([*forms, f" \n{json.dumps(value, indent=1)}\t"])
+
+
+def _values_of(keys, scalars):
+    def containers(inner):
+        objects = st.dictionaries(keys, inner, max_size=4)
+        lists = st.lists(inner, max_size=3)
+        roles = st.sampled_from(["user", "tool", None, 5])
+        turns = st.lists(st.fixed_dictionaries({"role": roles, "content": inner}), max_size=3)
+        once = st.one_of(objects, lists).flatmap(_as_json)
+        twice = once.flatmap(lambda text: _as_json([text, {"text": text}]))
+        return st.one_of(objects, lists, turns, once, twice)
+
+    return st.recursive(scalars, containers, max_leaves=6)
+
+
+VALUES = _values_of(KEYS, SCALARS)
+ODD_VALUES = _values_of(st.one_of(KEYS, ODD_KEYS), st.one_of(SCALARS, ODD_SCALARS))
+
+
+@st.composite
+def rows_for(draw, source):
+    """A row with text at some paths of the source and of a published layout."""
+    row = {}
+    layout = known_layouts()[draw(st.sampled_from([*known_layouts()]))]
+    mark = draw(st.sampled_from(layout.alternatives))
+    paths = st.sampled_from([*mark, *layout.visible, *layout.hidden])
+    chosen = [*(source.paths or mark), *draw(st.lists(paths, max_size=3))]
+    for path in draw(st.permutations(chosen)):
+        put(row, path, draw(VALUES))
+    if draw(st.integers(0, 4)) == 0:
+        row |= draw(st.dictionaries(ODD_KEYS, ODD_VALUES, max_size=2))
+        return row | {draw(st.sampled_from(["text", "messages", "zz"])): draw(ODD_VALUES)}
+    return row | draw(st.dictionaries(KEYS, VALUES, max_size=2))
+
+
+def put(row, path, value):
+    """Put a value where a path leads to; the place may hold something else already."""
+    key, is_nested, rest = path.replace("*", "any").partition(".")
+    name = key.replace("[]", "")
+    if is_nested:
+        inner = row.get(name)
+        inner = inner[0] if isinstance(inner, list) and inner else inner
+        value = put(inner if isinstance(inner, dict) else {}, rest, value)
+    for _ in range(key.count("[]")):
+        value = [value, value] if value == SENTENCES[0] else [value]
+    row[name] = value
+    return row
+
+
+PATHS = st.sampled_from(
+    [
+        *(
+            "text",
+            "messages",
+            "messages[].content",
+            "a",
+            "a.b",
+            "*",
+            "*.content",
+            "messages[].*.text",
+        ),
+        *(
+            "conversations[].value",
+            "prompt[]",
+            "text[].text",
+            "content.parts[]",
+            "é",
+            "messages[][]",
+        ),
+    ]
+)
+IGNORE = st.sampled_from([(), (), ("*",)])
+SOURCES = st.one_of(
+    st.builds(lambda ignore: Source(name="rows", path="", ignore=ignore), IGNORE),
+    st.builds(
+        lambda layout: Source(name="rows", path="", layout=layout),
+        st.sampled_from([*known_layouts()]),
+    ),
+    st.builds(
+        lambda text, ignore: Source(name="rows", path="", text=text, ignore=ignore), PATHS, IGNORE
+    ),
+    st.builds(
+        lambda text, ignore: Source(name="rows", path="", text=tuple(text), ignore=ignore),
+        st.lists(PATHS, min_size=2, max_size=3, unique=True),
+        IGNORE,
+    ),
+    st.builds(
+        lambda roles, ignore: Source(
+            name="rows", path="", messages="messages", roles=roles, ignore=ignore
+        ),
+        st.sampled_from([(), ("user",)]),
+        IGNORE,
+    ),
+)

@@ -1,0 +1,170 @@
+"""The compiled readers find in rows of any shape what the plain reader finds, and nothing else."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.config.load import Source
+from decon_core.corpus import fields, text_values
+from decon_core.corpus.formats import format_of
+from decon_core.corpus.formats.shard_format import Part
+from decon_core.corpus.packs import find_shards
+from decon_core.corpus.shards import open_shard
+from decon_core.kernels import row_texts
+from decon_core.kernels.json_lines import MOST_MEMBERS, MOST_STRINGS, PADDING
+from tests.core.corpus.random_rows import SENTENCES, SHORT, SOURCES, rows_for
+from tests.uncompiled import fewer
+
+
+@st.composite
+def lines(draw, source):
+    """Lines of JSON, some of which say a key twice."""
+    made = []
+    for row in draw(st.lists(rows_for(source), min_size=1, max_size=6)):
+        line = json.dumps(row, ensure_ascii=draw(st.integers(0, 3)) == 0)
+        if row and draw(st.integers(0, 7)) == 0:
+            line = f"{line[:-1]}, {json.dumps(dict([draw(st.sampled_from([*row.items()]))]))[1:]}"
+        made.append(line.encode("utf-8", "surrogatepass") + b"\n")
+    return made * draw(st.sampled_from([1, 1, 3, 12]))
+
+
+@settings(max_examples=fewer(150))
+@given(data=st.data(), source=SOURCES, block_bytes=st.sampled_from([64, 2000, 1 << 20]))
+def test_lines_are_read_as_by_the_plain_reader(data, source, block_bytes):
+    content = data.draw(lines(source))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.jsonl"
+        path.write_bytes(b"".join(content))
+        require_same(path, source, block_bytes)
+
+
+@settings(max_examples=fewer(100))
+@given(data=st.data(), source=SOURCES, suffix=st.sampled_from([".parquet", ".arrow"]))
+def test_tables_are_read_as_by_the_plain_reader(data, source, suffix):
+    """Columns whose values Arrow cannot hold together are JSON in strings."""
+    rows = [*map(_utf8, data.draw(st.lists(rows_for(source), min_size=1, max_size=6)))]
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"a{suffix}"
+        if suffix == ".parquet":
+            pq.write_table(table, path, row_group_size=4)
+        else:
+            with pa.ipc.new_file(str(path), table.schema) as writer:
+                writer.write_table(table, max_chunksize=4)
+        require_same(path, source, 1 << 20)
+
+
+def _utf8(value):
+    """Return a value without lone surrogates and very large numbers, which tables cannot hold."""
+    match value:
+        case dict():
+            return {_utf8(key): _utf8(inner) for key, inner in value.items()}
+        case list():
+            return [*map(_utf8, value)]
+        case str():
+            return value.encode("utf-8", "replace").decode()
+        case int():
+            return value % 2**60
+    return value
+
+
+def _column(values):
+    try:
+        column = pa.array(values)
+    except (pa.ArrowException, OverflowError):
+        column = None
+    if column is None or not _can_be_written(column.type):
+        return pa.array(
+            [json.dumps(one) if isinstance(one, dict | list) else str(one) for one in values]
+        )
+    return column
+
+
+def _can_be_written(kind):
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(_can_be_written(field.type) for field in kind)
+    return _can_be_written(kind.value_type) if pa.types.is_list(kind) else True
+
+
+def require_same(path, source, block_bytes):
+    fields._tree.cache_clear()  # the fields of other examples are not known
+    (shard,) = find_shards(Source(name="rows", path=path.name), folder=path.parent, known={})
+    with open_shard(shard) as file:
+        for part in format_of(path).parts(file, source, part_bytes=block_bytes):
+            plain = content_of(Part.batch(part, source))  # first: its fields are known then
+            assert content_of(part.batch(source)) == plain
+
+
+def content_of(batch):
+    slices = zip(batch.rows.tolist(), batch.starts.tolist(), batch.stops.tolist(), strict=True)
+    texts = [(row, batch.text[start:stop].tobytes().decode()) for row, start, stop in slices]
+    unread = {path: [*counts] for path, counts in batch.unread.items()}
+    assert batch.n_characters == sum(len(text) for _, text in texts)
+    return texts, unread, batch.unreadable, batch.invalid
+
+
+def _nested(value, n):
+    for _ in range(n):
+        value = json.dumps([value])
+    return value
+
+
+LONG = "A text of more than thirty-two bytes, "
+LIMITS = {
+    "strings": {"a": [LONG] + [f"{LONG}{at % 900}" for at in range(MOST_STRINGS - 1)]},
+    "more strings": {"a": [f"{LONG}{at % 900}" for at in range(MOST_STRINGS + 1)]},
+    "short strings": {"a": ["x"] * (MOST_STRINGS + 1)},
+    "members": {"a": [{str(at): "x" for at in range(40)}] * 50},
+    "more members": {"a": {str(at): {} for at in range(MOST_MEMBERS + 1)}, "text": "x"},
+    "JSON in JSON": {"a": _nested(LONG, 8)},
+    "more JSON in JSON": {"a": _nested(LONG, 11)},
+    "repeated": {"a": [LONG, LONG[:-1], LONG], "b": json.dumps([LONG, f"{LONG}!"]), "c": LONG},
+    "repeated in visible and in hidden text": {
+        "prompt": LONG,
+        "data_source": "x",
+        "extra_info": {"question": [LONG, LONG], "again": json.dumps({"text": LONG})},
+    },
+    "dots": {"a.b": f"{LONG}words of it", "a": {"b": f"{LONG}other words of it", "c": LONG}},
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("text", [None, "a", ("c", "a[]"), "elsewhere"])
+def test_rows_at_the_limits_are_read_as_by_the_plain_reader(tmp_path, name, text):
+    path = tmp_path / "a.jsonl"
+    row = json.dumps(LIMITS[name])
+    deep = f'{{"a": {"[" * 62}"{LONG}"{"]" * 62}}}'
+    path.write_text("".join(f"{line}\n" for line in (row, deep, row, f"[{row}]", row)))
+    require_same(path, Source(name="rows", path="", text=text), 1 << 20)
+
+
+STRINGS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            [*SENTENCES, *SHORT, " ", "\n", "\r\n", "a" * 60, "A" * 64, "=", "==", "-"]
+        ),
+        st.sampled_from(
+            ["word ", "word\t", "word\u00a0", "word\u3000", "...", "- ", "_", "木", "é ", "\x1c"]
+        ),
+        st.text(max_size=10),
+    ),
+    max_size=12,
+).map("".join)
+
+
+@settings(max_examples=fewer(200))
+@given(value=STRINGS)
+def test_the_kernels_know_texts_and_base64_as_python_does(value):
+    content = value.encode()
+    text = np.frombuffer(content + bytes(PADDING), np.uint8)
+    assert row_texts.is_text(text, 0, len(content)) == text_values.is_text(value)
+    is_data = value.startswith("data:")
+    assert is_data or row_texts.is_base64(text, 0, len(content)) == text_values.is_encoded(value)

@@ -1,0 +1,205 @@
+"""Cutting changes the strings and turns that leaked, in every slot of a row, and nothing else."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.corpus.documents import Document, document_of
+from decon_core.corpus.row_texts import KEY
+from decon_core.corpus.text_values import decoded
+from decon_core.mixtures.edit_rows import is_empty
+from decon_core.mixtures.excise import NO_TURN, NOT_EXACT, NOTHING_LEFT_OF_FIELD, excised
+from tests.core.corpus.random_rows import rows_for
+
+EVERYTHING = Source(name="rows", path="")
+LEAK = "Which of these many sentences is the leak"
+KEPT = "More than thirty-two bytes of the text are kept."
+LONG = f"{KEPT} {LEAK}?"
+LONG_KEY = f"{LEAK} in a key of so many words that it is a text"
+
+
+def cut(row, *leaks, by="spans", mask="", source=EVERYTHING):
+    """Return a row without these texts, or why it goes."""
+    document = document_of(row, 0, source)
+    starts = [(document.text.index(leak), len(leak)) for leak in leaks]
+    entries = [_entry(start, start + size) for start, size in starts]
+    return excised(row, document, entries, Mixture(name="m", cut=by, mask=mask))
+
+
+def _entry(start, stop):
+    spans = {
+        f"{part}_char_{edge}": None for part in ("answer", "passage") for edge in ("start", "stop")
+    }
+    return {"question_char_start": start, "question_char_stop": stop, **spans}
+
+
+SLOTS = [
+    lambda text: {"text": text},
+    lambda text: {"a": {"b": [{"c": text, "d": 1.5}], "x": None}, "e": "other"},
+    lambda text: {"rows": [["other", text], [], {"": [text]}]},
+    lambda text: {"a": json.dumps({"query": text, "n": 3})},
+    lambda text: {"a": json.dumps({"q": "é", "query": [text]}, ensure_ascii=False, indent=2)},
+    lambda text: {"a": [json.dumps([text, 1.25, True, None], separators=(",", ":"))], "b": "other"},
+    lambda text: {"a": json.dumps({"b": json.dumps([{"c": text}]), "d": "other"})},
+    lambda text: {"messages": [{"role": "tool", "content": [{"type": "text", "text": text}]}]},
+    lambda text: {"a.b": {"[0]": text}, "d[]": 'q"'},
+    lambda text: {"\ud800": [text, "\udc00"], "b": json.dumps(["\ud800", text])},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+@pytest.mark.parametrize("mask", ["", "[cut]"])
+def test_a_span_is_cut_in_every_slot_and_the_rest_stays_as_it_is(slot, mask):
+    assert cut(slot(LONG), LEAK, mask=mask) == slot(f"{KEPT} {mask}?")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a" : "%s"}',
+        '{"a": "%s", "n": 1.10}',
+        '{"a": "%s", "n": 100000000000000000000000}',
+        '{"a": "%s", "a": "%s"}',
+        '{"a": "%s", "b": "\\/"}',
+        ' {"a": "%s"}',
+        '{"a": "%s", "b": "\\u00E9"}',
+    ],
+)
+def test_a_row_goes_if_json_in_a_string_cannot_be_written_back_as_it_was(text):
+    row = {"a": text.replace("%s", LONG), "b": "other"}
+    assert cut(row, LEAK) == NOT_EXACT
+    assert cut({**row, "b": f"other {LEAK} text"}, f"other {LEAK}") == {**row, "b": " text"}
+
+
+def test_all_copies_of_a_text_are_cut():
+    row = {
+        "steps": [{"input": [LONG, "x"]}, {"input": [LONG, f"x {LONG}"]}],
+        "log": json.dumps({"again": [LONG, {"and": LONG}]}),
+    }
+    left = f"{KEPT} ?"
+    assert cut(row, LEAK) == {
+        "steps": [{"input": [left, "x"]}, {"input": [left, f"x {LONG}"]}],
+        "log": json.dumps({"again": [left, {"and": left}]}),
+    }
+
+
+def test_a_leak_in_a_key_costs_the_row_or_its_turn():
+    assert cut({"a": {LONG_KEY: "x"}}, LEAK) == NOT_EXACT
+    assert cut({"a": [{LONG_KEY: "x"}, "y"]}, LEAK, by="turns") == {"a": ["y"]}
+
+
+def test_a_field_of_which_nothing_is_left_costs_the_row():
+    assert cut({"prompt": f"{LEAK}?!", "answer": "x"}, LEAK) == NOTHING_LEFT_OF_FIELD
+    assert cut({"prompt": f"{LEAK}?!", "answer": "x"}, LEAK, mask="[cut]") == NOTHING_LEFT_OF_FIELD
+    assert cut({"prompt": f"{LEAK}?!", "answer": "x"}, LEAK, by="turns") == NO_TURN
+
+
+def _turn(role, content):
+    return {"role": role, "content": content}
+
+
+RULES = _turn("system", "Be nice.")
+QUESTION, ANSWER = _turn("user", f"{LEAK}?"), _turn("assistant", "This one.")
+CALL, RESULT = _turn("assistant", f"{LEAK}()"), _turn("tool", "a result")
+NEXT, LAST = _turn("user", "And now?"), _turn("assistant", "Nothing.")
+
+
+@pytest.mark.parametrize(
+    ("turns", "left"),
+    [
+        ([RULES, QUESTION, ANSWER, NEXT, LAST], [RULES, NEXT, LAST]),
+        ([QUESTION, ANSWER, RESULT, LAST, NEXT], [NEXT]),
+        ([QUESTION, NEXT, LAST], [NEXT, LAST]),
+        ([NEXT, CALL, RESULT, LAST], [NEXT, LAST]),
+        ([NEXT, LAST, QUESTION], [NEXT, LAST]),
+        ([_turn("system", LEAK), NEXT, LAST], [NEXT, LAST]),
+        ([_turn("user", [{"type": "text", "text": LEAK}]), ANSWER, NEXT], [NEXT]),
+        ([_turn("user", ["x", LEAK]), ANSWER, NEXT], [_turn("user", ["x", ""]), ANSWER, NEXT]),
+        ([QUESTION, ANSWER, NEXT, QUESTION, RESULT], [NEXT]),
+        ([{"from": "human", "value": LEAK}, {"from": "gpt", "value": "x"}, NEXT], [NEXT]),
+    ],
+)
+@pytest.mark.parametrize(
+    "holder",
+    [
+        lambda turns: {"messages": turns},
+        lambda turns: {"a": {"conversations": turns}, "b": "other"},
+        lambda turns: {"messages": json.dumps(turns), "n": 1},
+        lambda turns: {"data": [{"messages": turns, "about": "other"}]},
+        lambda turns: {"runs": [{"log": json.dumps({"turns": turns})}, "other"]},
+        lambda turns: {"chats": [[NEXT, LAST], turns]},
+        lambda turns: {"messages": [json.dumps(turn) for turn in turns]},
+    ],
+)
+def test_a_turn_of_which_nothing_is_left_takes_its_answer_along(turns, left, holder):
+    assert cut(holder(turns), LEAK) == holder(left)
+
+
+def test_a_copy_of_a_turn_is_removed_too_and_one_in_a_field_costs_the_row():
+    turns = [QUESTION, ANSWER, NEXT]
+    steps = {"steps": [{"input": turns}, {"input": [*turns, LAST]}, {"input": [NEXT]}]}
+    assert cut({"a": turns, "b": turns}, LEAK, by="turns") == {"a": turns[1:], "b": turns[1:]}
+    assert cut(steps, LEAK, by="turns") == {"steps": steps["steps"][2:]}
+    assert cut({"a": turns, "b": QUESTION["content"]}, LEAK, by="turns") == NO_TURN
+    assert cut({"a": turns, "b": QUESTION["content"]}, LEAK) == NOTHING_LEFT_OF_FIELD
+
+
+def test_turns_are_removed_whole_in_strings_with_json_too():
+    turns = [QUESTION, ANSWER, NEXT]
+    assert cut({"messages": turns}, LEAK, by="turns") == {"messages": [ANSWER, NEXT]}
+    assert cut({"m": json.dumps(turns)}, LEAK, by="turns") == {"m": json.dumps([ANSWER, NEXT])}
+    assert cut({"m": f"{json.dumps(turns)} "}, LEAK, by="turns") == NOT_EXACT
+
+
+def test_a_string_with_json_may_be_left_without_text():
+    assert cut({"a": json.dumps([LEAK]), "b": "other"}, LEAK) == {"a": "[]", "b": "other"}
+    assert cut({"a": json.dumps({"b": LEAK}), "b": "x"}, LEAK) == NOTHING_LEFT_OF_FIELD
+
+
+def leaves(value, keys=()):
+    """Return all values below a value by their keys."""
+    inner = decoded(value) if isinstance(value, str) else None
+    value = value if inner is None else inner
+    if isinstance(value, dict):
+        return {k: v for key in value for k, v in leaves(value[key], (*keys, key)).items()}
+    if isinstance(value, list):
+        numbered = enumerate(value)
+        return {k: v for at, one in numbered for k, v in leaves(one, (*keys, at)).items()}
+    return {keys: value}
+
+
+@settings(max_examples=200)
+@given(row=rows_for(EVERYTHING), data=st.data())
+def test_only_what_leaked_is_changed_in_rows_of_any_shape(row, data):
+    document = document_of(row, 0, EVERYTHING)
+    if not isinstance(document, Document) or not document.parts:
+        return
+    part = data.draw(st.sampled_from(document.parts))
+    text = document.text[part.start : part.stop]
+    start = data.draw(st.integers(0, len(text) - 1))
+    stop = data.draw(st.integers(start + 1, len(text)))
+    if is_empty(text[:start] + text[stop:], ""):
+        return
+    entry = _entry(part.start + start, part.start + stop)
+    left = excised(row, document, [entry], Mixture(name="m", cut="spans", mask="[cut]"))
+    if left == NOT_EXACT:
+        assert part.keys[-1] == KEY or any(
+            isinstance(value, str) and decoded(value) for value in _on_the_way(row, part)
+        )
+    else:
+        changed = {part.keys, *part.copies}
+        after = leaves(row) | dict.fromkeys(changed, f"{text[:start]}[cut]{text[stop:]}")
+        assert leaves(left) == after
+
+
+def _on_the_way(row, part):
+    for keys in (part.keys, *part.copies):
+        value = row
+        for key in keys:
+            inner = decoded(value) if isinstance(value, str) else value
+            value = inner[key]
+            yield value
