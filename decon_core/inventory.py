@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -30,7 +31,15 @@ from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
 from decon_core.config.validation import did_you_mean
-from decon_core.corpus.packs import Pack, Shard, find_shards, hash_file, plan_packs, stamps_of
+from decon_core.corpus.packs import (
+    Pack,
+    Shard,
+    hash_file,
+    list_source,
+    plan_packs,
+    shards_in,
+    stamps_of,
+)
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import Verdicts, read_verdicts
 from decon_core.errors import (
@@ -51,6 +60,7 @@ from decon_core.similarity.neighbours.build import neighbours_key
 from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
+from decon_core.storage.listing import Listing, Skipped
 from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
 from decon_core.storage.store import Store
 from decon_core.studies.inputs import Inputs
@@ -279,10 +289,7 @@ def input_files(config: Config) -> list[InputFile]:
     Missing files, and the files of a recipe that cannot be read, are left out; reading them later
     raises the error.
     """
-    candidates = (config.folder / name for name in config.judge.candidates)
-    lines = (config.verdicts, config.annotations, config.rewordings)
-    read = (config.path, *lines, *candidates)
-    paths = {*read, *config.recipes, *_benchmark_files(config)}
+    paths = _files_without_shards(config)
     stamps = {str(path): stamp for path in paths if (stamp := _stamp_or_none(path))}
     for source in config.sources:
         stamps.update(stamps_of(source, folder=config.folder))
@@ -290,6 +297,13 @@ def input_files(config: Config) -> list[InputFile]:
         InputFile(path, n_bytes, tag or str(modified_ns))
         for path, (n_bytes, modified_ns, tag) in stamps.items()
     )
+
+
+def _files_without_shards(config: Config) -> set[Path]:
+    """Return all files that a configuration reads, but its shards."""
+    candidates = (config.folder / name for name in config.judge.candidates)
+    lines = (config.verdicts, config.annotations, config.rewordings)
+    return {config.path, *lines, *candidates, *config.recipes, *_benchmark_files(config)}
 
 
 def _stamp_or_none(path: Path) -> Stamp | None:
@@ -352,6 +366,7 @@ class RegistrationPlan:
     gone: list[str]  # paths of registered shards that are missing or changed
     new: list[str]  # paths of shards that are new or changed
     renamed: list[tuple[str, str]]  # old and new paths of shards with the same content
+    skipped: list[Skipped]  # beside the shards: what no source reads
 
 
 def plan_registration(config: Config, store: Store) -> RegistrationPlan:
@@ -361,10 +376,11 @@ def plan_registration(config: Config, store: Store) -> RegistrationPlan:
     numbers = _next_numbers(store, before)
     current: list[Pack] = []
     retired = [pack for pack in before if pack.source.name not in {s.name for s in config.sources}]
-    for source in config.sources:
+    listings = [list_source(source, folder=config.folder) for source in config.sources]
+    for source, listing in zip(config.sources, listings, strict=True):
         kept, removed = plan_packs(
             source,
-            find_shards(source, folder=config.folder, known=known),
+            shards_in(listing, source, known=known),
             existing=[pack for pack in before if pack.source.name == source.name],
             packing=config.packing[source.name],
             first_number=numbers.get(source.name, 0),
@@ -385,7 +401,26 @@ def plan_registration(config: Config, store: Store) -> RegistrationPlan:
         if (shard.source, shard.name, shard.fingerprint) not in known_shards
     ]
     names = [(old.path, new.path) for old, new in renamed]
-    return RegistrationPlan(current, retired, sorted(gone), sorted(new), sorted(names))
+    skipped = _skipped(config, listings)
+    return RegistrationPlan(current, retired, sorted(gone), sorted(new), sorted(names), skipped)
+
+
+def _skipped(config: Config, listings: Iterable[Listing]) -> list[Skipped]:
+    """Return what lies beside the shards, and is neither read nor listed by another source."""
+    listings = [*listings]
+    read = {path for listing in listings for path, _ in listing.files}
+    read |= {str(path) for path in _files_without_shards(config)}
+    entered = {os.path.dirname(path) for path in read}  # noqa: PTH120 - 100,000 paths as strings
+    entered |= {str(folder) for path in map(Path, entered) for folder in path.parents}
+    store = f"{config.store}"
+    skipped: dict[str, Skipped] = {}
+    for one in (one for listing in listings for one in listing.skipped):
+        path = one.path.rstrip("/")
+        if path in read or path in entered or path == store:
+            continue
+        if path not in skipped or not one.is_on_purpose:
+            skipped[path] = one
+    return sorted(skipped.values())
 
 
 def _renamed(before: Iterable[Pack], current: Iterable[Pack]) -> list[tuple[Shard, Shard]]:
@@ -456,6 +491,7 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
     plan = plan_registration(config, store)
     if not may_retire:
         require_most_there(plan, store)
+    write_json(store.skipped, {"skipped": [asdict(one) for one in plan.skipped]})
     for pack in plan.current:
         write_json(store.pack(pack.name), pack.to_json())
     for pack in plan.retired:

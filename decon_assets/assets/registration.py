@@ -16,6 +16,7 @@ from decon_core.config.open_store import writable_store
 from decon_core.corpus.packs import Pack
 from decon_core.errors import DeconError, Problem, RecordError
 from decon_core.inventory import benchmarks_of, grid_warning, register_packs
+from decon_core.storage.listing import Skipped
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
 
@@ -33,6 +34,7 @@ class Registration:
     store: Store
     benchmarks: tuple[str, ...]
     packs: tuple[Pack, ...]
+    skipped: tuple[Skipped, ...]  # what lies beside the shards
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -46,6 +48,7 @@ class Registration:
             "benchmarks": len(self.benchmarks),
             "packs": len(self.packs),
             "shards": len(shards),
+            "skipped": len(self.skipped),
             "megabytes": round(sum(shard.n_bytes for shard in shards) / 1e6, 3),
             "preview": preview(rows),
         }
@@ -94,4 +97,5 @@ def register(
     align(instance, packs, [pack.name for pack in plan.current])
     align(instance, mixtures, [mixture.name for mixture in config.mixtures])
     align(instance, blends, [blend.name for blend in config.blends])
-    return Registration(config, store, tuple(by_name), tuple(plan.current))
+    skipped = tuple(plan.skipped)
+    return Registration(config, store, tuple(by_name), tuple(plan.current), skipped)

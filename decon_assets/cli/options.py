@@ -115,6 +115,13 @@ Retire = Annotated[
         name="--retire",
     ),
 ]
+AllowSkipped = Annotated[
+    bool,
+    option(
+        "do not exit with code 4 because of files, folders and links that were skipped",
+        name="--allow-skipped",
+    ),
+]
 PolicyFile = Annotated[
     Path | None,
     option(

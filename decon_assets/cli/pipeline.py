@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.options import (
+    AllowSkipped,
     ConfigPath,
     EngineOption,
     Retire,
@@ -32,6 +33,7 @@ from decon_core.execution.choice import require_engine
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
+from decon_core.storage.listing import Skipped
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.store import Store
 from decon_core.wording import counted
@@ -40,6 +42,7 @@ if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
     from decon_core.corpus.packs import Pack
     from decon_core.decisions.match_reader import MatchReader
+    from decon_core.inventory import RegistrationPlan
     from decon_core.missing import Plan
     from decon_core.report.truth import BenchmarkScore, PhenomenonScore
 
@@ -48,6 +51,7 @@ AllowUnread = flag(
 )
 
 _NAME = "decon-assets"
+_MOST_SKIPPED_LISTED = 5
 _BENCHMARK_LEGEND = """\
 leaked: items with a leak; planted: leaks put into the corpus on purpose that should be found;
 found: planted leaks that were found; false alarms: leaks that were not planted.
@@ -68,6 +72,7 @@ def run(
         "--verify", "first read every file of the store, and rebuild the damaged ones"
     ),
     retire: Retire = False,
+    allow_skipped: AllowSkipped = False,
     verbose: Verbose = False,
     workers: Workers = None,
     engine: EngineOption = None,
@@ -88,27 +93,34 @@ def run(
       decon-assets run --config my/decon.toml --workers 8
       decon-assets run --verify                 also rebuild damaged files
 
+    What lies beside the shards and no source reads is listed in .decon/skipped.json, and named in
+    the last lines.
+
     Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
-    wrong, 4 everything else is built, but a source has text in fields that it does not read: its
-    mixtures are refused. The last line names the fields.
+    wrong, 4 everything else is built, but something was not read, and the last lines name it: text
+    in fields that a source does not read (its mixtures are refused; --allow-unread), or what a
+    source's pattern matches and is no shard (a file of another format, a link that leads nowhere, a
+    fifo, a folder; --allow-skipped).
     """
     export_engine(engine)
     registered = _build(
         config, workers, verify=verify, refreeze=refreeze, may_retire=retire, is_verbose=verbose
     )
+    code = 1
     if registered is not None:
         say()
         _say_products(registered)
         say(f"report: {registered.store.report}")
         say(f"page: {registered.store.report_page}")
-    is_failed = registered is None
+        _say_skipped(registered.skipped, registered.store)
+        code = _code_of(registered.skipped, allow_skipped=allow_skipped)
     with suppress(MissingError, StaleError):  # nothing was scanned yet
-        return _exit_code(config, is_failed=is_failed, may_be_unread=allow_unread)
-    return int(is_failed)
+        return _exit_code(config, code, may_be_unread=allow_unread)
+    return code
 
 
-def _exit_code(config: Path, *, is_failed: bool, may_be_unread: bool) -> int:
-    """Print which text was not read, and return the exit code of `run`."""
+def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
+    """Print which text was not read, and return the exit code of `run`; `code`: without that."""
     from decon_core.inventory import builder_of
     from decon_core.scan.coverage import gaps_of
 
@@ -118,7 +130,9 @@ def _exit_code(config: Path, *, is_failed: bool, may_be_unread: bool) -> int:
     is_unread, is_empty = _say_unread(loaded, builder.reader, builder.packs)
     if gaps_of(store, builder.packs, builder.versions, builder.reader.scan) or is_empty:
         return 1
-    return 4 if is_unread and not may_be_unread else int(is_failed)
+    if is_unread and not may_be_unread:
+        return 4
+    return code
 
 
 def _say_unread(config: Config, reader: MatchReader, packs: Sequence[Pack]) -> tuple[bool, bool]:
@@ -137,11 +151,13 @@ def _say_unread(config: Config, reader: MatchReader, packs: Sequence[Pack]) -> t
     return bool(unread) and config.unread == "block", bool(empty)
 
 
-def register(*, retire: Retire = False, config: ConfigPath) -> int:
+def register(
+    *, retire: Retire = False, allow_skipped: AllowSkipped = False, config: ConfigPath
+) -> int:
     """Register benchmarks and packs with Dagster, and build nothing.
 
     The UI then shows new benchmarks and packs as missing partitions. `run` and `backfill` register
-    by themselves.
+    by themselves. What lies beside the shards is named; exit code 4 as of `run`.
 
     Examples:
       decon-assets register && decon-assets dev
@@ -154,18 +170,22 @@ def register(*, retire: Retire = False, config: ConfigPath) -> int:
         registered = register_outside(config, instance, may_retire=retire)
     say(f"benchmarks: {', '.join(registered.benchmarks)}")
     say(f"packs: {', '.join(pack.name for pack in registered.packs)}")
-    return 0
+    _say_skipped(registered.skipped, registered.store)
+    return _code_of(registered.skipped, allow_skipped=allow_skipped)
 
 
 def status(
     *,
     verify: bool = flag("--verify", "read every file of the store, and list the damaged ones"),
     allow_unread: bool = AllowUnread,
+    allow_skipped: AllowSkipped = False,
     config: ConfigPath,
 ) -> int:
     """Show what is scanned and built, and what changed on disk since.
 
-    It changes nothing. `decon-assets run` builds what is missing.
+    It changes nothing. `decon-assets run` builds what is missing. Everything beside the shards that
+    no source reads is listed. If all is complete, the exit code is 4 if something that a source's
+    pattern matches is no shard, without --allow-skipped.
 
     Exit codes: 0 complete, 1 incomplete, 2 an input is wrong, 4 all is scanned, but a source has
     text in fields that it does not read: its mixtures are refused.
@@ -179,12 +199,13 @@ def status(
     if verify and _damaged_files(store, say):
         say(REMEDY)
         return 1
-    from decon_core.inventory import list_packs
+    from decon_core import inventory
     from decon_core.missing import Plan
 
     running = active_run(config)
-    plan = Plan(loaded, store, tuple(list_packs(store)))
-    is_scanned = _status_of_scan(plan)
+    plan = Plan(loaded, store, tuple(inventory.list_packs(store)))
+    found = inventory.plan_registration(loaded, store)
+    is_scanned = _status_of_scan(plan, found)
     is_complete = _status_of_products(plan, is_running=running is not None) and is_scanned
     if is_complete:  # what has no line of its own above
         from decon_assets import graph
@@ -194,11 +215,14 @@ def status(
             say(f"  {name}: missing or outdated")
             is_complete = False
     remedy = running or "`decon-assets run` builds what is missing"
+    _say_skipped(found.skipped)
     is_unread, is_empty = _unread_in(plan) if store.current_snapshot.is_file() else (False, False)
     say("complete" if is_complete else f"incomplete: {remedy}")
     if is_unread and is_scanned and not (is_empty or allow_unread):
         return 4
-    return 0 if is_complete and not is_empty else 1
+    if is_empty or not is_complete:
+        return 1
+    return _code_of(found.skipped, allow_skipped=allow_skipped)
 
 
 def _unread_in(plan: Plan) -> tuple[bool, bool]:
@@ -371,7 +395,23 @@ def _damaged_files(store: Store, say: Say) -> list[Problem]:
     return problems
 
 
-def _status_of_scan(plan: Plan) -> bool:
+def _say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
+    """Print what lies beside the shards: all of it, or with a store a few and where the rest is."""
+    for is_on_purpose, what in ((False, "not read"), (True, "not read, on purpose")):
+        named = [one for one in skipped if one.is_on_purpose == is_on_purpose]
+        for one in named[:_MOST_SKIPPED_LISTED] if store else named:
+            say(f"{what}: {one}")
+        if store and len(named) > _MOST_SKIPPED_LISTED:
+            say(f"{what}: {len(named):,} files, folders and links; all are in {store.skipped}")
+
+
+def _code_of(skipped: Sequence[Skipped], *, allow_skipped: bool) -> int:
+    """Return the exit code of a complete result."""
+    is_whole = allow_skipped or all(one.is_on_purpose for one in skipped)
+    return 0 if is_whole else 4
+
+
+def _status_of_scan(plan: Plan, found: RegistrationPlan) -> bool:
     """Print what is registered and scanned; return whether all of it is up to date."""
     from decon_core import inventory
     from decon_core.index.idf import outdated_members
@@ -380,7 +420,6 @@ def _status_of_scan(plan: Plan) -> bool:
 
     config, store, packs = plan.config, plan.store, plan.packs
     say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
-    found = inventory.plan_registration(config, store)
     for path in found.gone:
         say(f"  {path}: removed or changed since it was registered")
     for path in found.new:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.cli.options import (
+    AllowSkipped,
     EngineOption,
     PolicyFile,
     flag,
@@ -27,6 +28,7 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.execution import Execution, load_execution
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.config.sketch import Sketch
+from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, percent, size
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from decon_core.decisions.verdicts import Verdicts
     from decon_core.folder_scan.estimates import Rate
     from decon_core.folder_scan.results import Outcome
+
+_MOST_SKIPPED_LISTED = 3
 
 
 def scan(
@@ -116,6 +120,12 @@ def scan(
     allow_unread: bool = flag(
         "--allow-unread", "do not exit with code 4 because of text in fields that were not read"
     ),
+    allow_skipped: AllowSkipped = False,
+    max_row_bytes: str = option(
+        "refuse a file with a longer row, so that it cannot take all memory (default 1 GB)",
+        "SIZE",
+        default="1 GB",
+    ),
 ) -> int:
     """Search a folder of training data for benchmark items, without Dagster or a configuration.
 
@@ -141,8 +151,12 @@ def scan(
     Without --text, --messages and --layout, every text of a row is read, at any depth. In published
     layouts, reference answers and the like are hidden from a model; matches there have slot_kind
     "hidden". With these options, other text of at least 8 words is counted by path as not read.
-    Files and folders below PATH, or matched by its wildcards, are skipped if their names begin with
-    _ or a dot.
+
+    Links to folders are followed. What is no shard is listed in OUT/skipped.jsonl with the reason:
+    files of other formats, links that lead nowhere, fifos, folders that cannot be opened. Set aside
+    on purpose, so without effect on the exit code, are names that begin with _ or a dot, metadata
+    of data sets (README.md, LICENSE, dataset_info.json, state.json), caches (cache-*.arrow), and
+    what lies beside the files of a glob.
 
     With --sample every row is read, but only the documents of the sample are searched, so that a
     scan takes a fraction of the time. OUT/sample.csv has the estimates for the whole corpus, with
@@ -154,12 +168,12 @@ def scan(
       1  a file was not scanned: it, or every row of it, could not be read (all others were scanned;
          the message names the fields that it has); or no document is long enough to be searched
       3  something leaked, with --fail-on-leak
-      4  every file was read, but not every row, or not every text of the rows; --allow-unreadable
-         and --allow-unread let these pass
+      4  not every row was read, or not every text of the rows, or a file, folder or link was
+         skipped; --allow-unreadable, --allow-unread and --allow-skipped let these pass
       0  every row (with --sample: of the sample) was scanned, whether or not something leaked
 
     The last line says how much was not scanned, in files, bytes, rows and paths; OUT/ledger.jsonl
-    lists them by file.
+    lists it by file, and OUT/skipped.jsonl has what was skipped.
     """
     from decon_core.execution.choice import open_engine, require_engine
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
@@ -197,6 +211,7 @@ def scan(
                 has_clean_evals=clean_evals,
                 verdicts=_verdicts(verdicts),
                 sample=drawn,
+                max_row_bytes=_bytes(max_row_bytes),
             ),
             on_step=progress.step,
             on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
@@ -225,8 +240,10 @@ def scan(
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
+    is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
     is_unread = bool(outcome.unread_text) and not allow_unread
-    return 4 if is_unread or (outcome.n_unreadable and not allow_unreadable) else 0
+    is_skipped = bool(outcome.unexpected) and not allow_skipped
+    return 4 if is_partly_read or is_unread or is_skipped else 0
 
 
 def _readings(
@@ -359,6 +376,8 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
 
 def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
+    from decon_core.folder_scan.results import SKIPPED_FILE
+
     n_unread = outcome.n_shards_unread + len(outcome.unread)
     n_single = outcome.n_unreadable - outcome.n_rows_unread
     left_out = []
@@ -369,12 +388,12 @@ def _format_coverage(outcome: Outcome) -> str:
     if n_single:
         others = f"{counted(n_single, 'row')} of the other shards"
         left_out.append(others if n_unread else f"{n_single:,} of {counted(outcome.n_rows, 'row')}")
-    if outcome.skipped:
-        how_much = size(outcome.n_bytes_skipped)
-        left_out.append(f"{counted(len(outcome.skipped), 'file')} in other formats ({how_much})")
-    if outcome.n_set_aside:
-        n_set_aside = counted(outcome.n_set_aside, "file")
-        left_out.append(f"{n_set_aside} with a name or folder that begins with _ or .")
+    if skipped := outcome.unexpected:
+        names = [f"{one.path} ({one.why})" for one in skipped[:_MOST_SKIPPED_LISTED]]
+        more = [f"others in {SKIPPED_FILE}"] if len(skipped) > len(names) else []
+        left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
+    if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
+        left_out.append(f"{n_set_aside:,} set aside by name or pattern: see {SKIPPED_FILE}")
     if outcome.unread_text:
         left_out.append(outcome.unread_text.line("the documents"))
     n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
@@ -408,6 +427,12 @@ def _sample(share: str | None, seed: int | None) -> Sample | None:
     except ValueError:
         raise InputError(Problem("--sample", repr(share), "a share, as 1% or 0.01")) from None
     return Sample.of(given, seed=seed or 0)
+
+
+def _bytes(text: str) -> int:
+    if (n_bytes := bytes_of(text)) is None:
+        raise InputError(Problem("--max-row-bytes", repr(text), "a size like '1 GB'"))
+    return n_bytes
 
 
 def _execution(path: Path | None) -> Execution:

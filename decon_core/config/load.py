@@ -51,6 +51,7 @@ from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path
 T = TypeVar("T")
 
 _DEFAULT_PACK_SHARDS = 64
+MAX_ROW_BYTES = 1_000_000_000
 _LIMITS = ("pack_shards", "pack_bytes")
 _STORE = ".decon"
 # Names of secret options.
@@ -144,6 +145,9 @@ class SourceTable(PackLimits):
 class Corpus(PackLimits):
     """[corpus]: the shards."""
 
+    max_row_bytes: Bytes = MAX_ROW_BYTES
+    """Maximum bytes of an uncompressed row: a shard with a longer one is refused, so that it cannot
+    take all memory. A number, or "1 GB"."""
     source: tuple[SourceTable, ...] = ()
     """The sources."""
     unread: Literal["block", "report"] = "block"
@@ -228,6 +232,7 @@ class Source:
     ignore: tuple[str, ...] = ()  # paths of text that may stay unread
     id: str | None = None
     labels: tuple[tuple[str, str], ...] = ()  # column and value, by column
+    max_row_bytes: int = MAX_ROW_BYTES  # uncompressed; a shard with a longer row is refused
 
     def __post_init__(self) -> None:
         # JSON and TOML have only lists; a source read from them must equal the original.
@@ -502,6 +507,7 @@ class _Reader(SettingsReader):
             packing[table.name] = Packing(shards=n_shards, n_bytes=n_bytes)
             fields = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
             fields["labels"] = tuple(sorted(table.labels.items()))
+            fields["max_row_bytes"] = general.max_row_bytes
             sources.append(Source(**fields))
         self.named_tables("corpus.source", [source.name for source in sources], what="source")
         return tuple(sources), packing, general.unread

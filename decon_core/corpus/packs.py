@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 from collections import defaultdict
@@ -16,20 +15,12 @@ import xxhash
 
 from decon_core.config.layouts import EVERYTHING
 from decon_core.config.load import Packing, Source
-from decon_core.corpus.formats import is_shard, unknown_format
+from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.sample import Sample
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
-from decon_core.storage.paths import (
-    RemotePath,
-    Stamp,
-    expand_glob,
-    fixed_part,
-    is_hidden,
-    is_url,
-    parse_path,
-    stamp_of,
-)
+from decon_core.storage.listing import Listing, Skipped, list_pattern
+from decon_core.storage.paths import Stamp, fixed_part, is_url, parse_path, stamp_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,48 +76,55 @@ def find_shards(source: Source, *, folder: Path, known: Mapping[str, Shard]) -> 
     """Return the shards that match a source's glob now, in order of their paths.
 
     A shard in `known` (by path) is hashed again only if its size, date or tag changed. Raises
-    `CorpusError` if no file matches, or one has an unknown format or a name that is not UTF-8.
+    `CorpusError` if there is no shard, or one has a name that is not UTF-8.
     """
-    files = files_of(source, folder=folder)
-    require_names_in_utf8(path for path, _ in files)
-    problems = [unknown_format(path) for path, _ in files if not is_shard(path)]
-    if not files:
-        found = f"no file matches {parse_path(source.path, base=folder)}"
-        problems.append(Problem(f"source {source.name!r}", found, "at least one shard"))
-    if problems:
-        raise CorpusError(problems)
+    return shards_in(list_source(source, folder=folder), source, known=known)
+
+
+def list_source(source: Source, *, folder: Path) -> Listing:
+    """List the shards that match a source's glob now, and what is skipped, without opening them."""
+    relative = parse_path(source.path)
+    fixed = fixed_part(relative)
     # The name of `folder` may contain wildcard characters, which are no part of the pattern.
-    fixed = fixed_part(parse_path(source.path))
     base = fixed if is_url(source.path) else folder / fixed
+    return only_shards(list_pattern(base, relative.parts[len(fixed.parts) :]))
+
+
+def only_shards(listing: Listing) -> Listing:
+    """Move files of unknown formats to what is skipped."""
+    files, skipped = [], listing.skipped.copy()
+    for path, stamp in listing.files:
+        if is_shard(Path(path)):
+            files.append((path, stamp))
+        else:
+            skipped.append(Skipped(path, "no format of shards", False, stamp.n_bytes))
+    return replace(listing, files=files, skipped=sorted(skipped))
+
+
+def shards_in(listing: Listing, source: Source, *, known: Mapping[str, Shard]) -> list[Shard]:
+    """Return the files of a listing as shards; raise `CorpusError` if there are none."""
+    files = _in_order(listing)
+    require_names_in_utf8(path for path, _ in files)
+    if not files:
+        found = f"no shard matches {source.path}{listing.instead}"
+        expected = f"files in {known_suffixes()}"
+        raise CorpusError(Problem(f"source {source.name!r}", found, expected))
+    base = listing.base
     return [shard_at(source, path, base, known.get(str(path)), stamp) for path, stamp in files]
 
 
 def files_of(source: Source, *, folder: Path) -> list[tuple[Path, Stamp]]:
     """Return the files that match a source's glob now, sorted by path, without opening them."""
-    return sorted((parse_path(path), stamp) for path, stamp in stamps_of(source, folder=folder))
+    return _in_order(list_source(source, folder=folder))
+
+
+def _in_order(listing: Listing) -> list[tuple[Path, Stamp]]:
+    return sorted((parse_path(path), stamp) for path, stamp in listing.files)
 
 
 def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
-    """Like `files_of`, unsorted and with strings: 100,000 `Path`s cost more than the listing."""
-    pattern = parse_path(source.path, base=Path(glob.escape(str(folder))))
-    if isinstance(pattern, RemotePath):
-        n_fixed = len(fixed_part(pattern).parts)
-        return [
-            (str(path), stamp)
-            for path, stamp in expand_glob(str(pattern))
-            if not is_hidden(path.parts[n_fixed:], pattern.parts[n_fixed:])
-        ]
-    relative = Path(source.path)
-    fixed = fixed_part(relative)
-    n_fixed, wild = len((folder / fixed).parts), relative.parts[len(fixed.parts) :]
-    stamps = []
-    for path in glob.glob(str(pattern), recursive=True):  # noqa: PTH207 - 100,000 paths as strings
-        parts = path.split(os.sep)  # noqa: PTH206 - as above
-        if is_hidden(parts[n_fixed:], wild):
-            continue
-        status = os.stat(path)  # noqa: PTH116 - as above
-        stamps.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
-    return stamps
+    """Like `files_of`, with strings: 100,000 `Path`s cost more than the listing."""
+    return list_source(source, folder=folder).files
 
 
 def require_names_in_utf8(paths: Iterable[Path]) -> None:

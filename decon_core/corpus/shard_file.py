@@ -12,6 +12,7 @@ import xxhash
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import HEAD
 from decon_core.storage.paths import RemotePath, naming_unreachable, stamp_of
+from decon_core.wording import counted, size
 
 _CHUNK_BYTES = 1 << 22
 REGISTER = "register the corpus again (`decon-assets register`)"
@@ -22,16 +23,40 @@ def changed(path: Path) -> Problem:
     return Problem(str(path), "different content", "the registered content", REGISTER)
 
 
+def too_long(path: Path, row: int, offset: int | None, max_bytes: int) -> CorpusError:
+    """Return the error of a row over the limit; `offset` of an uncompressed file, if known."""
+    at = "" if offset is None else f", byte {offset} of the uncompressed file"
+    return CorpusError(
+        Problem(
+            f"{path}: row {row}{at}",
+            f"a row of more than {size(max_bytes)}",
+            f"rows of at most {size(max_bytes)}",
+            "raise max_row_bytes ([corpus] in decon.toml, --max-row-bytes of scan), which takes "
+            "more memory, or remove the row",
+        )
+    )
+
+
+def damaged(path: Path, row: int, offset: int, error: object) -> CorpusError:
+    """Return the error of a shard that cannot be read beyond a row."""
+    where = f"{path}: after {counted(row, 'row')}, byte {offset} of the uncompressed text"
+    remedy = "replace the shard, or remove it from the corpus"
+    return CorpusError(Problem(where, f"damaged or cut off ({error})", "a whole file", remedy))
+
+
 class ShardFile(io.RawIOBase):
     """An open shard that hashes everything read from it."""
 
-    def __init__(self, file: BinaryIO, path: Path, content: str) -> None:
-        self.path = path
+    def __init__(self, file: BinaryIO, path: Path, content: str, max_row_bytes: int) -> None:
+        self.path, self.max_row_bytes = path, max_row_bytes
         self._file = file
         self._content = content  # registered hash of the file
         self._digest = xxhash.xxh3_128()
         self._n_hashed = 0
         self._opened = _file_identity(path, file)
+
+    def close(self) -> None:
+        """Leave the file open, which buffers over it would close: its opener closes it."""
 
     def readable(self) -> bool:
         return True

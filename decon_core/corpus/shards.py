@@ -23,16 +23,28 @@ from decon_core.storage.paths import parse_path, stamp_of
 
 
 @contextmanager
-def open_shard(shard: Shard) -> Iterator[ShardFile]:
+def open_shard(shard: Shard, source: Source) -> Iterator[ShardFile]:
     """Open a shard. Raises `CorpusError` at the end if it is not the registered file."""
     path = parse_path(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", REGISTER))
     with path.open("rb") as file:
-        shard_file = ShardFile(file, path, shard.content)
+        shard_file = ShardFile(file, path, shard.content, source.max_row_bytes)
         require_format(shard_file.head(), path)
-        yield shard_file
+        with _naming_what_takes_memory(shard.path):
+            yield shard_file
         shard_file.require_unchanged()
+
+
+@contextmanager
+def _naming_what_takes_memory(where: str) -> Iterator[None]:
+    """Turn a lack of memory, which has no name, into a `CorpusError` of this shard."""
+    try:
+        yield
+    except MemoryError as error:
+        remedy = "lower max_row_bytes, use fewer workers, or more memory"
+        found = f"rows that do not fit into memory ({error})"
+        raise CorpusError(Problem(where, found, "rows that do", remedy)) from None
 
 
 def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
@@ -41,7 +53,7 @@ def read_shard(shard: Shard, source: Source) -> Iterator[Document | Unreadable]:
     The bytes are hashed while they are read, so a changed shard raises only after the last row:
     callers must not commit results before the end.
     """
-    with open_shard(shard) as file:
+    with open_shard(shard, source) as file:
         for part in format_of(file.path).parts(file, source):
             rows = np.arange(part.rows.start, part.rows.stop)
             is_read = shard.sample.takes(shard.content, rows) if shard.sample else None
@@ -55,7 +67,8 @@ def _batch(part: Part, source: Source, shard: Shard) -> Batch:
 
     All rows are parsed, so that unreadable ones are known and the documents are counted.
     """
-    batch = part.batch(source)
+    with _naming_what_takes_memory(f"{shard.path}: rows from {part.row}"):
+        batch = part.batch(source)
     return shard.sample.of_batch(shard.content, batch) if shard.sample else batch
 
 
@@ -64,7 +77,7 @@ def read_blocks(shard: Shard, source: Source, *, block_bytes: int = PART_BYTES) 
 
     It raises the same errors after the same rows.
     """
-    with open_shard(shard) as file:
+    with open_shard(shard, source) as file:
         for part in format_of(file.path).parts(file, source, part_bytes=block_bytes):
             yield Block(partial(_batch, part, source, shard), file.tell(), part.place)
 
@@ -97,7 +110,7 @@ def values_of(
     wanted = np.array(sorted(rows), np.int64)
     if not wanted.size:
         return
-    with open_shard(shard) as file:
+    with open_shard(shard, source) as file:
         for part in format_of(file.path).parts(file, source):
             yield from part.values(part.within(wanted))
 
@@ -108,5 +121,5 @@ def rewrite_shard(shard: Shard, source: Source, target: Path, decide: Decide) ->
     `decide` returns the changes to a part of the shard that was just read, or to the whole shard.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    with open_shard(shard) as file:
+    with open_shard(shard, source) as file:
         return format_of(file.path).rewrite(file, source, target, decide)

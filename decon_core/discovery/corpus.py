@@ -11,14 +11,15 @@ from pathlib import Path
 
 from decon_core.config.load import Source
 from decon_core.config.names import folded
-from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.packs import files_of, require_names_in_utf8
+from decon_core.corpus.formats import known_suffixes
+from decon_core.corpus.packs import files_of, only_shards, require_names_in_utf8
 from decon_core.corpus.shard_head import ShardHead, head_of, listed_fields
 from decon_core.discovery.overlap import overlaps
 from decon_core.discovery.row_survey import RowSurvey
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import compression_of, suffix_of
-from decon_core.storage.paths import files_at, is_hidden, is_url
+from decon_core.storage.listing import Listing, list_path
+from decon_core.storage.paths import is_url
 from decon_core.wording import counted
 
 _MOST_FILES = 48  # of a source whose first rows are read
@@ -113,17 +114,16 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
     expected = "local files, whose first rows can be read"
     if remote := [Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)]:
         raise CorpusError(remote)
-    places = [(place, *_files(place)) for place in typed]
-    if twice := overlaps([(place, files) for place, _, files in places]):
+    places = [(place, _listing(place)) for place in typed]
+    if twice := overlaps([(place, listing.paths) for place, listing in places]):
         raise CorpusError(twice)
     survey = CorpusSurvey()
-    for place, root, files in places:
-        shards = [path for path in files if is_shard(path)]
-        if not shards:
-            found = f"no shard among {counted(len(files), 'file')}" if files else _nothing_at(place)
+    for place, listing in places:
+        if not listing.paths:
+            found = f"no shard{listing.instead or ': no such file'}"
             survey.problems.append(Problem(place, found, f"files in {known_suffixes()}"))
-        survey.left_out += [f"{one}: no format of shards" for one in files if not is_shard(one)]
-        for group in _groups(place, root, shards):
+        survey.left_out += [str(one) for one in listing.skipped if not one.is_on_purpose]
+        for group in _groups(place, listing.base, listing.paths):
             _add_sources(group, survey)
     if not survey.sources:
         found = f"nothing that can be read{''.join(f'; {one}' for one in survey.left_out)}"
@@ -133,19 +133,11 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
     return survey
 
 
-def _nothing_at(place: str) -> str:
-    """Return why no file was found: there is none, or all are hidden."""
-    path = Path(place).absolute()
-    is_empty = not any(one.is_file() for one in path.rglob("*")) if path.is_dir() else True
-    return "no such file" if is_empty else "only files or folders whose names begin with _ or ."
-
-
-def _files(place: str) -> tuple[Path, list[Path]]:
-    """Return the folder that file names are relative to, and all files that are not hidden."""
-    root, found, pattern = files_at(Path(place).absolute())
-    visible = [one for one in found if not is_hidden(one.relative_to(root).parts, pattern)]
-    require_names_in_utf8(visible)
-    return root, visible
+def _listing(place: str) -> Listing:
+    """List the shards at a place, and what else is there."""
+    listing = only_shards(list_path(Path(place).absolute()))
+    require_names_in_utf8(listing.paths)
+    return listing
 
 
 def _groups(place: str, root: Path, shards: Iterable[Path]) -> Iterator[_Group]:
@@ -200,7 +192,7 @@ def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
 def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
     """Return why nothing can be read of files with these first rows; empty if it can."""
     n_not_json = sum(head.n_unreadable for head in heads)
-    if n_not_json and 2 * n_not_json >= rows.n_rows:
+    if 2 * n_not_json > rows.n_rows:
         seen = counted(rows.n_rows, "row")
         return f"{n_not_json} of {seen} of it and the files like it are no objects in JSON"
     if not rows.rows:

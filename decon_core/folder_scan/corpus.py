@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from decon_core.config.load import Source
-from decon_core.corpus.formats import is_shard, known_suffixes
-from decon_core.corpus.packs import Pack, Shard, require_names_in_utf8, shard_at
+from decon_core.corpus.formats import known_suffixes
+from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shard_at
 from decon_core.errors import CorpusError, Problem
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.storage.files import read_json, write_json
-from decon_core.storage.paths import files_at, is_hidden, is_url, parse_path, stamp_of
+from decon_core.storage.listing import Skipped, list_path
+from decon_core.storage.paths import is_url, parse_path
 from decon_core.storage.store import Store
 
 _NAME = f"{ONLY_SOURCE}-0000"  # of the pack
@@ -25,40 +26,25 @@ class CorpusFiles:
 
     base: Path  # names of shards are relative to it
     shards: list[Path]
-    others: list[str]  # files that are not shards
-    n_bytes_of_others: int
-    n_set_aside: int  # files that end like shards, but whose names begin with `_` or `.`
+    skipped: list[Skipped]  # paths are relative to the base
 
 
 def corpus_files(path: str, out: Path) -> CorpusFiles:
     """Return the shards of a folder, glob or single file, local or remote, without those in `out`.
 
-    Below a folder and for wildcards, files and folders whose names begin with `_` or `.` are left
-    out. A file given by its full name is always a shard.
+    Raises `CorpusError` if there is no shard.
     """
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100
-    base, found, named = files_at(where)
-    out = Path(os.path.abspath(out))  # noqa: PTH100 - not resolved: links keep their names
-    found = [file for file in found if not file.is_relative_to(out)]
-    set_aside = {file for file in found if is_hidden(file.relative_to(base).parts, named)}
-    found = [file for file in found if file not in set_aside]
-    require_names_in_utf8(found)
-    shards = [file for file in found if is_shard(file)]
-    others = [file for file in found if not is_shard(file)]
-    if not shards or (others and named):
-        names = [file.relative_to(base).as_posix() for file in others]
-        what = f"no shard, but {some(names)}" if names else "no such file or folder"
-        if set_aside and not names:
-            what = f"only names that begin with _ or .: {some(sorted(map(str, set_aside)))}"
+    # `out` is not resolved: links keep their names.
+    listing = only_shards(list_path(where, without=[Path(os.path.abspath(out))]))  # noqa: PTH100
+    require_names_in_utf8(listing.paths)
+    if not listing.files:
+        found = f"no shard{listing.instead or ': no such file or folder'}"
         expected = f"files that end in {known_suffixes()}, or compressed ones"
-        raise CorpusError(Problem(path, what, expected))
-    return CorpusFiles(
-        base,
-        shards,
-        [file.relative_to(base).as_posix() for file in others],
-        sum(stamp_of(file).n_bytes for file in others),
-        sum(is_shard(file) for file in set_aside),
-    )
+        raise CorpusError(Problem(path, found, expected))
+    start = f"{listing.base}".rstrip("/") + "/"
+    skipped = [replace(one, path=one.path.removeprefix(start)) for one in listing.skipped]
+    return CorpusFiles(listing.base, listing.paths, skipped)
 
 
 def some(names: Sequence[str]) -> str:
@@ -67,10 +53,10 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + more
 
 
-def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[str]]:
-    """Return the shards at a source's path as a pack, and the names of the other files there."""
+def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[Skipped]]:
+    """Return the shards at a source's path as a pack, and what else is there."""
     corpus = corpus_files(source.path, out)
-    return _pack(source, corpus.shards, corpus.base, known), corpus.others
+    return _pack(source, corpus.shards, corpus.base, known), corpus.skipped
 
 
 def saved_pack(corpus: CorpusFiles, source: Source, store: Store) -> Pack:

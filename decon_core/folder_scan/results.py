@@ -2,6 +2,7 @@
 
 <out>/matches.parquet   every match down to the evidence floor, with score and classification
 <out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
+<out>/skipped.jsonl     files, folders and links that were not read, and why
 <out>/indexability.parquet   which items each detector can find, and why not the others
 <out>/common.parquet    n-grams of the benchmarks that are in many documents
 <out>/summary.json      the counts; written last, when everything else is complete
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 
 from decon_core.config.load import Source
 from decon_core.corpus.formats import format_of
+from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample
 from decon_core.corpus.shard_head import no_row_read
@@ -43,10 +45,12 @@ from decon_core.mixtures.clean_evals import LeakedItems
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
+from decon_core.storage.listing import Skipped
 from decon_core.storage.paths import parse_path
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
+SKIPPED_FILE = "skipped.jsonl"
 SUMMARY_FILE = "summary.json"
 COMMON_FILE = "common.parquet"
 INDEXABILITY_FILE = "indexability.parquet"
@@ -87,9 +91,7 @@ class Outcome:
     unread: list[Problem] = field(default_factory=list)
     n_rows_unread: int = 0  # rows of the shards in `unread`
     n_bytes_unread: int = 0  # bytes of these shards, and of those that could not be read at all
-    skipped: list[str] = field(default_factory=list)  # files that are not shards
-    n_bytes_skipped: int = 0
-    n_set_aside: int = 0  # files that end like shards, but whose names begin with `_` or `.`
+    skipped: list[Skipped] = field(default_factory=list)  # what is no shard
     unread_text: UnreadText | None = None  # in fields that are not read; None: there is none
     without_text: list[Problem] = field(default_factory=list)  # no document is long enough
     sample: Sample | None = None  # None: all documents were scanned
@@ -98,9 +100,20 @@ class Outcome:
     rates: list[Rate] = field(default_factory=list)  # estimated from the sample
 
     @property
+    def unexpected(self) -> list[Skipped]:
+        """What was skipped, and neither set aside by its name nor left out by the pattern."""
+        return [one for one in self.skipped if not one.is_on_purpose]
+
+    @property
     def is_incomplete(self) -> bool:
         """Whether so much was not read that no benchmark can be called clean."""
         return bool(self.n_shards_unread or self.unread or self.without_text)
+
+
+def write_skipped(out: Path, skipped: Sequence[Skipped]) -> None:
+    """List everything that was skipped, in order of the paths."""
+    with atomic_path(out / SKIPPED_FILE) as path:
+        path.write_bytes(b"".join(orjson.dumps(asdict(one)) + b"\n" for one in skipped))
 
 
 @dataclass(frozen=True)
@@ -179,7 +192,7 @@ def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dic
     rows_of_leaks = {*leaks["row"].to_pylist()}
     rows_of_questions = {*questions["row"].to_pylist()} - rows_of_leaks
     rows_of_candidates = {*candidates["row"].to_pylist()} - rows_of_leaks - rows_of_questions
-    has_lines = format_of(Path(shard.path)).is_text
+    has_lines = isinstance(format_of(Path(shard.path)), LineFormat)
     return {
         "file": shard.name,
         "is_read": True,
@@ -242,11 +255,12 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
-        "not_looked_at": [*outcome.skipped],
+        "not_looked_at": [one.path for one in outcome.unexpected],
         "unread": [{"path": path, "n_bytes": n} for path, n in unread],
         "n_shards_without_a_readable_row": len(outcome.unread),
-        "n_bytes_not_looked_at": outcome.n_bytes_unread + outcome.n_bytes_skipped,
-        "n_files_set_aside": outcome.n_set_aside,
+        "n_bytes_not_looked_at": outcome.n_bytes_unread
+        + sum(one.n_bytes for one in outcome.unexpected),
+        "set_aside": [one.path for one in outcome.skipped if one.is_on_purpose],
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
         **({"sample": _of_sample(outcome.sample, outcome)} if outcome.sample else {}),
     }

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, load_records, save_records
-from decon_core.config.load import Source
+from decon_core.config.load import MAX_ROW_BYTES, Source
 from decon_core.config.policy import Policy, unknown_benchmarks, with_preset
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.packs import Pack, Shard
@@ -76,6 +76,7 @@ class Request:
     has_compat: bool = False
     has_clean_evals: bool = False
     verdicts: Verdicts = NO_VERDICTS
+    max_row_bytes: int = MAX_ROW_BYTES
     sample: Sample | None = None  # of the documents that are scanned; None: all
 
     def require_sampleable(self) -> None:
@@ -110,6 +111,7 @@ class Request:
             layout=self.layout,
             ignore=self.ignore,
             id=self.id,
+            max_row_bytes=self.max_row_bytes,
         )
 
 
@@ -197,8 +199,8 @@ def _scan_folder(
     packs = [saved_pack(corpus, request.source, store)]
     if request.sample:
         packs = sampled_packs(packs, request.sample)
-    if corpus.others:
-        on_step(f"not shards, so not looked at: {some(corpus.others)}")
+    if unexpected := [str(one) for one in corpus.skipped if not one.is_on_purpose]:
+        on_step(f"skipped: {some(unexpected)}")
     versions = _save_benchmarks(request, store, on_step)
     if problems := [*unknown_benchmarks(policy, [version.benchmark for version in versions])]:
         raise ConfigError(problems)
@@ -234,13 +236,12 @@ def _scan_folder(
         n_shards=len(corpus.shards),
         n_shards_read=len(missing) - len(unread),
         n_shards_unread=len(unread),
-        skipped=corpus.others,
-        n_bytes_skipped=corpus.n_bytes_of_others,
-        n_set_aside=corpus.n_set_aside,
+        skipped=corpus.skipped,
         n_common=_write_common(out, scanned),
         n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
         sample=request.sample,
     )
+    results.write_skipped(out, corpus.skipped)
     leaked = results.write_matches(out, scanned, outcome)
     if request.sample:
         files = out, out / results.MATCHES_FILE

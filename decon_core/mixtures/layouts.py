@@ -64,7 +64,7 @@ def rows_of(
     `changed` holds new values of rows; for tables, of the columns that changed.
     """
     wanted = None if rows is None else np.array(rows, np.int64)
-    with open_shard(shard) as file:
+    with open_shard(shard, source) as file:
         for part in format_of(file.path).parts(file, None):
             for number, value, line in part.json_rows(part.within(wanted), changed):
                 if not isinstance(value, dict):

@@ -43,6 +43,7 @@ _STEP = 1 << 18  # fits the processor's cache together with its output
 ZSTD_HEAD = 5  # the magic number and the byte that gives the header's length
 ZSTD_SKIPPABLE = b"\x2a\x4d\x18"
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 HEAD = 16  # number of bytes that show the type of a file
 
 
@@ -72,6 +73,12 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
     with path.open("rb") as file:
         raw = _raw_stream(file, compression_of(path))
         yield cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
+
+
+def buffered(file: BinaryIO, compression: str) -> io.BufferedReader:
+    """Return the uncompressed bytes of an open file as a buffered stream."""
+    raw = _raw_stream(file, compression) or file
+    return io.BufferedReader(cast("io.RawIOBase", raw), _BUFFER)
 
 
 def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:

@@ -8,7 +8,6 @@ with; a library that opens files itself fails with "no such file" and never read
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import os
 import re
@@ -354,28 +353,6 @@ def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
         for found, stamp in files
         if not any(part.startswith(".") for part in found.parts[depth:])
     )
-
-
-def files_at(path: Path) -> tuple[Path, list[Path], tuple[str, ...]]:
-    """Return the files of a folder, a glob or a single file, sorted and including hidden ones.
-
-    With them, the folder that their names are relative to, and the parts of the pattern below it,
-    as `is_hidden` takes them. A local path must be absolute; links keep their names.
-    """
-    base = fixed_part(path)
-    pattern = path.parts[len(base.parts) :]
-    if isinstance(path, RemotePath):
-        if glob.has_magic(str(path)):
-            return base, [file for file, _ in expand_glob(str(path))], pattern
-        if path.is_dir():
-            return path, [file for file, _ in expand_glob(f"{path}/**")], ()
-        return base, [path] if path.is_file() else [], pattern
-    if path.is_dir():
-        return path, sorted(file for file in path.rglob("*") if file.is_file()), ()
-    if path.is_file():
-        return path.parent, [path], (path.name,)
-    names = glob.glob(str(path), recursive=True)  # noqa: PTH207 - Path.glob takes no absolute path
-    return base, sorted(file for name in names if (file := Path(name)).is_file()), pattern
 
 
 def list_files(folder: RemotePath) -> dict[str, Stamp]:

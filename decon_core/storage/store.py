@@ -29,6 +29,10 @@ class Store:
     def retired_packs(self) -> Path:
         return self.root / "packs/retired"
 
+    @property
+    def skipped(self) -> Path:
+        return self.root / "skipped.json"
+
     def records(self, benchmark: str, version: str) -> Path:
         return self.root / f"records/{benchmark}/{version}.parquet"
 

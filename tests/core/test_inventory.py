@@ -2,12 +2,14 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
 from decon_core.config.load import Source, load_config
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.inventory import grid_warning, input_files
+from decon_core.inventory import grid_warning, input_files, plan_registration
+from decon_core.storage.store import Store
 
 
 def config_of(folder, *, n_benchmarks):
@@ -96,3 +98,19 @@ def test_a_recipe_that_is_wrong_hides_its_own_files_only(tmp_path):
     assert [one.path for one in input_files(config)] == [
         str(tmp_path / name) for name in ("decon.toml", "evals.yaml")
     ]
+
+
+def test_what_another_source_or_another_setting_reads_is_not_skipped(tmp_path):
+    for name in ("a.jsonl", "b.csv", "deep/c.jsonl", "evals.yaml", "other.csv.gz", ".decon/x"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"text": "a"}\n' if name.endswith("jsonl") else "text\na\n")
+    (tmp_path / "evals.yaml").write_text("evals: {}\n")
+    sources = "".join(
+        f'[[corpus.source]]\nname = "{name}"\npath = "{path}"\ntext = "text"\n'
+        for name, path in [("one", "*.jsonl"), ("two", "*.csv"), ("three", "deep/*.jsonl")]
+    )
+    (tmp_path / "decon.toml").write_text(f'[evals]\nrecipes = ["evals.yaml"]\n{sources}')
+    config = load_config(tmp_path / "decon.toml")
+    plan = plan_registration(config, Store(config.store))
+    assert [Path(one.path).name for one in plan.skipped] == ["other.csv.gz"]

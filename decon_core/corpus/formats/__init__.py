@@ -5,6 +5,8 @@ its own, registered below.
 """
 
 from decon_core.corpus.formats.arrow import Arrow
+from decon_core.corpus.formats.delimited import Delimited
+from decon_core.corpus.formats.json_documents import Json
 from decon_core.corpus.formats.json_lines import JsonLines
 from decon_core.corpus.formats.parquet import Parquet
 from decon_core.corpus.formats.recognize import (
@@ -15,6 +17,7 @@ from decon_core.corpus.formats.recognize import (
     unknown_format,
 )
 from decon_core.corpus.formats.shard_format import Changes, Decide, Ids, Part, ShardFormat
+from decon_core.corpus.formats.webdataset import WebDataset
 
 __all__ = [
     "Changes",
@@ -28,5 +31,7 @@ __all__ = [
     "unknown_format",
 ]
 
-for _format in (JsonLines(), Parquet(), Arrow()):
+_CSV = Delimited(".csv", ",", has_quotes=True)
+_TSV = Delimited(".tsv", "\t", has_quotes=False)
+for _format in (JsonLines(), Json(), Parquet(), Arrow(), _CSV, _TSV, WebDataset()):
     FORMATS.update(dict.fromkeys(_format.suffixes, _format))

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from decon_core.corpus.formats.tables import TableFormat, TableRewriter, rows_per_batch
+from decon_core.errors import CorpusError, Problem
 from decon_core.storage.paths import RemotePath
 
 _FILE = b"ARROW1"
@@ -26,6 +28,7 @@ class Arrow(TableFormat):
         return list(_open(path)[1].names)
 
     def batches(self, path: Path, wanted: set[str], batch_bytes: int) -> Iterator[pa.RecordBatch]:
+        _require_no_selection(path)
         for batch in _open(path, wanted)[2]:
             for column in batch.columns:
                 _require_in_bounds(column)
@@ -48,6 +51,18 @@ class Arrow(TableFormat):
                 # Keep the number of batches, including empty ones.
                 (left,) = changed.combine_chunks().to_batches() or [batch.slice(0, 0)]
                 writer.write_batch(left)
+
+
+def _require_no_selection(path: Path) -> None:
+    """Raise `CorpusError` if the rows of a `save_to_disk` folder are chosen by another file."""
+    try:
+        state = orjson.loads((path.parent / "state.json").read_bytes())
+    except (OSError, ValueError):
+        return
+    if isinstance(state, dict) and state.get("_indices_files"):
+        found = "rows that state.json selects by _indices_files"
+        remedy = "save the data set again: dataset.flatten_indices().save_to_disk(...)"
+        raise CorpusError(Problem(str(path), found, "all rows in the data files", remedy))
 
 
 def _open(

@@ -30,7 +30,6 @@ from decon_core.corpus.documents import (
 )
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.formats.lines import (
-    BYTE_ORDER_MARK,
     LineBlock,
     LineFormat,
     blocks_of,
@@ -42,7 +41,7 @@ from decon_core.corpus.shard_file import ShardFile
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.jit import is_worth_compiling
-from decon_core.storage.compression import open_bytes
+from decon_core.storage.compression import BYTE_ORDER_MARK, open_bytes
 
 _MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
 _SECONDS_PER_BYTE = 10e-9  # that parsing lines one by one takes
@@ -99,13 +98,13 @@ class JsonBlock(LineBlock):
             if row in changed:
                 yield row, changed[row], None
             else:
-                yield row, *_exactly_parsed(_without_mark(line.rstrip(b"\r\n"), row))
+                yield row, *parsed_exactly(_without_mark(line.rstrip(b"\r\n"), row))
 
 
 class JsonLines(LineFormat):
-    """Lines of JSON; `.json` only if they hold an object per line, too."""
+    """Lines of JSON."""
 
-    suffixes = (".jsonl", ".json", ".ndjson")
+    suffixes = (".jsonl", ".ndjson")
     block = JsonBlock
 
     def parts(
@@ -186,7 +185,7 @@ def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
     return None
 
 
-def _exactly_parsed(line: bytes) -> tuple[object, bytes]:
+def parsed_exactly(line: bytes) -> tuple[object, bytes]:
     """Return the parsed line (None: not JSON) and the line, both with invalid UTF-8 replaced."""
     value = None
     try:

@@ -21,15 +21,13 @@ from decon_core.corpus.batches import Place
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats.recognize import require_text
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
-from decon_core.corpus.shard_file import ShardFile, changed
-from decon_core.errors import CorpusError, Problem
+from decon_core.corpus.shard_file import ShardFile, changed, damaged, too_long
+from decon_core.errors import CorpusError
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
 from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
 from decon_core.storage.seeking import open_ranges
-from decon_core.wording import counted
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SEARCH_BYTES = 1 << 16  # per step
 _N_RESERVED = PADDING + 1  # bytes after the last line
 
@@ -81,7 +79,7 @@ class LineFormat(ShardFormat):
         """
         del source  # lines are read whole
         path = file.path
-        cutter = _Cutter(self.block, path, part_bytes)
+        cutter = _Cutter(self.block, path, part_bytes, file.max_row_bytes)
         damage: Exception | None = None
         try:
             chunks = read_chunks(cast("BinaryIO", file), compression_of(path))
@@ -93,13 +91,7 @@ class LineFormat(ShardFormat):
             damage = error
         yield from cutter.rest(is_whole=damage is None)
         if damage is not None:
-            where = (
-                f"{path}: after {counted(cutter.row, 'row')}, byte {cutter.offset} of the "
-                "uncompressed text"
-            )
-            remedy = "replace the shard, or remove it from the corpus"
-            found = f"damaged or cut off ({damage})"
-            raise CorpusError(Problem(where, found, "a whole file", remedy))
+            raise damaged(path, cutter.row, cutter.offset, damage)
 
     def parts_at(
         self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
@@ -150,7 +142,7 @@ def blocks_of(
     lines: bytes, block: type[LineBlock], *, block_bytes: int = PART_BYTES
 ) -> Iterator[LineBlock]:
     """Yield lines in memory as blocks."""
-    cutter = _Cutter(block, Path(), block_bytes)
+    cutter = _Cutter(block, Path(), block_bytes, len(lines))
     yield from cutter.blocks(memoryview(lines))
     yield from cutter.rest(is_whole=True)
 
@@ -158,8 +150,11 @@ def blocks_of(
 class _Cutter:
     """Splits a stream of bytes into blocks of complete lines."""
 
-    def __init__(self, block: type[LineBlock], path: Path, block_bytes: int) -> None:
+    def __init__(
+        self, block: type[LineBlock], path: Path, block_bytes: int, max_row_bytes: int
+    ) -> None:
         self.row = self.offset = 0  # of the next block
+        self._max_row_bytes = max_row_bytes
         self._block, self._path = block, path
         self._block_bytes = block_bytes
         self._filled = 0
@@ -177,9 +172,11 @@ class _Cutter:
                 stop = _end_of_last_line(self._buffer, self._searched, self._filled)
                 if stop:
                     yield self._cut(stop)
+                elif self._filled > self._max_row_bytes:
+                    raise too_long(self._path, self.row, self.offset, self._max_row_bytes)
                 else:
                     self._searched = self._filled
-                    self._move(0, 2 * self._filled)
+                    self._move(0, min(2 * self._filled, self._max_row_bytes + 1))
 
     def rest(self, *, is_whole: bool) -> Iterator[LineBlock]:
         """Yield the last lines; of a truncated shard without the incomplete last line."""
@@ -193,11 +190,20 @@ class _Cutter:
     def _cut(self, stop: int) -> LineBlock:
         n_lines = _n_lines(self._buffer[:stop])
         block = self._block(self._path, self.row, n_lines, self._buffer, stop, self.offset)
+        if stop > self._max_row_bytes:
+            self._require_short(block)
         self._move(stop, max(self._block_bytes, 2 * (self._filled - stop)))
         self.row += n_lines
         self.offset += stop
         self._searched = self._filled
         return block
+
+    def _require_short(self, block: LineBlock) -> None:
+        (too_long_ones,) = np.nonzero(np.diff(block.edges) > self._max_row_bytes)
+        if too_long_ones.size:
+            at = int(too_long_ones[0])
+            place = block.row + at, block.offset + int(block.edges[at])
+            raise too_long(self._path, *place, self._max_row_bytes)
 
     def _move(self, start: int, size: int) -> None:
         """Move the remaining bytes into a new buffer."""

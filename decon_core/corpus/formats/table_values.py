@@ -52,11 +52,32 @@ def value_of(scalar: Any) -> Any:
         pass
     if _types.is_temporal(scalar.type):
         return None
+    if isinstance(scalar.type, pa.BaseExtensionType):
+        return value_of(scalar.value)
     if _types.is_map(scalar.type):
         return [(value_of(item[0]), value_of(item[1])) for item in scalar.values]
     if _has_parts(scalar.type):
         return _of_parts(scalar, value_of)
     return scalar.as_buffer().to_pybytes().decode("utf-8", errors="replace")
+
+
+def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return Python values as an array, also of extension types at any depth."""
+    stored = _stored(kind)
+    array = pa.array(values, stored)
+    return array if stored == kind else array.cast(kind)
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """Return the same type with storage types in place of extension types."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.storage_type
+    if _types.is_struct(kind):
+        return pa.struct([field.with_type(_stored(field.type)) for field in kind])
+    if _types.is_list(kind) or _types.is_large_list(kind):
+        make_list = pa.list_ if _types.is_list(kind) else pa.large_list
+        return make_list(kind.value_field.with_type(_stored(kind.value_type)))
+    return kind
 
 
 def _has_parts(kind: pa.DataType) -> bool:

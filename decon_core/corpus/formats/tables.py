@@ -36,12 +36,13 @@ from decon_core.corpus.formats.shard_format import (
 )
 from decon_core.corpus.formats.table_strings import UnusualColumnError, strings_of_table
 from decon_core.corpus.formats.table_values import (
+    array_of,
     is_utf8,
     json_values,
     value_of,
     values_of_table,
 )
-from decon_core.corpus.shard_file import ShardFile, changed
+from decon_core.corpus.shard_file import ShardFile, changed, too_long
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import suffix_of
 from decon_core.storage.paths import RemotePath, stamp_of
@@ -138,6 +139,7 @@ class TableFormat(ShardFormat):
         try:
             columns = self._columns_of(source, path)
             for batch in self.batches(path, columns, part_bytes):
+                _require_short(batch, row, file)
                 yield TablePart(path, row, batch.num_rows, batch)
                 row += batch.num_rows
             file.require_in_place()  # Arrow opens the file again after it was hashed
@@ -179,6 +181,15 @@ class TableFormat(ShardFormat):
         with raising_corpus_errors(file.path):
             self.rewrite_tables(file.path, target, rewriter)
         return rewriter.ids
+
+
+def _require_short(batch: pa.RecordBatch, first: int, file: ShardFile) -> None:
+    """Raise `CorpusError` if a row of a batch is over the limit."""
+    if batch.nbytes <= file.max_row_bytes:
+        return
+    for at in range(batch.num_rows):
+        if batch.slice(at, 1).nbytes > file.max_row_bytes:
+            raise too_long(file.path, first + at, None, file.max_row_bytes)
 
 
 def rows_per_batch(n_rows: int, n_bytes: int, batch_bytes: int) -> int:
@@ -256,7 +267,7 @@ def with_values(row: pa.Table, value: Mapping[str, Any]) -> pa.Table:
         if is_utf8(before) and value_of(before) == column:
             continue
         kind = row.schema.field(at)
-        row = row.set_column(at, kind, pa.array([column], kind.type))
+        row = row.set_column(at, kind, array_of([column], kind.type))
     return row
 
 

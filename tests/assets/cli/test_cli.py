@@ -159,6 +159,39 @@ def test_status_and_report_say_when_files_have_moved_on(reported, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_what_lies_beside_the_shards_is_named_and_changes_the_exit_code(reported, capsys):
+    corpus = reported.folder / "corpus"
+    (corpus / "notes.docx").write_text("words")
+    (corpus / "README.md").write_text("words")
+    (corpus / "more").mkdir()
+    for command in ("run", "status", "register"):
+        capsys.readouterr()
+        assert main([command]) == 0
+        said = capsys.readouterr().out
+        assert f"on purpose: {corpus}/notes.docx: not matched by the pattern" in said
+        assert f"on purpose: {corpus}/README.md: metadata of a data set" in said
+        assert f"on purpose: {corpus}/more/: a folder, which the pattern does not enter" in said
+    names = [f"gone-{n}.jsonl.gz" for n in range(7)]
+    for name in names:
+        (corpus / name).symlink_to("nowhere")
+    os.mkfifo(corpus / "pipe.jsonl.gz")
+    for command in ("run", "register"):
+        capsys.readouterr()
+        assert main([command]) == 4
+        said = capsys.readouterr().out
+        assert f"not read: {corpus}/gone-0.jsonl.gz: a link that leads nowhere" in said
+        assert f"8 files, folders and links; all are in {reported.store.skipped}" in said
+        listed = json.loads(reported.store.skipped.read_text())["skipped"]
+        counted = [Path(one["path"]).name for one in listed if not one["is_on_purpose"]]
+        assert counted == [*names, "pipe.jsonl.gz"]
+        assert main([command, "--allow-skipped"]) == 0
+    capsys.readouterr()
+    assert main(["status"]) == 4
+    said = capsys.readouterr().out
+    assert all(name in said for name in [*names, "pipe.jsonl.gz", "notes.docx"])
+    assert main(["status", "--allow-skipped"]) == 0
+
+
 def test_unreadable_rows_stop_the_mixture_but_not_the_report_of_them(at_home, capsys):
     path = at_home.folder / "corpus" / "s0.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import logging
+import os
 import random
 import re
 import signal
@@ -298,11 +299,63 @@ def test_an_answer_below_the_corpus_is_no_part_of_it(place):
         assert json.loads((out / "summary.json").read_text())["n_shards"] == 3
 
 
-def test_what_is_no_shard_is_named_and_passed_over(place, capsys):
-    (place.folder / "corpus" / "README.md").write_text("hello")
+def skipped_in(place):
+    lines = (place.out / "skipped.jsonl").read_text().splitlines()
+    return {one["path"]: (one["why"], one["is_on_purpose"]) for one in map(json.loads, lines)}
+
+
+def test_what_is_no_shard_is_named_and_changes_the_exit_code(place, capsys):
+    corpus = place.folder / "corpus"
+    outside = place.folder / "outside"
+    corpus.rename(outside)
+    corpus.mkdir()
+    (corpus / "linked").symlink_to(outside)  # all shards are behind a link
+    (corpus / "linked" / "up").symlink_to(corpus)
+    (corpus / "README.md").write_text("hello")
+    (corpus / "_SUCCESS").write_text("")
+    (corpus / ".cache").mkdir()
     assert place.scan() == 0
-    assert "not shards, so not looked at: README.md" in capsys.readouterr().err
-    assert place.summary()["not_looked_at"] == ["README.md"]
+    assert place.leaks() == {(f"linked/{file}", *rest) for file, *rest in EXPECTED}
+    assert skipped_in(place) == {
+        ".cache/": ("its name begins with _ or .", True),
+        "README.md": ("metadata of a data set", True),
+        "_SUCCESS": ("its name begins with _ or .", True),
+        "linked/up/": (f"the same folder as {corpus}", True),
+    }
+    assert place.summary()["not_looked_at"] == []
+    assert len(place.summary()["set_aside"]) == 4
+    names = [f"notes-{n}.docx" for n in range(20)]
+    for name in names:
+        (corpus / name).write_text("words")
+    (corpus / "gone.jsonl").symlink_to("nowhere")
+    os.mkfifo(corpus / "pipe.jsonl")
+    (corpus / "x.jsonl").mkdir()
+    (corpus / "x.jsonl" / "part-0").write_text("words")
+    capsys.readouterr()
+    assert place.scan() == 4
+    assert "NOT scanned: 23 skipped: gone.jsonl (a link that leads nowhere)" in last_line(capsys)
+    expected = dict.fromkeys([*names, "x.jsonl/part-0"], ("no format of shards", False))
+    expected["gone.jsonl"] = "a link that leads nowhere", False
+    expected["pipe.jsonl"] = "a fifo", False
+    assert {path: why for path, why in skipped_in(place).items() if not why[1]} == expected
+    assert place.summary()["not_looked_at"] == sorted(expected)
+    assert place.scan("--allow-skipped") == 0
+
+
+def last_line(capsys):
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+def test_a_row_over_the_limit_refuses_its_file_and_no_other(place, capsys):
+    long = json.dumps({"id": "long", "text": "word " * 10_000}).encode() + b"\n"
+    path = place.write_shard("long.jsonl.gz", extra=long)
+    assert place.scan("--max-row-bytes", "20 kB") == 1
+    said = capsys.readouterr().err
+    assert f"{path}: row 8, byte " in said
+    assert "a row of more than 20" in said
+    assert place.leaks() == EXPECTED
+    assert place.scan() == 0
+    assert place.scan("--max-row-bytes", "much") == 2
 
 
 def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
@@ -670,9 +723,7 @@ def test_names_that_begin_with_an_underscore_or_a_dot_are_no_shards(place, capsy
     assert place.scan(corpus=place.folder / corpus) == 0
     assert place.leaks() == EXPECTED
     assert place.summary()["n_shards"] == 3
-    assert (
-        " with a name or folder that begins with _ or ." in capsys.readouterr().out.splitlines()[-1]
-    )
+    assert "NOT scanned: 4 set aside by name or pattern: see skipped.jsonl" in last_line(capsys)
     own = place.folder / "corpus" / "_mine.jsonl"
     own.write_text(json.dumps({"text": place.leak("harbor", 3)}) + "\n")
     assert place.scan(corpus=own) == 0  # a file that is named itself is a shard

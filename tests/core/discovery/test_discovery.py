@@ -167,7 +167,7 @@ def test_shards_are_grouped_by_folder_format_and_what_they_hold(tmp_path):
     for name in ("web/0.jsonl.gz", "web/deep/1.jsonl.gz", "web/2.parquet", "shelf-1.jsonl"):
         write(tmp_path / name, texts())
     write(tmp_path / "parlor-1.jsonl", [{"messages": TURNS}])
-    (tmp_path / "README.md").write_text("no shard")
+    (tmp_path / "notes.docx").write_text("no shard")
     write(tmp_path / ".cache" / "x.jsonl", texts())
     found = survey(tmp_path)
     assert {one.source.name: len(one.files) for one in found.sources} == {
@@ -175,7 +175,7 @@ def test_shards_are_grouped_by_folder_format_and_what_they_hold(tmp_path):
         "web": 2,
         "web-parquet": 1,
     }
-    assert found.left_out == [f"{tmp_path / 'README.md'}: no format of shards"]
+    assert found.left_out == [f"{tmp_path / 'notes.docx'}: no format of shards"]
     for one in found.sources:
         shards = find_shards(one.source, folder=Path("/"), known={})
         assert [shard.path for shard in shards] == [str(path) for path in one.files]
@@ -218,7 +218,7 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
     (tmp_path / "cut" / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "x"}\n' * 20)[:-9])
     write(tmp_path / "odd" / "a.jsonl", [{"n": 5}])
     write(tmp_path / "odd" / "b.jsonl", [{"n": 5}])
-    write(tmp_path / "lines" / "a.jsonl", ["no row", {"text": LONG}])
+    write(tmp_path / "lines" / "a.jsonl", ["no row", "none", {"text": LONG}])
     (tmp_path / "none").mkdir()
     write(tmp_path / "good" / "0.jsonl", texts())
     names = ("cut", "odd", "lines", "none", "nowhere")
@@ -229,7 +229,7 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
         "cut/a.jsonl.gz: found .*(too early|truncated|end-of-stream)",
         r"odd/a.jsonl: rows without text: n \(number\)",
         r"odd/b.jsonl: rows without text: n \(number\)",
-        "lines/a.jsonl: 1 of 2 rows of it and the files like it are no objects in JSON",
+        "lines/a.jsonl: 2 of 3 rows of it and the files like it are no objects in JSON",
         "none: found",
         "nowhere: found",
     ):

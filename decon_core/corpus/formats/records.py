@@ -1,0 +1,236 @@
+"""Shards whose rows are ranges of bytes, but not lines: JSON documents, CSV, tar archives.
+
+Rows are read one by one in Python, and never more of the file than a part. What is not changed is
+written back as the same bytes.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from decon_core.config.load import MAX_ROW_BYTES, Source
+from decon_core.corpus.batches import Place
+from decon_core.corpus.documents import (
+    Document,
+    InvalidUtf8,
+    Unreadable,
+    document_of,
+    not_a_document,
+)
+from decon_core.corpus.formats.recognize import require_text
+from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
+from decon_core.corpus.shard_file import ShardFile, changed, damaged
+from decon_core.errors import CorpusError
+from decon_core.storage.compression import (
+    DAMAGE,
+    HEAD,
+    buffered,
+    compression_of,
+    create,
+    open_bytes,
+)
+from decon_core.storage.paths import stamp_of
+
+_MOST_ROWS = 4096  # in a part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A row as bytes of its file, or what follows the last row."""
+
+    gap: bytes = b""  # bytes before the row that belong to no row
+    separator: bytes = b""  # then, bytes between this row and the one before, if both are kept
+    raw: bytes = b""
+    offset: int = 0  # of `raw` in the uncompressed file
+    value: Value | None = None  # None: a blank row, or an unreadable one
+    fault: tuple[str, str] | None = None  # why the row cannot be read: reason and detail
+    is_end: bool = False  # no row: `gap` is the rest of the file
+
+    def invalid(self, row: int) -> InvalidUtf8 | None:
+        """Return where the row has bytes that are not UTF-8."""
+        try:
+            self.raw.decode()
+        except UnicodeDecodeError as error:
+            detail = f"0x{self.raw[error.start]:02X} at byte {error.start} of the row"
+            return InvalidUtf8(row, self.offset + error.start, detail)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class RecordPart(Part):
+    """Some records of a shard."""
+
+    records: Sequence[Record]
+    is_text: bool  # whether the bytes of a record should be UTF-8
+
+    @property
+    def place(self) -> Place:
+        first, last = self.records[0], self.records[-1]
+        stop = last.offset + len(last.raw)
+        return Place(self.row, self.n_rows, first.offset, stop - first.offset)
+
+    def document(self, row: int, source: Source) -> Document | Unreadable | None:
+        record = self.records[row - self.row]
+        offset, raw = record.offset, record.raw
+        if record.fault:
+            return Unreadable(row, offset, *record.fault, raw)
+        if record.value is None:
+            return None
+        invalid = record.invalid(row) if self.is_text else None
+        return document_of(record.value, row, source, offset=offset, raw=raw, invalid=invalid)
+
+    def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
+        for row in rows:
+            record = self.records[row - self.row]
+            if record.value is None:
+                found = ": ".join(record.fault or ("a blank row",))
+                raise CorpusError(not_a_document(self.path, row, found))
+            yield row, record.value
+
+    def json_rows(
+        self, rows: Any, changed: Mapping[int, Value]
+    ) -> Iterator[tuple[int, object, bytes | None]]:
+        for row in rows:
+            yield row, changed.get(row, self.records[row - self.row].value), None
+
+
+class RecordFormat(ShardFormat):
+    """A format whose rows are ranges of bytes."""
+
+    is_utf8 = True  # whether the bytes of a row should be UTF-8
+
+    @abstractmethod
+    def records(
+        self, stream: BinaryIO, path: Path, max_row_bytes: int
+    ) -> Generator[Record, None, None]:
+        """Yield the rows of an uncompressed shard, and its end.
+
+        Raises `CorpusError` at a row that is longer, or where the form of the file is broken.
+        """
+
+    @abstractmethod
+    def encoded(self, value: Value, record: Record) -> bytes:
+        """Return a changed row in the form of the old one."""
+
+    def tail(self, end: Record, changed: Mapping[int, Value | None]) -> bytes:
+        """Return the end of a shard, of which these rows are changed or gone (None)."""
+        del changed
+        return end.gap
+
+    def parts(
+        self, file: ShardFile, source: Source | None, *, part_bytes: int = PART_BYTES
+    ) -> Iterator[Part]:
+        del source  # rows are read whole
+        row, records, n_bytes, error = 0, list[Record](), 0, None
+        try:
+            for record in self._records_of(file):
+                records.append(record)
+                n_bytes += len(record.raw)
+                if n_bytes >= part_bytes or len(records) == _MOST_ROWS:
+                    yield self._part(file.path, row, records)
+                    row, records, n_bytes = row + len(records), [], 0
+        except CorpusError as raised:
+            error = raised
+        if records:
+            yield self._part(file.path, row, records)
+        if error:
+            raise error
+
+    def _part(self, path: Path, row: int, records: Sequence[Record]) -> RecordPart:
+        return RecordPart(path, row, len(records), records, self.is_utf8)
+
+    def _records_of(self, file: ShardFile) -> Iterator[Record]:
+        """Yield the rows of an open shard, without its end."""
+        for record in self._all_of(file):
+            if not record.is_end:
+                yield record
+
+    def _all_of(self, file: ShardFile) -> Iterator[Record]:
+        path, row, offset = file.path, 0, 0
+        try:
+            stream = buffered(cast("BinaryIO", file), compression_of(path))
+            require_text(stream.peek(HEAD)[:HEAD], path)
+            for record in self.records(stream, path, file.max_row_bytes):
+                yield record
+                row, offset = row + 1, record.offset + len(record.raw)
+        except DAMAGE as error:
+            raise damaged(path, row, offset, error) from None
+
+    def parts_at(
+        self, path: Path, source: Source, places: Sequence[Place], *, points: Path | None = None
+    ) -> Iterator[tuple[Part, int]]:
+        del points  # read from the beginning
+        n_bytes = stamp_of(path).n_bytes
+        with (
+            open_bytes(path) as stream,
+            closing(self.records(stream, path, source.max_row_bytes)) as all_records,
+        ):
+            rows = enumerate(all_records)
+            for place in places:
+                records = [
+                    record
+                    for row, record in _until(rows, place.row + place.n_rows)
+                    if row >= place.row and not record.is_end
+                ]
+                part = self._part(path, place.row, records)
+                if not records or part.place != place:
+                    raise CorpusError(changed(path))
+                yield part, n_bytes
+
+    def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any] | None]:
+        del most  # read one by one
+        try:
+            with (
+                open_bytes(path) as stream,
+                closing(self.records(stream, path, MAX_ROW_BYTES)) as records,
+            ):
+                for record in records:
+                    if record.value is not None or record.fault:
+                        yield record.value
+        except CorpusError:
+            yield None
+
+    def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
+        changes, ids, has_previous = decide(None), dict[int, str | None](), False
+        changed_rows = {*changes.rows}
+        with create(target, compression_of(target)) as out:
+            for row, record in enumerate(self._all_of(file)):
+                if record.is_end:
+                    gone: dict[int, Value | None] = dict.fromkeys(changes.gone)
+                    out.write(self.tail(record, {**gone, **changes.values}))
+                    break
+                out.write(record.gap)
+                has_previous &= bool(record.separator)
+                if row in changed_rows:
+                    ids[row] = self._id(file.path, row, record, source)
+                if row in changes.gone:
+                    continue
+                if has_previous:
+                    out.write(record.separator)
+                out.write(self._written(record, changes.values.get(row), row in changes.replaced))
+                has_previous = True
+        return ids
+
+    def _id(self, path: Path, row: int, record: Record, source: Source) -> str | None:
+        document = self._part(path, row, [record]).document(row, source)
+        return document.id if isinstance(document, Document) else None
+
+    def _written(self, record: Record, value: Value | None, is_replaced: bool) -> bytes:
+        if value is not None:
+            return self.encoded(value, record)
+        if is_replaced:
+            return record.raw.decode("utf-8", "replace").encode()
+        return record.raw
+
+
+def _until(rows: Iterator[tuple[int, Record]], stop: int) -> Iterator[tuple[int, Record]]:
+    """Yield rows up to a number, and leave the rest in the iterator."""
+    for row, record in rows:
+        yield row, record
+        if row + 1 == stop:
+            return

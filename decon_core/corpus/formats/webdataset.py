@@ -1,0 +1,198 @@
+"""WebDataset: tar archives, in which members with the same name before the first dot are a row."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Generator
+from copy import copy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from decon_core.corpus.formats.json_lines import parsed_exactly
+from decon_core.corpus.formats.records import Record, RecordFormat
+from decon_core.corpus.formats.shard_format import Value
+from decon_core.corpus.shard_file import too_long
+from decon_core.storage.compression import DamagedStreamError
+
+KEY = "__key__"
+# Members without text. They are passed over, and their row names them with their size.
+MEDIA = frozenset(
+    "jpg jpeg png webp gif bmp tif tiff ppm avif heic mp3 wav flac ogg opus m4a aac "  # noqa: SIM905
+    "mp4 webm mkv avi mov npy npz pt pth safetensors".split()
+)
+_BLOCK = tarfile.BLOCKSIZE
+_STEP = 1 << 16
+
+
+class WebDataset(RecordFormat):
+    """Rows with a field for each member, named by what follows the first dot of its name.
+
+    A member `json` is parsed; any other that is UTF-8 is a text. Media are passed over; of another
+    member that is not UTF-8, the row is unreadable.
+    """
+
+    suffixes = (".tar",)
+    is_utf8 = False
+
+    def records(
+        self, stream: BinaryIO, path: Path, max_row_bytes: int
+    ) -> Generator[Record, None, None]:
+        kept = _KeptBytes(stream)
+        row, number = _Row(), 0
+        try:
+            with tarfile.open(fileobj=kept, mode="r|") as archive:
+                for member in archive:
+                    archive.members.clear()  # type: ignore[attr-defined] # would grow with the archive
+                    stem, name = _names(member)
+                    if row.members and (stem != row.stem or not stem):
+                        yield row.record(kept)
+                        row, number = _Row(), number + 1
+                    if not member.isfile():
+                        continue  # a folder or a link stays where it is
+                    row.stem, row.start = stem, member.offset if not row.members else row.start
+                    stop = member.offset_data + member.size
+                    if stop - row.start > max_row_bytes:
+                        raise too_long(path, number, row.start, max_row_bytes)
+                    content = cast("BinaryIO", archive.extractfile(member)).read()
+                    row.add(member, name, content)
+        except tarfile.TarError as error:
+            raise DamagedStreamError(str(error)) from None
+        if row.members:
+            yield row.record(kept)
+        yield Record(gap=_end(kept, max_row_bytes), is_end=True)
+
+    def encoded(self, value: Value, record: Record) -> bytes:
+        """Write the members of a row whose texts changed anew, and all others as they are."""
+        old, pieces, at = cast("Value", record.value), [], 0
+        for span in cast("_Members", record).members:
+            if span.name in value and value[span.name] != old[span.name]:
+                pieces += [record.raw[at : span.start], span.with_content(value[span.name])]
+                at = span.stop
+        return b"".join([*pieces, record.raw[at:]])
+
+
+def _end(kept: _KeptBytes, max_bytes: int) -> bytes:
+    """Return the blocks of zeros that end an archive; `tarfile` would take anything for its end."""
+    while kept.read(_STEP) and kept.n_bytes <= max_bytes:
+        pass
+    stop = kept.stop
+    end = kept.taken(stop)
+    if len(end) < _BLOCK or end.strip(b"\0"):
+        raise DamagedStreamError(f"no header and no end of an archive before byte {stop}")
+    return end
+
+
+@dataclass(frozen=True)
+class _Member:
+    """A member of a row, and where it is in the bytes of the row."""
+
+    header: tarfile.TarInfo
+    name: str  # of its field
+    start: int
+    stop: int
+
+    def with_content(self, value: Any) -> bytes:
+        """Return the member with another text or JSON value."""
+        text = json.dumps(value, ensure_ascii=False) if _is_json(self.name) else value
+        content = text.encode("utf-8", "replace")
+        header = copy(self.header)
+        header.size = len(content)
+        padding = bytes(-len(content) % _BLOCK)
+        return header.tobuf(tarfile.PAX_FORMAT) + content + padding
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Members(Record):
+    members: tuple[_Member, ...] = ()
+
+
+@dataclass
+class _Row:
+    """The members of a row, while they are read."""
+
+    stem: str = ""
+    start: int = 0
+    stop: int = 0
+    members: list[_Member] = field(default_factory=list)
+    value: Value = field(default_factory=dict)
+    fault: tuple[str, str] | None = None
+
+    def add(self, member: tarfile.TarInfo, name: str, content: bytes) -> None:
+        self.stop = member.offset_data + -(-member.size // _BLOCK) * _BLOCK
+        span = member.offset - self.start, self.stop - self.start
+        self.members.append(_Member(member, name, *span))
+        self.value.setdefault(KEY, self.stem)
+        if name.rpartition(".")[2].lower() in MEDIA:
+            self.value[name] = {"n_bytes": len(content)}
+            return
+        try:
+            self.value[name] = _read(name, content)
+        except ValueError as error:
+            self.fault = self.fault or (f"member {name} cannot be read", str(error))
+
+    def record(self, kept: _KeptBytes) -> Record:
+        """Return the row, with the bytes before it."""
+        gap, raw = kept.taken(self.start), kept.taken(self.stop)
+        return _Members(
+            gap=gap,
+            raw=raw,
+            offset=self.start,
+            value=None if self.fault else self.value,
+            fault=self.fault,
+            members=tuple(self.members),
+        )
+
+
+def _read(name: str, content: bytes) -> Any:
+    """Return the value of a member; raise `ValueError` if it is neither JSON nor a text."""
+    if not _is_json(name):
+        return content.decode()
+    value, _ = parsed_exactly(content)
+    if value is None and content.strip() != b"null":
+        raise ValueError("not JSON")
+    return value
+
+
+def _is_json(name: str) -> bool:
+    return name.rpartition(".")[2].lower() == "json"
+
+
+def _names(member: tarfile.TarInfo) -> tuple[str, str]:
+    """Return the key of a member's row and the name of its field."""
+    folder, slash, name = member.name.rpartition("/")
+    stem, _, rest = name.partition(".")
+    return folder + slash + stem, rest or "content"
+
+
+class _KeptBytes(io.RawIOBase):
+    """A stream that keeps what was read and not yet taken, to copy it unchanged."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._bytes = bytearray()
+        self._start = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """How much is kept."""
+        return len(self._bytes)
+
+    @property
+    def stop(self) -> int:
+        return self._start + len(self._bytes)
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._stream.read(size)
+        self._bytes += content
+        return content
+
+    def taken(self, stop: int) -> bytes:
+        """Return the bytes from the last taken one to an offset."""
+        n = stop - self._start
+        content = bytes(self._bytes[:n])
+        del self._bytes[:n]
+        self._start = stop
+        return content

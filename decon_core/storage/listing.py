@@ -1,0 +1,244 @@
+"""List the files at a path, and whatever else lies there: nothing is passed over without a word.
+
+One walk serves folders, patterns and single files. Links to folders are followed, and each folder
+is entered once, so that a link to a folder above it ends. Nothing is opened: a fifo cannot block.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase, translate
+from glob import has_magic
+from pathlib import Path
+from typing import NamedTuple
+
+from decon_core.storage.paths import (
+    RemotePath,
+    Stamp,
+    expand_glob,
+    fixed_part,
+    is_hidden,
+    stamp_of,
+)
+
+_ALL = ("**",)  # the pattern of everything below a folder
+
+# Files of data sets that describe their data or their storage.
+METADATA = {
+    *("README", "README.md", "README.txt", "LICENSE", "LICENSE.md", "LICENSE.txt", "CITATION.cff"),
+    *("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"),
+}
+_MOST_NAMED = 3  # in a message about files that are missing
+_CACHE = "cache-*.arrow"  # written by `datasets` for intermediate results of `map` and `filter`
+_SPECIAL = (
+    (stat.S_ISFIFO, "a fifo"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+@dataclass(frozen=True, order=True)
+class Skipped:
+    """Something that is not read, and why."""
+
+    path: str  # a folder ends in a slash
+    why: str
+    # Set aside by its name, not asked for by the pattern, or read under another name.
+    is_on_purpose: bool
+    n_bytes: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
+@dataclass
+class Listing:
+    """The files at a path, and what else is there. Both are sorted by path."""
+
+    base: Path  # the folder that names are relative to
+    files: list[tuple[str, Stamp]] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def instead(self) -> str:
+        """What was found instead of files, for messages; empty if nothing."""
+        first = [f"{one.path} ({one.why})" for one in self.skipped[:_MOST_NAMED]]
+        n_more = len(self.skipped) - len(first)
+        more = [f"{n_more:,} more"] if n_more else []
+        return f", only {', '.join([*first, *more])}" if first else ""
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files as paths, in the order of paths, where `a/b` comes before `a.b`."""
+        is_remote = isinstance(self.base, RemotePath)
+        return sorted((RemotePath if is_remote else Path)(name) for name, _ in self.files)
+
+
+def list_path(path: Path, *, without: Collection[Path] = ()) -> Listing:
+    """List a folder with all folders below it, a single file, or the files that match a pattern.
+
+    Files and folders whose names begin with `_` or `.` are set aside, unless a part of the pattern
+    begins so, too, and so is metadata of data sets, unless the pattern spells its name. A local
+    path must be absolute; `without` are folders and files that are not listed at all.
+    """
+    base = fixed_part(path)
+    if not isinstance(path, RemotePath) and path.is_dir():
+        return list_pattern(path, _ALL, without=without)
+    if not isinstance(path, RemotePath) and path.exists():  # its name may contain a wildcard
+        base = path.parent
+    return list_pattern(base, path.parts[len(base.parts) :], without=without)
+
+
+def list_pattern(base: Path, pattern: Sequence[str], *, without: Collection[Path] = ()) -> Listing:
+    """List the files that match a pattern below a folder, and what else is in the same folders.
+
+    Of a pattern without wildcards, only the file is listed, and behind a URL only what matches.
+    """
+    if isinstance(base, RemotePath):
+        return _list_remote(base, pattern)
+    return _Walk(base, pattern, without).listing()
+
+
+def _list_remote(base: RemotePath, pattern: Sequence[str]) -> Listing:
+    path = RemotePath(base.joinpath(*pattern))
+    if has_magic(str(path)):
+        files = expand_glob(str(path))
+    elif path.is_dir():
+        base, pattern, files = path, _ALL, expand_glob(f"{path}/**")
+    else:
+        files = [(path, stamp_of(path))] if path.is_file() else []
+    listing = Listing(base)
+    for file, stamp in files:
+        names = file.parts[len(base.parts) :]
+        if why := next(filter(None, (_set_aside(name, pattern) for name in names)), None):
+            listing.skipped.append(Skipped(str(file), why, is_on_purpose=True))
+        else:
+            listing.files.append((str(file), stamp))
+    return listing
+
+
+def _set_aside(name: str, pattern: Sequence[str]) -> str | None:
+    """Return why a name is set aside; None if it is not, or if the pattern asks for it."""
+    if is_hidden((name,), pattern):
+        return "its name begins with _ or ."
+    if name in METADATA and name not in pattern:
+        return "metadata of a data set"
+    is_asked_for = any(part.startswith("cache-") for part in pattern)
+    is_cache = fnmatchcase(name, _CACHE) and not is_asked_for
+    return "a cache of the library datasets" if is_cache else None
+
+
+class _Folder(NamedTuple):
+    path: str
+    states: frozenset[int]  # parts of the pattern that names in it may match
+
+
+class _Walk:
+    """Walks through the folders that a pattern reaches."""
+
+    def __init__(
+        self,
+        base: Path,
+        pattern: Sequence[str],
+        without: Collection[Path],
+    ) -> None:
+        self._base, self._pattern = base, pattern
+        self._is_single = not has_magic("/".join(pattern)) or base.joinpath(*pattern).is_file()
+        self._without = set(map(str, without))
+        self._matches = [part.__eq__ if self._is_single else _matcher(part) for part in pattern]
+        self._seen: dict[tuple[int, int], str] = {}  # folders that were entered
+        self._links: deque[_Folder] = deque()  # entered last: a folder keeps its own name
+        self._found = Listing(base)
+
+    def listing(self) -> Listing:
+        self._enter(_Folder(str(self._base), self._closure({0})))
+        while self._links:
+            self._enter(self._links.popleft())
+        self._found.files.sort()
+        self._found.skipped.sort()
+        return self._found
+
+    def _enter(self, first: _Folder) -> None:
+        """List a folder and the folders below it."""
+        folders = [first]
+        while folders:
+            folder = folders.pop()
+            try:
+                status = os.stat(folder.path)  # noqa: PTH116 - 100,000 paths as strings
+                known = self._seen.setdefault((status.st_dev, status.st_ino), folder.path)
+                if known != folder.path:
+                    self._skip(f"{folder.path}/", f"the same folder as {known}", on_purpose=True)
+                    continue
+                with os.scandir(folder.path) as entries:
+                    ordered = sorted(entries, key=lambda entry: entry.name)
+            except OSError as error:
+                if folder.path != str(self._base):
+                    self._skip(f"{folder.path}/", f"cannot be opened ({error.strerror})")
+                continue
+            below = [one for entry in ordered for one in self._look_at(entry, folder)]
+            folders += reversed(below)
+
+    def _look_at(self, entry: os.DirEntry[str], folder: _Folder) -> Iterator[_Folder]:
+        """Note what an entry of a folder is; yield it if it is a folder to be entered now."""
+        path, states = entry.path, self._next(folder.states, entry.name)
+        is_match, is_reached = len(self._pattern) in states, bool(states - {len(self._pattern)})
+        if path in self._without or not (is_match or is_reached or not self._is_single):
+            return
+        if why := _set_aside(entry.name, self._pattern):
+            self._skip(path + "/" * entry.is_dir(), why, on_purpose=True)
+            return
+        try:
+            status = entry.stat()
+        except OSError as error:
+            what = "a link that leads nowhere" if entry.is_symlink() else str(error.strerror)
+            self._skip(path, what, on_purpose=not (is_match or is_reached))
+            return
+        if stat.S_ISDIR(status.st_mode):
+            if not is_reached:
+                what = "a folder, which the pattern does not enter"
+                self._skip(f"{path}/", what, on_purpose=not is_match)
+            elif entry.is_symlink():
+                self._links.append(_Folder(path, states))
+            else:
+                yield _Folder(path, states)
+        elif not stat.S_ISREG(status.st_mode):
+            kind = next(kind for test, kind in _SPECIAL if test(status.st_mode))
+            self._skip(path, kind, on_purpose=not is_match)
+        elif is_match:
+            self._found.files.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
+        else:
+            self._skip(path, "not matched by the pattern", on_purpose=True)
+
+    def _skip(self, path: str, why: str, *, on_purpose: bool = False) -> None:
+        name = os.fsencode(path).decode("utf-8", "backslashreplace")
+        self._found.skipped.append(Skipped(name, why, on_purpose))
+
+    def _next(self, states: frozenset[int], name: str) -> frozenset[int]:
+        """Return which parts of the pattern may follow after a name."""
+        after: set[int] = set()
+        for at in states - {len(self._pattern)}:
+            if self._pattern[at] == "**":
+                after.add(at)
+                if at + 1 == len(self._pattern):
+                    after.add(at + 1)
+            elif self._matches[at](name):
+                after.add(at + 1)
+        return self._closure(after)
+
+    def _closure(self, states: Iterable[int]) -> frozenset[int]:
+        """Add what follows each `**`, which stands for any number of folders, also for none."""
+        closed = set(states)
+        for at, part in enumerate(self._pattern[:-1]):
+            if part == "**" and at in closed:
+                closed.add(at + 1)
+        return frozenset(closed)
+
+
+def _matcher(part: str) -> Callable[[str], object]:
+    return re.compile(translate(part)).match
