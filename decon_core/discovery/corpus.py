@@ -197,7 +197,7 @@ def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
         return f"{n_not_json} of {seen} of it and the files like it are no objects in JSON"
     if not rows.rows:
         return "no row that can be read" if rows.unreadable else "no rows"
-    return "" if rows.has_text else f"rows without text: {listed_fields(rows.rows)}"
+    return "" if rows.has_text else f"rows without text, but with {listed_fields(rows.rows)}"
 
 
 def _faults(head: ShardHead) -> Iterator[Problem]:

@@ -265,7 +265,8 @@ def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(
     said = capsys.readouterr().out
     for number in range(9):
         assert f"left out: {bare}/shards/notes-{number}.docx: no format of shards" in said
-    assert f"left out: {bare}/odd/a.jsonl: rows without text: n (number)" in said
+    odd = f"left out: {bare}/odd/a.jsonl"
+    assert f"{odd}: rows without text, but with the fields n (number)" in said
     assert "not read: nowhere: found no shard" in said
     (source,) = load_config(Path("decon.toml")).sources
     assert source.path == "shards/*.jsonl"

@@ -227,8 +227,8 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
     told = "\n".join([*found.left_out, *map(str, found.problems)])
     for expected in (
         "cut/a.jsonl.gz: found .*(too early|truncated|end-of-stream)",
-        r"odd/a.jsonl: rows without text: n \(number\)",
-        r"odd/b.jsonl: rows without text: n \(number\)",
+        r"odd/a.jsonl: rows without text, but with the fields n \(number\)",
+        r"odd/b.jsonl: rows without text, but with the fields n \(number\)",
         "lines/a.jsonl: 2 of 3 rows of it and the files like it are no objects in JSON",
         "none: found",
         "nowhere: found",
