@@ -1,10 +1,10 @@
 """Filter a Hugging Face data set: drop the rows that hold items of benchmarks, label the others.
 
-    python examples/huggingface_filter.py evals.yaml texts.jsonl clean.jsonl
+    python examples/huggingface_filter.py evals.yaml rows.jsonl clean.jsonl
 
-Needs the package `datasets` (`pip install decon-assets[hub]`). The texts are the column `text` of
-the JSON lines. What is written has a column `weak_matches`: matches that are no leak by the default
-thresholds.
+Needs the package `datasets` (`pip install decon-assets[hub]`). All columns of the JSON lines are
+compared: `text`, `messages` with their tool calls, or any others. What is written has a column
+`weak_matches`: matches that are no leak by the default thresholds.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ from __future__ import annotations
 import sys
 
 import datasets
+import pyarrow as pa
 
 import decon_core as dc
 
 
-def main(evals: str, texts: str, clean: str) -> None:
+def main(evals: str, rows: str, clean: str) -> None:
     index = dc.build_index(evals)
-    dataset = datasets.load_dataset("json", data_files=texts, split="train")
+    dataset = datasets.load_dataset("json", data_files=rows, split="train")
 
     # With batched=True one call compares a thousand rows; row by row would take far longer.
-    kept = dataset.filter(lambda rows: index.keep_all(rows["text"]), batched=True)
+    kept = dataset.with_format("arrow").filter(index.keep_all, batched=True)
 
-    def label(rows: dict[str, list[str]]) -> dict[str, list[int]]:
-        return {"weak_matches": [len(found) for found in index.check_all(rows["text"])]}
+    def label(table: pa.Table) -> pa.Table:
+        n_matches = [len(found) for found in index.check_all(table)]
+        return table.append_column("weak_matches", pa.array(n_matches, pa.int64()))
 
-    labelled = kept.map(label, batched=True)
+    labelled = kept.map(label, batched=True).with_format(None)
     labelled.to_json(clean)
     print(f"{len(labelled):,} of {len(dataset):,} rows kept")
 

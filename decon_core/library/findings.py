@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import Policy
+from decon_core.corpus.documents import Part
 from decon_core.errors import IncompleteError, Problem
 from decon_core.schemas import ENTRIES
 
@@ -19,18 +20,17 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 _PARTS = ("question", "answer", "passage")
 
-# Columns that say of which shard and scan an entry is, and of which field of a row.
-_OF_SHARD = frozenset(
-    {"shard", "doc_id", "detector_fingerprint", "holds_to"} | {f"{part}_part" for part in _PARTS}
-)
+# Columns that say of which shard and scan an entry is.
+_OF_SHARD = frozenset({"shard", "doc_id", "detector_fingerprint", "holds_to"})
 FINDINGS = pa.schema([one for one in ENTRIES if one.name not in _OF_SHARD])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One benchmark item found in a text by one detector, with its score.
+    """One benchmark item found in a text or row by one detector, with its score.
 
-    Spans are half-open, in characters of `Findings.text`; None: this part was not found. An overlap
+    Spans are half-open, in characters of `Findings.text`; None: this part was not found. A `_part`
+    is the path of the string in which such a span begins, as `messages[2].content`. An overlap
     is the share of the part that was found; None: the item has no such part, or the detector does
     not look for it.
     """
@@ -41,6 +41,8 @@ class Finding:
     instance_index: int
     record: int
     """Row in the table of the benchmark's records: `Index.record` returns it."""
+    slot_kind: str
+    """visible, or hidden: in a reference answer, a rubric or the like, which no model sees."""
     detector: str
     looked_for: str | None
     score: float
@@ -56,6 +58,9 @@ class Finding:
     question_span: Span | None
     answer_span: Span | None
     passage_span: Span | None
+    question_part: str | None
+    answer_part: str | None
+    passage_part: str | None
     pair: str
     """What was found, wherever it occurs: the name by which verdicts refer to it."""
 
@@ -86,7 +91,7 @@ class Compared(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Findings(Sequence[Finding]):
-    """What was found in one text; empty if nothing was.
+    """What was found in one text or row; empty if nothing was.
 
     Has every match down to the evidence floor of its detector, as a scan keeps them. `is_leaked`
     and `is_kept` are what the policy decides.
@@ -95,36 +100,62 @@ class Findings(Sequence[Finding]):
     row: int
     """Position of the text among those that were checked, from 0."""
     text: str | None
-    """The text, with U+FFFD for what UTF-8 cannot encode; None if nothing was found in it."""
-    unread: str | None
+    """The text, with U+FFFD for what UTF-8 cannot encode; None if nothing was found in it.
+
+    Of a row: its strings, with a blank line between them, the hidden ones last.
+    """
+    unreadable: str | None
     """Why the text could not be read; None: it was read."""
     has_invalid_utf8: bool
     """Whether bytes of the text were not UTF-8. Only Arrow arrays can hold such."""
+    unread: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    """Texts of the row beside the column that was read: how many, and their bytes, by path."""
     _found: tuple[Finding, ...] = ()
     _is_removed: bool = False
+    _parts: tuple[Part, ...] = field(default=(), compare=False, repr=False)
     _entries: pa.Table | None = field(default=None, compare=False, repr=False)
     _index: Compared | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_leaked(self) -> bool:
-        """Whether a benchmark item leaked into the text.
+        """Whether a benchmark item leaked into the text, or into what is hidden in the row.
 
-        Raises `IncompleteError` for a text that could not be read: it may contain anything. With
-        `unreadable="drop"` in the policy it is False.
+        Raises `IncompleteError` for a text that could not be read, or for a row without a leak that
+        was read in part: the rest may contain anything. With `unreadable="drop"` in the policy it
+        is False for the former.
         """
-        self._require_read()
-        return any(finding.is_leak for finding in self._found)
+        self._require_readable()
+        is_leaked = any(finding.is_leak for finding in self._found)
+        if not is_leaked:
+            self._require_whole()
+        return is_leaked
 
     @property
     def is_kept(self) -> bool:
         """Whether a clean mixture keeps the text: nothing leaked, and no question without answer.
 
         Raises `IncompleteError` for a text that could not be read, or is False with
-        `unreadable="drop"` in the policy.
+        `unreadable="drop"` in the policy. Also raises it for a row in which nothing was found and
+        that was read in part.
         """
-        self._require_read()
+        self._require_readable()
         is_dropped = self.has_invalid_utf8 and self._policy.invalid_utf8 == "drop"
-        return not (self.unread or is_dropped or self._is_removed)
+        if self.unreadable or is_dropped or self._is_removed:
+            return False
+        self._require_whole()
+        return True
+
+    def slots(self, span: Span) -> list[tuple[str, Span]]:
+        """Return the strings of the row that a span of `text` lies in, and which characters there.
+
+        `[("messages[0].content", (12, 170))]`. A plain string is `text`.
+        """
+        start, stop = span
+        return [
+            (part.path, (max(start - part.start, 0), min(stop, part.stop) - part.start))
+            for part in self._parts
+            if part.start < stop and start < part.stop
+        ]
 
     def to_arrow(self) -> pa.Table:
         """Return the findings: the columns of a scan's `matches.parquet` without those of files."""
@@ -165,15 +196,25 @@ class Findings(Sequence[Finding]):
     def _policy(self) -> Policy:
         return self._index.policy if self._index else Policy()
 
-    def _require_read(self) -> None:
+    def _require_readable(self) -> None:
         """Raise `IncompleteError` if the policy does not allow what could not be read."""
         where = f"text {self.row}"
-        if self.unread and self._policy.unreadable == "block":
+        if self.unreadable and self._policy.unreadable == "block":
             remedy = "Leave it out, or drop such texts: unreadable='drop' in the policy."
-            raise IncompleteError(Problem(where, self.unread, "a string", remedy))
+            raise IncompleteError(Problem(where, self.unreadable, "a text", remedy))
         if self.has_invalid_utf8 and self._policy.invalid_utf8 == "block":
             remedy = "Repair it, or set invalid_utf8='replace' or 'drop' in the policy."
             raise IncompleteError(Problem(where, "bytes that are not UTF-8", "UTF-8", remedy))
+
+    def _require_whole(self) -> None:
+        """Raise `IncompleteError` if text of the row was not read, as a column was named."""
+        if self.unread:
+            listed = ", ".join(f"`{path}` ({n:,} bytes)" for path, (_, n) in self.unread.items())
+            remedy = f"Read it as well (`column`), or allow it: ignore={[*self.unread]}"
+            where = f"text {self.row}"
+            raise IncompleteError(
+                Problem(where, f"text that was not read in {listed}", "all of it read", remedy)
+            )
 
 
 def findings_in(entries: pa.Table) -> list[tuple[Finding, bool]]:

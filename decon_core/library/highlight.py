@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from decon_core.library.findings import Compared, Finding, Findings
+from decon_core.library.texts import TEXT
 from decon_core.report.excerpts import PARTS, Excerpt, Mark, agree_of, make_excerpt
 from decon_core.wording import counted, render
 
@@ -18,29 +19,31 @@ Piece = tuple[str, str | None]  # text, and the part of the item that it is of
 
 def summary_of(findings: Findings) -> str:
     """Describe findings in one line."""
-    if findings.unread:
-        return f"text {findings.row} could not be read: {findings.unread}"
+    if findings.unreadable:
+        return f"text {findings.row} could not be read: {findings.unreadable}"
+    unread = f"; not read: {', '.join(findings.unread)}" if findings.unread else ""
     if not len(findings):
-        return f"nothing in text {findings.row}"
+        return f"nothing in text {findings.row}{unread}"
     first = findings[0]
     more = f", and {len(findings) - 1:,} more" if len(findings) > 1 else ""
-    return f"text {findings.row}: {line_of(first)}{more}"
+    return f"text {findings.row}: {line_of(first)}{more}{unread}"
 
 
 def line_of(finding: Finding) -> str:
-    """Describe a finding in one line: `leak of gsm8k test 16 by decon, score 0.920; question …`."""
-    places = [
-        f"{part} {at}"
-        for part in PARTS
-        if (at := _place(getattr(finding, f"{part}_overlap"), getattr(finding, f"{part}_span")))
-    ]
-    head = f"{finding.call}: {finding.item}, by {finding.detector}, score {finding.score:.3f}"
-    return "; ".join([head, *places])
+    """Describe a finding in one line: `leak: gsm8k test 16, by decon, score 0.920; question …`."""
+    kind = "" if finding.slot_kind == "visible" else f" ({finding.slot_kind})"
+    head = f"{finding.call}{kind}: {finding.item}, by {finding.detector}, score {finding.score:.3f}"
+    return "; ".join([head, *(place for part in PARTS if (place := _place(finding, part)))])
 
 
-def _place(overlap: float | None, span: tuple[int, int] | None) -> str:
+def _place(finding: Finding, part: str) -> str:
+    names = (f"{part}_{name}" for name in ("overlap", "span", "part"))
+    overlap, span, path = (getattr(finding, name) for name in names)
+    if not span:
+        return ""
     share = "" if overlap is None else f"({overlap:.2f}) "
-    return f"{share}at characters {span[0]}-{span[1]}" if span else ""
+    slot = "" if path in (None, TEXT) else f"in {path} "
+    return f"{part} {share}{slot}at characters {span[0]}-{span[1]}"
 
 
 def html_of(findings: Findings, index: Compared | None) -> str:

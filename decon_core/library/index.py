@@ -8,10 +8,10 @@ import shutil
 import warnings
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -25,14 +25,17 @@ import pyarrow.compute as pc
 from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.records import load_records
 from decon_core.config.policy import Policy
-from decon_core.corpus.batches import Block
+from decon_core.corpus.batches import Batch, Block
+from decon_core.corpus.documents import Document, Unreadable
+from decon_core.corpus.fields import is_ignored
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.execution.jobs import in_threads, wanted_workers
 from decon_core.library.evals import Evals, records_of
 from decon_core.library.findings import FINDINGS, Finding, Findings, findings_in
 from decon_core.library.folder import IndexFolder, open_folder, write_folder
-from decon_core.library.texts import Texts, blocks_of
+from decon_core.library.rows import TextOrRow, is_conversation
+from decon_core.library.texts import Paths, Texts, blocks_of, paths_of
 from decon_core.quality.indexability import indexability
 from decon_core.scan.blocks import Scanner, compilation_notice
 from decon_core.scan.matches import Columns
@@ -130,37 +133,48 @@ class Index:
         """How many items the benchmarks have."""
         return sum(version.n_items for version in self._folder.versions)
 
-    def check(self, text: str) -> Findings:
-        """Compare one text with the benchmarks."""
+    def check(self, text: TextOrRow) -> Findings:
+        """Compare one text, row (a dictionary) or conversation (a list of messages)."""
         given: object = text
-        if not isinstance(given, str):
+        if not isinstance(given, str | Mapping) and not is_conversation(given):
+            expected = "a string, a row (a dictionary) or a conversation (a list of messages)"
             remedy = "For several texts, call `check_all`."
-            raise InputError(Problem("text", describe(given), "a string", remedy))
+            raise InputError(Problem("text", describe(given), expected, remedy))
         return self._check_blocks([*blocks_of([text])])[0]
 
     def check_all(
-        self, texts: Texts, *, column: str | None = None, threads: int | None = None
+        self,
+        texts: Texts,
+        *,
+        column: Paths = None,
+        ignore: Paths = None,
+        threads: int | None = None,
     ) -> Iterator[Findings]:
-        """Compare texts with the benchmarks, and yield what was found in each, in order.
+        """Compare texts or rows with the benchmarks, and yield what was found in each, in order.
 
-        `texts`: an iterable of strings, an Arrow array, a polars series; or a table or a data set
-        of the Hugging Face library, of which `column` names the column with the texts. They are
-        read and compared some 16 MB at a time, so they may be larger than memory. A null yields
-        findings with `unread`.
+        `texts`: an iterable of strings, rows (dictionaries) and conversations (lists of messages);
+        an Arrow array or polars series of strings, of structs (rows) or of lists (conversations);
+        or a table or a data set of the Hugging Face library. They are read and compared some 16 MB
+        at a time, so they may be larger than memory. A null yields findings with `unreadable`.
+        Of a row all strings are read, as a scan reads them.
+        `column`: what is read instead: the path of a field of the rows, as "text" or
+        "messages[].content", or several. Other text is not clean but `unread`.
+        `ignore`: paths of text that may stay unread; "*": all.
         `threads`: None: one per usable core, or `$DECON_WORKERS`.
         """
         n_threads = wanted_workers() if threads is None else threads
         if n_threads < 1:
             raise InputError(Problem("threads", repr(threads), "1 or more"))
-        blocks = blocks_of(texts, column=column)
+        blocks = blocks_of(texts, column=column, ignore=ignore)
         groups = iter(lambda: [*islice(blocks, _BLOCKS_AT_ONCE)], [])
+        check = partial(self._check_blocks, ignore=paths_of(ignore, "ignore"))
         if n_threads == 1:
-            checked: Iterator[list[Findings]] = map(self._check_blocks, groups)
+            checked: Iterator[list[Findings]] = map(check, groups)
         else:
-            checked = in_threads(self._check_blocks, groups, threads=n_threads)
+            checked = in_threads(check, groups, threads=n_threads)
         return (one for findings in checked for one in findings)
 
-    def keep(self, text: str) -> bool:
+    def keep(self, text: TextOrRow) -> bool:
         """Return whether a clean mixture keeps a text: nothing leaked, no question without answer.
 
         For `datasets.filter` and the like; `keep_all` is much faster for short texts.
@@ -168,22 +182,35 @@ class Index:
         return self.check(text).is_kept
 
     def keep_all(
-        self, texts: Texts, *, column: str | None = None, threads: int | None = None
+        self,
+        texts: Texts,
+        *,
+        column: Paths = None,
+        ignore: Paths = None,
+        threads: int | None = None,
     ) -> list[bool]:
-        """Return for each text whether a clean mixture keeps it.
+        """Return for each text or row whether a clean mixture keeps it.
 
         Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy it is not kept.
+        Also raises it at a row with unread text that `ignore` does not allow.
         """
-        return [one.is_kept for one in self.check_all(texts, column=column, threads=threads)]
+        every = self.check_all(texts, column=column, ignore=ignore, threads=threads)
+        return [one.is_kept for one in every]
 
     def table(
-        self, texts: Texts, *, column: str | None = None, threads: int | None = None
+        self,
+        texts: Texts,
+        *,
+        column: Paths = None,
+        ignore: Paths = None,
+        threads: int | None = None,
     ) -> pa.Table:
-        """Return all findings in texts as a table; `row` is the position of the text.
+        """Return all findings in texts or rows as a table; `row` is the position of the text.
 
-        Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy it has no row.
+        Raises `IncompleteError` as `keep_all` does; with `unreadable="drop"` in the policy a null
+        has no row.
         """
-        every = self.check_all(texts, column=column, threads=threads)
+        every = self.check_all(texts, column=column, ignore=ignore, threads=threads)
         # `is_leaked` raises for a null.
         found = [one.to_arrow() for one in every if one.is_leaked or len(one)]
         return pa.concat_tables([FINDINGS.empty_table(), *found])
@@ -266,7 +293,9 @@ class Index:
         finally:
             self._free.put(scanner)
 
-    def _check_blocks(self, blocks: Sequence[Block]) -> list[Findings]:
+    def _check_blocks(
+        self, blocks: Sequence[Block], ignore: tuple[str, ...] = ()
+    ) -> list[Findings]:
         """Compare the texts of blocks with the benchmarks; return findings for each row."""
         checked: list[Findings] = []
         matches: list[Columns] = []
@@ -278,11 +307,19 @@ class Index:
                 scanned = scanner.scan_batch(batch, block)
                 scanner.detectors.take_counts()  # of a corpus, which texts in memory are not
                 matches += scanned.matches
-                unread = {row.row: "None" for row in scanned.unreadable}
+                unreadable = {row.row: _why(row) for row in scanned.unreadable}
                 invalid = {row.row for row in scanned.invalid}
                 rows = range(block.place.row, block.place.row + block.place.n_rows)
+                unread = _unread_of_rows(batch, rows, ignore)
                 checked += [
-                    Findings(row, None, unread.get(row), row in invalid, _index=self)
+                    Findings(
+                        row,
+                        None,
+                        unreadable.get(row),
+                        row in invalid,
+                        unread.get(row, {}),
+                        _index=self,
+                    )
                     for row in rows
                 ]
                 texts += [batch.reread]
@@ -294,11 +331,13 @@ class Index:
         by_row = zip(entries["row"].to_pylist(), findings_in(entries), strict=True)
         for row, group in groupby(by_row, itemgetter(0)):
             found, is_removed = zip(*(one for _, one in group), strict=True)
+            document = texts[bisect_right(first_rows, row) - 1](row)
             checked[row - first_row] = replace(
                 checked[row - first_row],
-                text=texts[bisect_right(first_rows, row) - 1](row).text,
+                text=document.text,
                 _found=found,
                 _is_removed=any(is_removed),
+                _parts=document.parts,
                 _entries=entries.slice(at, len(found)),
             )
             at += len(found)
@@ -313,6 +352,25 @@ class Index:
         ]
         tiles.sort(key=lambda one: one[0].benchmark)
         return self._reader.decide(tiles, source=_NO_SHARD)
+
+
+def _why(row: Unreadable) -> str:
+    """Return why a row could not be read."""
+    is_null = row.reason == "field is null" or row.detail == type(None).__name__
+    return "None" if is_null else f"{row.reason}: {row.detail}"
+
+
+def _unread_of_rows(
+    batch: Batch, rows: Iterable[int], ignore: tuple[str, ...]
+) -> dict[int, dict[str, tuple[int, int]]]:
+    """Return what was not read of each row, and may not stay so."""
+    left = {path for path in batch.unread if not is_ignored(path, ignore)}
+    unread = {}
+    for document in map(batch.reread, rows if left else ()):
+        if isinstance(document, Document) and left & document.unread.keys():
+            counts = document.unread.items()
+            unread[document.row] = {path: (n, size) for path, (n, size) in counts if path in left}
+    return unread
 
 
 def _reopen(folder: Path, policy: Policy, fingerprint: str) -> Index:

@@ -1,149 +1,159 @@
-"""Split texts in memory into blocks, as the blocks of a shard.
+"""Split texts and rows in memory into blocks, as the blocks of a shard.
 
-Texts become string arrays, and these are read by the reader of table shards: a null is an
-unreadable row there, and invalid UTF-8 is replaced and reported.
+What is in Arrow's form is read as a table shard is, everything else as lines of JSON, but that
+strings become an Arrow array. A null is an unreadable row, and invalid UTF-8 is replaced and
+reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.benchmarks.fields import describe
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Block
+from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.shard_format import PART_BYTES
 from decon_core.corpus.formats.table_strings import as_strings
-from decon_core.corpus.formats.tables import TablePart
+from decon_core.corpus.formats.tables import TablePart, columns_of
+from decon_core.config.layouts import EVERYTHING
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import InputError, Problem
+from decon_core.kernels.json_lines import PADDING
+from decon_core.library.rows import NO_ROW, TextOrRow, line_of
 
-# An iterable of strings and None, an Arrow array, a polars series, or, with the name of a column, a
-# table or a data set of the Hugging Face library.
-Texts: TypeAlias = "Iterable[str | None] | Any"
+# An iterable of texts and rows; an Arrow array, a polars series or the like of strings, lists or
+# structs; or a table, or a data set of the Hugging Face library.
+Texts: TypeAlias = "Iterable[TextOrRow | None] | Any"
+# A path or several: `messages[].content`.
+Paths: TypeAlias = "str | Iterable[str] | None"
 
-TEXT = "text"
-_SOURCE = Source(name="texts", path="texts", text=TEXT)
+TEXT, MESSAGES = "text", "messages"  # the fields that texts and conversations without one are in
+_NO_FILE = Path("texts")
 _MAX_ROWS = 1 << 16  # of a block: texts may be empty
 _DATASET_ROWS = 1 << 10  # that are read of a data set at once: their texts may be long
-_EXPECTED = "strings: a list, an Arrow array, a polars series, or a table and its column"
+_EXPECTED = "an iterable of texts or rows, an Arrow array, a polars series, a table or a data set"
+
+_Piece = tuple["pa.RecordBatch | Sequence[bytes]", Source]
 
 
 def blocks_of(
-    texts: Texts, *, column: str | None = None, block_bytes: int = PART_BYTES
+    texts: Texts, *, column: Paths = None, ignore: Paths = None, block_bytes: int = PART_BYTES
 ) -> Iterator[Block]:
-    """Yield the texts in blocks of about `block_bytes`; rows count from 0.
+    """Yield texts and rows in blocks of about `block_bytes`; rows count from 0.
 
     The type of the texts is checked at once, before the first block is asked for.
     """
-    return _blocks(_arrays(texts, column, block_bytes), block_bytes)
+    source = _source(paths_of(column, "column"), paths_of(ignore, "ignore"))
+    return _blocks(_pieces(texts, source, block_bytes))
 
 
-def _blocks(arrays: Iterable[pa.Array], block_bytes: int) -> Iterator[Block]:
+def _source(paths: tuple[str, ...], ignore: tuple[str, ...] = ()) -> Source:
+    return Source(name="texts", path="texts", text=paths or None, ignore=ignore)
+
+
+def paths_of(paths: Paths, name: str) -> tuple[str, ...]:
+    """Return paths that are given as one, as several, or as None."""
+    is_several = isinstance(paths, Iterable) and not isinstance(paths, str)
+    found: tuple[Any, ...] = () if paths is None else tuple(paths) if is_several else (paths,)
+    if wrong := [path for path in found if not isinstance(path, str) or not path]:
+        raise InputError(Problem(name, describe(wrong[0]), "a path, as 'messages[].content'"))
+    return found
+
+
+def _blocks(pieces: Iterable[_Piece]) -> Iterator[Block]:
     row = 0
-    for array in _joined(arrays, block_bytes):
-        table = pa.record_batch([array], [TEXT])
-        part = TablePart(Path("texts"), row, len(array), table)
-        yield Block(partial(part.batch, _SOURCE), position=row, place=part.place)
-        row += len(array)
+    for rows, source in pieces:
+        part = _part_of(rows, row)
+        yield Block(partial(part.batch, source), position=row, place=part.place)
+        row += part.n_rows
 
 
-def _arrays(texts: Any, column: str | None, block_bytes: int) -> Iterator[pa.Array]:
-    """Return an iterator of string arrays, each of about `block_bytes` or less."""
-    if isinstance(texts, str | bytes):
-        if isinstance(texts, bytes):
-            raise InputError(Problem("texts", "bytes", _EXPECTED, "Decode them."))
-        remedy = "For one string, call `check`."
-        raise InputError(Problem("texts", "one string", _EXPECTED, remedy))
+def _part_of(rows: pa.RecordBatch | Sequence[bytes], row: int) -> TablePart | JsonBlock:
+    if isinstance(rows, pa.RecordBatch):
+        return TablePart(_NO_FILE, row, rows.num_rows, rows)
+    content = b"\n".join([*rows, b""])
+    lines = np.frombuffer(bytearray(b"".join([content, b"\n", bytes(PADDING)])), np.uint8)
+    return JsonBlock(_NO_FILE, row, len(rows), lines, len(content), 0)
+
+
+def _pieces(texts: Any, source: Source, block_bytes: int) -> Iterator[_Piece]:
+    """Return an iterator of rows in memory, each of about `block_bytes` or less."""
+    if isinstance(texts, bytes):
+        raise InputError(Problem("texts", "bytes", _EXPECTED, "Decode them."))
+    if isinstance(texts, str | Mapping):
+        found = "one string" if isinstance(texts, str) else describe(texts)
+        remedy = "For one text or row, call `check`. For columns of rows, pass a table."
+        raise InputError(Problem("texts", found, _EXPECTED, remedy))
     if hasattr(texts, "select_columns") and hasattr(texts, "with_format"):
-        chunks = _of_dataset(texts, _required(texts.column_names, column))
-    elif hasattr(texts, "column_names") or hasattr(texts, "get_column"):
-        names = texts.column_names if hasattr(texts, "column_names") else texts.columns
-        chunks = _of_arrow(texts[_required(names, column)])
-    elif column is not None:
-        found = f"{describe(texts)} and the column {column!r}"
-        expected = "a column only for a table or a data set"
-        raise InputError(Problem("texts", found, expected))
-    elif isinstance(texts, pa.Array | pa.ChunkedArray) or hasattr(texts, "__arrow_c_stream__"):
-        chunks = _of_arrow(texts)
-    elif isinstance(texts, Iterable):
-        return _of_strings(texts, block_bytes)
-    else:
-        raise InputError(Problem("texts", describe(texts), _EXPECTED))
-    return chain.from_iterable(_split(chunk, block_bytes) for chunk in chunks)
+        return _of_dataset(texts, source, block_bytes)
+    if isinstance(texts, pa.RecordBatch):
+        return _of_arrow(pa.chunked_array([texts.to_struct_array()]), source, block_bytes)
+    if isinstance(texts, pa.Array):
+        return _of_arrow(pa.chunked_array([texts]), source, block_bytes)
+    if hasattr(texts, "__arrow_c_stream__"):
+        return _of_arrow(pa.chunked_array(texts), source, block_bytes)
+    if isinstance(texts, Iterable):
+        return _of_objects(texts, source, block_bytes)
+    raise InputError(Problem("texts", describe(texts), _EXPECTED))
 
 
-def _required(names: Iterable[str] | None, column: str | None) -> str:
-    """Return the name of the column with the texts; raise `InputError` if there is none."""
-    known = None if names is None else [*names]  # None: a streamed data set that names none
-    if column is None or (known is not None and column not in known):
-        found = "no name of a column" if column is None else f"no column {column!r}"
-        among = f": {', '.join(known)}" if known else ""
-        expected = f"the name of a column with texts{among}"
-        raise InputError(Problem("column", found, expected, "Pass column=..."))
-    return column
+# Python objects -----------------------------------------------------------------------------------
 
 
-def _of_dataset(dataset: Any, column: str) -> Iterator[pa.Array]:
-    """Yield a column of a data set, whose format has no effect, as arrays."""
-    formatted = dataset.select_columns([column]).with_format("arrow")
-    for table in formatted.iter(batch_size=_DATASET_ROWS):
-        yield from _of_arrow(table.column(column))
-
-
-def _of_arrow(texts: Any) -> Iterator[pa.Array]:
-    """Return the chunks of an array, series or other object with the Arrow stream interface."""
-    chunked = texts if isinstance(texts, pa.Array) else pa.chunked_array(texts)
-    kind = chunked.type.value_type if pa.types.is_dictionary(chunked.type) else chunked.type
-    if not any(
-        is_kind(kind)
-        for is_kind in (
-            *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
-            pa.types.is_null,
-        )
-    ):
-        remedy = "Cast it to strings, or name another column."
-        raise InputError(Problem("texts", f"a column of {chunked.type}", "strings", remedy))
-    return iter([chunked] if isinstance(chunked, pa.Array) else chunked.chunks)
-
-
-def _split(chunk: pa.Array, block_bytes: int) -> Iterator[pa.Array]:
-    """Yield slices of a chunk of about `block_bytes`, as strings with offsets."""
-    for first in range(0, len(chunk), _MAX_ROWS):
-        some = chunk.slice(first, _MAX_ROWS)
-        is_null = pa.types.is_null(some.type)
-        rows: Any = pa.nulls(len(some), pa.string()) if is_null else as_strings(some)
-        ends = np.cumsum(pc.fill_null(pc.binary_length(rows), 0).to_numpy(), dtype=np.int64)
-        start = n_before = 0
-        while start < len(rows):
-            found = int(np.searchsorted(ends, n_before + block_bytes, side="right"))
-            stop = max(start + 1, found)
-            yield rows.slice(start, stop - start)
-            start, n_before = stop, int(ends[stop - 1])
-
-
-def _of_strings(texts: Iterable[object], block_bytes: int) -> Iterator[pa.Array]:
-    some: list[str | None] = []
-    n_characters = 0
+def _of_objects(texts: Iterable[object], source: Source, block_bytes: int) -> Iterator[_Piece]:
+    some: list[str | bytes | None] = []
+    n_bytes = 0
     for number, text in enumerate(texts):
-        if text is not None and not isinstance(text, str):
-            raise InputError(Problem(f"text {number}", describe(text), "a string or None"))
-        some.append(text)
-        n_characters += len(text or "")
-        if n_characters >= block_bytes or len(some) >= _MAX_ROWS:
-            yield _array(some)
-            some, n_characters = [], 0
-    yield _array(some)
+        if text is None:
+            some.append(None)
+        elif isinstance(text, str) and not source.paths:
+            some.append(text)
+            n_bytes += len(text)
+        else:
+            some.append(_line_of(text, number, source))
+            n_bytes += len(some[-1] or "")
+        if n_bytes >= block_bytes or len(some) >= _MAX_ROWS:
+            yield _piece_of(some, source)
+            some, n_bytes = [], 0
+    yield _piece_of(some, source)
 
 
-def _array(texts: list[str | None]) -> pa.Array:
+def _line_of(text: object, number: int, source: Source) -> bytes:
+    """Return a row or a conversation as a line of JSON."""
+    where = f"text {number}"
+    if isinstance(text, Mapping):
+        return line_of(text, where)
+    if source.paths:
+        found = f"{describe(text)} and the column {', '.join(map(repr, source.paths))}"
+        raise InputError(Problem(where, found, "a column only for rows, a table or a data set"))
+    if isinstance(text, list | tuple):
+        return line_of({MESSAGES: text}, where)
+    expected = "a string, a row (a dictionary), a conversation (a list of messages) or None"
+    raise InputError(Problem(where, describe(text), expected))
+
+
+def _piece_of(texts: list[str | bytes | None], source: Source) -> _Piece:
+    """Return strings as a table, and anything else as lines of JSON."""
+    strings = [text for text in texts if not isinstance(text, bytes)]
+    if len(strings) == len(texts) and not source.paths:
+        return pa.record_batch([_strings(strings)], [TEXT]), _source((TEXT,))
+    lines = [
+        NO_ROW if text is None else line_of({TEXT: text}) if isinstance(text, str) else text
+        for text in texts
+    ]
+    return lines, source
+
+
+def _strings(texts: list[str | None]) -> pa.Array:
     try:
         return pa.array(texts, pa.large_string())
     except UnicodeEncodeError:
@@ -151,23 +161,115 @@ def _array(texts: list[str | None]) -> pa.Array:
         return pa.array(clean, pa.large_string())
 
 
-def _joined(arrays: Iterable[pa.Array], block_bytes: int) -> Iterator[pa.Array]:
-    """Join short arrays: each block has costs of its own."""
-    some: list[pa.Array] = []
-    n_rows = n_bytes = 0
-    for array in arrays:
-        size = pc.sum(pc.binary_length(array)).as_py() or 0
-        if some and (n_bytes + size > block_bytes or n_rows + len(array) > _MAX_ROWS):
-            yield _concatenated(some)
-            some, n_rows, n_bytes = [], 0, 0
-        if len(array):
-            some.append(array)
-            n_rows, n_bytes = n_rows + len(array), n_bytes + size
+# Arrow --------------------------------------------------------------------------------------------
+
+
+def _of_dataset(dataset: Any, source: Source, block_bytes: int) -> Iterator[_Piece]:
+    """Return rows of a data set, whose own format has no effect."""
+    if dataset.column_names is not None:  # None: a streamed data set that names none
+        _require_columns(dataset.column_names, source)
+    tables = dataset.with_format("arrow").iter(batch_size=_DATASET_ROWS)
+    return (
+        piece
+        for table in _joined(tables, block_bytes)
+        for piece in _of_arrow(pa.chunked_array(table), source, block_bytes)
+    )
+
+
+def _joined(tables: Iterable[pa.Table], block_bytes: int) -> Iterator[pa.Table]:
+    """Join small tables: each block has costs of its own."""
+    some: list[pa.Table] = []
+    for table in tables:
+        n_bytes = sum(one.nbytes for one in some)
+        if some and (n_bytes >= block_bytes or table.schema != some[0].schema):
+            yield pa.concat_tables(some)
+            some = []
+        some.append(table)
     if some:
-        yield _concatenated(some)
+        yield pa.concat_tables(some)
 
 
-def _concatenated(arrays: list[pa.Array]) -> pa.Array:
-    if len(arrays) == 1:
-        return arrays[0]
-    return pa.concat_arrays([array.cast(pa.large_string()) for array in arrays])
+def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Iterator[_Piece]:
+    """Return pieces of an array: of strings, of conversations (lists), or of rows (structs)."""
+    kind = texts.type.value_type if pa.types.is_dictionary(texts.type) else texts.type
+    if pa.types.is_struct(texts.type):
+        _require_columns([field.name for field in kind], source)
+    elif source.paths:
+        found = f"a column of {kind} and the column {', '.join(map(repr, source.paths))}"
+        raise InputError(Problem("texts", found, "a column only for rows, a table or a data set"))
+    elif not any(is_kind(kind) for is_kind in (*_STRINGS, *_LISTS)):
+        remedy = "Cast it to strings, or name another column."
+        expected = "strings, lists (conversations) or structs (rows)"
+        raise InputError(Problem("texts", f"a column of {kind}", expected, remedy))
+    n_rows = len(texts) * block_bytes // max(texts.nbytes, 1)
+    n_rows = max(1, min(n_rows, _MAX_ROWS))
+    slices = (texts.slice(first, n_rows) for first in range(0, len(texts), n_rows))
+    arrays = (array for one in slices for array in _halved(_whole(one), 2 * block_bytes))
+    return (_as_table(array, source) for one in arrays for array in _without_null_rows(one))
+
+
+_STRINGS = (
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    pa.types.is_null,
+)
+_LISTS = (
+    *(pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list),
+    *(pa.types.is_list_view, pa.types.is_large_list_view),
+)
+
+
+def _require_columns(names: Sequence[str], source: Source) -> None:
+    """Raise `InputError` if a column is not there, or there twice."""
+    if len({*names}) < len(names):
+        twice = next(name for name in names if [*names].count(name) > 1)
+        raise InputError(Problem("texts", f"two columns {twice!r}", "columns of different names"))
+    for path in source.paths:
+        head = re.split(r"[.\[]", path, maxsplit=1)[0]
+        if EVERYTHING not in head and not {head, path} & {*names}:
+            expected = f"one of {', '.join(names)}"
+            raise InputError(Problem("column", f"no column {head!r}", expected))
+
+
+def _whole(texts: pa.ChunkedArray) -> pa.Array:
+    """Return some rows as one array, strings with offsets."""
+    array: pa.Array = texts.chunk(0) if texts.num_chunks == 1 else texts.combine_chunks()
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), pa.string())
+    strings = as_strings(array)
+    return array if strings is None else strings
+
+
+def _halved(array: pa.Array, most_bytes: int) -> Iterator[pa.Array]:
+    """Yield an array in pieces: rows may be far longer than most are."""
+    half = len(array) // 2
+    halves = [array.slice(0, half), array.slice(half)]
+    n_bytes = sum(one.nbytes for one in halves)
+    # Halves that count what they share, as a dictionary, would not get smaller.
+    if not half or array.nbytes <= most_bytes or n_bytes > 1.5 * array.nbytes:
+        yield array
+        return
+    for one in halves:
+        yield from _halved(one, most_bytes)
+
+
+def _without_null_rows(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield structs without nulls, and nulls apart: a table has no form for a row that is null."""
+    if not (pa.types.is_struct(array.type) and array.null_count):
+        yield array
+        return
+    is_valid = array.is_valid().to_numpy(zero_copy_only=False)
+    edges = [0, *(np.flatnonzero(np.diff(is_valid)) + 1).tolist(), len(array)]
+    for start, stop in pairwise(edges):
+        one = array.slice(start, stop - start)
+        yield one if is_valid[start] else pa.nulls(len(one), pa.string())
+
+
+def _as_table(array: pa.Array, source: Source) -> _Piece:
+    """Return strings, conversations or rows as a table, and how it is read."""
+    if not pa.types.is_struct(array.type):
+        name = TEXT if as_strings(array) is not None else MESSAGES
+        # Its column is named: a null is unreadable then, while rows may lack a field.
+        return pa.record_batch([array], [name]), _source((name,))
+    rows, read = pa.RecordBatch.from_struct_array(array), columns_of(source)
+    names = [name for name in rows.schema.names if read is None or name in read]
+    return rows.select(names), source

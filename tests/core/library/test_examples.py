@@ -36,6 +36,7 @@ def run(world: Path, name: str, *arguments: str) -> str:
     """Run an example in a folder of its own."""
     command = [sys.executable, str(ROOT / "examples" / name), *arguments]
     env = {"HF_HOME": str(world / "hf"), "HF_HUB_OFFLINE": "1", "PATH": "", "HOME": str(world)}
+    env["PYTHONPATH"] = str(ROOT)  # this checkout, whichever is installed
     done = subprocess.run(command, capture_output=True, text=True, cwd=world, env=env, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -51,6 +52,19 @@ def test_a_hugging_face_data_set_is_filtered_and_labelled(world):
     kept = rows_of(world / "clean.jsonl")
     assert [row["text"] for row in kept] == [CLEAN, "A note."]
     assert [row["weak_matches"] for row in kept] == [0, 0]
+
+
+def test_a_hugging_face_data_set_of_conversations_is_filtered(world):
+    call = {"name": "note", "arguments": json.dumps({"text": VERBATIM})}
+    chats = [
+        {"messages": [{"role": "user", "content": CLEAN, "call": None}], "kind": "a"},
+        {"messages": [{"role": "assistant", "content": None, "call": call}], "kind": "b"},
+        {"messages": [{"role": "user", "content": "A note.", "call": None}], "kind": "c"},
+    ]
+    (world / "chats.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chats))
+    said = run(world, "huggingface_filter.py", "evals.yaml", "chats.jsonl", "clean.jsonl")
+    assert said == "2 of 3 rows kept\n"
+    assert [row["kind"] for row in rows_of(world / "clean.jsonl")] == ["a", "c"]
 
 
 def test_a_datatrove_pipeline_drops_leaks_and_says_why(world):

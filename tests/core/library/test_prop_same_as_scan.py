@@ -6,11 +6,13 @@ import random
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import datasets
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,14 +22,20 @@ from hypothesis import strategies as st
 
 import decon_core as dc
 from decon_core.config.detector_registry import BUILT_IN
+from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.folder_scan.corpus import pack_of
 from decon_core.folder_scan.results import MATCHES_FILE
 from decon_core.folder_scan.run import Request, scan_folder
 from decon_core.library import index as library_index
 from decon_core.library.findings import FINDINGS
+from decon_core.library.folder import open_folder
 from decon_core.library.texts import blocks_of
 from decon_core.mixtures.choice import counted_leaks
+from decon_core.scan.blocks import kept_scanners
+from decon_core.scan.scanner import scan_packs
 from decon_core.similarity.calibration import NO_CALIBRATION
 from tests.core.detectors.test_prop_other_detectors import document_of, world_of
 from tests.core.library.samples import ITEMS, TEXTS
@@ -122,7 +130,7 @@ def test_findings_and_decisions_are_those_of_a_scan(seed, form, block_bytes, thr
     assert table.to_pylist() == expected.select(FINDINGS.names).to_pylist()
     assert {*table["detector"].to_pylist()} == {*BUILT_IN}
 
-    read = [one for one in found if not one.unread]
+    read = [one for one in found if not one.unreadable]
     assert len(found) - len(read) == texts.count(None)
     leaked = expected.filter(expected["is_contaminated"])["row"].to_pylist()
     assert [one.row for one in read if one.is_leaked] == sorted({*leaked})
@@ -141,3 +149,76 @@ def test_findings_and_decisions_are_those_of_a_scan(seed, form, block_bytes, thr
             assert [record[name] for name in names] == [getattr(finding, name) for name in names]
             for span in (finding.question_span, finding.answer_span, finding.passage_span):
                 assert span is None or 0 <= span[0] < span[1] <= len(one.text)
+
+
+# Rows of several layouts with two texts in them.
+LAYOUTS: list[Callable[[str, str], Row]] = [
+    lambda a, b: {
+        "messages": [{"role": "user", "content": a}, {"role": "assistant", "content": b}]
+    },
+    lambda a, b: {
+        "messages": [{"role": "assistant", "tool_calls": [{"arguments": json.dumps({"q": a})}]}],
+        "reference_answer": b,
+        "tools": json.dumps([{"description": b}]),
+    },
+    lambda a, b: {"prompt": a, "chosen": [{"content": a + b}], "rejected": [{"content": b}]},
+    lambda a, b: {"text": a, "metadata": {"title": b, "license": "CC0"}},
+    lambda a, b: {"id": "7", "zzz": [{"y": [a], "output": b}], "steps": [a, b, a]},
+]
+ROW_FORMS: dict[str, Callable[[list[Row]], Any]] = {
+    "dictionaries": iter,
+    "table": pa.Table.from_pylist,
+    "structs": pa.array,
+    "polars": lambda rows: pl.DataFrame(pa.Table.from_pylist(rows)),
+    "data set": datasets.Dataset.from_list,
+}
+
+
+def scanned_rows(folder: Path, rows: list[Row], index: dc.Index, column: str | None) -> pa.Table:
+    """The decided matches of a scan of one shard with these rows."""
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (folder / "rows.jsonl").write_text(lines)
+    source = Source(name="rows", path=str(folder / "rows.jsonl"), text=column)
+    opened = open_folder(index.folder)
+    pack, _ = pack_of(source, out=folder / "out", known={})
+    scan_packs(opened.store, [pack], opened.versions, opened.policy)
+    reader = MatchReader(opened.store, opened.versions, opened.policy, opened.scan)
+    (shard,) = pack.shards
+    kept_scanners.cache_clear()
+    return reader.entries(shard, opened.versions, source="rows")
+
+
+@settings(max_examples=6)
+@given(
+    st.integers(0, 1 << 60),
+    st.sampled_from([*ROW_FORMS]),
+    st.sampled_from([1, 900, 1 << 20]),
+    st.booleans(),
+)
+def test_rows_are_read_as_a_scan_reads_them(seed, form, block_bytes, has_column):
+    evals, texts, policy = sample_of(seed)
+    rng = random.Random(seed)
+    pairs = [rng.choices([text or "" for text in clean(texts)], k=2) for _ in range(8)]
+    column = None
+    if form == "dictionaries":
+        rows = [rng.choice(LAYOUTS)(*pair) for pair in pairs]
+    else:
+        layout = rng.choice(LAYOUTS)
+        rows = [layout(*pair) for pair in pairs]
+        column = [*rows[0]][-1] if has_column else None
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        index = built(evals, policy)
+        expected = scanned_rows(Path(folder), rows, index, column)
+        patch.setattr(library_index, "blocks_of", partial(blocks_of, block_bytes=block_bytes))
+        found = [*index.check_all(ROW_FORMS[form](rows), column=column, ignore="*")]
+    assert len(found) == len(rows)
+    table = pa.concat_tables(findings.to_arrow() for findings in found)
+    assert table.to_pylist() == expected.select(FINDINGS.names).to_pylist()
+    for findings in found:
+        for finding in findings:
+            for part in ("question", "answer", "passage"):
+                span = getattr(finding, f"{part}_span")
+                path = getattr(finding, f"{part}_part")
+                assert (span is None) == (path is None)
+                assert span is None or findings.slots(span)[0][0] == path

@@ -13,8 +13,8 @@ import decon_core as dc
 
 PAGE = (Path(__file__).parents[3] / "docs" / "library.md").read_text()
 METHODS = {
-    "Findings": {"has_invalid_utf8", "is_kept", "is_leaked", "row", "text", "to_arrow", "to_polars"}
-    | {"unread", "count", "index"},  # the last two are those of a sequence
+    "Findings": {"has_invalid_utf8", "is_kept", "is_leaked", "row", "slots", "text", "to_arrow"}
+    | {"to_polars", "unread", "unreadable", "count", "index"},  # the last two: of a sequence
     "Index": {"benchmarks", "check", "check_all", "folder", "invisible", "keep", "keep_all"}
     | {"n_items", "policy", "record", "table"},
 }
