@@ -363,7 +363,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     said = capsys.readouterr()
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "the file has the fields id (" in said.err
-    assert 'text = "text" (--text text) reads them' in said.err
+    assert 'leave out text = "body" (--text): then every text of a row is read' in said.err
     assert "NOT scanned: 3 of 3 shards" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
@@ -707,7 +707,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     said = capsys.readouterr()
     assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
-    assert "--text content" in said.err
+    assert 'leave out text = "text" (--text)' in said.err
     assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert place.leaks() == EXPECTED

@@ -860,7 +860,7 @@ def test_prop_mixtures_that_share_a_builder_are_those_of_a_builder_each(
     assert found[0] == found[1]
 
 
-def test_a_shard_of_other_fields_blocks_and_names_them_with_the_setting_that_reads_them(
+def test_a_shard_of_other_fields_blocks_and_names_them_and_the_setting_that_leaves_them_out(
     leaky, make_words
 ):
     place, _ = leaky
@@ -875,7 +875,7 @@ def test_a_shard_of_other_fields_blocks_and_names_them_with_the_setting_that_rea
     assert "chat.jsonl" in problem.where
     assert "2 rows, none readable with text = " in problem.found
     assert "messages (messages), n (number)" in problem.found
-    assert problem.remedy.startswith('messages = "messages"')
+    assert problem.remedy.startswith('leave out text = "text"')
     assert "[[corpus.source]]" in problem.remedy
 
 
