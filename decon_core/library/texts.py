@@ -113,18 +113,20 @@ def _of_objects(texts: Iterable[object], source: Source, block_bytes: int) -> It
     some: list[str | bytes | None] = []
     n_bytes = 0
     for number, text in enumerate(texts):
-        if text is None:
-            some.append(None)
-        elif isinstance(text, str) and not source.paths:
+        if isinstance(text, str) and not source.paths:
             some.append(text)
             n_bytes += len(text)
+        elif text is None:
+            some.append(None)
         else:
-            some.append(_line_of(text, number, source))
-            n_bytes += len(some[-1] or "")
+            line = _line_of(text, number, source)
+            some.append(line)
+            n_bytes += len(line)
         if n_bytes >= block_bytes or len(some) >= _MAX_ROWS:
             yield _piece_of(some, source)
             some, n_bytes = [], 0
-    yield _piece_of(some, source)
+    if some:
+        yield _piece_of(some, source)
 
 
 def _line_of(text: object, number: int, source: Source) -> bytes:
