@@ -30,11 +30,11 @@ from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import Builder, build_shares
 from decon_core.mixtures.card import CARD, listed_packs
 from decon_core.mixtures.layouts import PARQUET, open_layout, rows_of
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 from decon_core.storage.files import read_json, write_json
+from tests.core.places import faults_in, manifest_of, removed_in
 
 CLEAN = Mixture(name="clean")
 DOLMA = Mixture(name="dolma", write="dolma")
@@ -95,7 +95,7 @@ class Place:
 
     def build(self, mixture, pack=None):
         summary = self.builder(mixture).build(mixture, pack or self.packs[0])
-        assert manifest_faults(summary.folder) == []
+        assert faults_in(summary.folder) == []
         return summary.folder
 
     def lines(self, file="s.jsonl.zst", mixture=DOLMA, pack=None):
@@ -103,7 +103,7 @@ class Place:
         return lines_in(zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed)).read())
 
     def table(self, file="s.parquet", mixture=PARQUETS, pack=None):
-        return pq.read_table(self.build(mixture, pack) / "data" / file)
+        return pq.read_table(self.build(mixture, pack) / file)
 
 
 @pytest.fixture
@@ -604,9 +604,9 @@ def test_in_any_layout_are_the_documents_that_shards_would_hold(place, mixture, 
     accounts, lists = [], []
     for name in ("whole", "made"):
         share = place.bench.store.mixture(name, pack.name)
-        account = json.loads((share / MANIFEST).read_text())["totals"]
+        account = json.loads(manifest_of(share).read_text())["totals"]
         accounts.append({**account, "n_bytes": None})  # of the files themselves
-        lists.append(pq.read_table(share / REMOVED_FILE))
+        lists.append(removed_in(share))
     assert accounts[0] == accounts[1]
     assert lists[0].equals(lists[1])
 
@@ -623,15 +623,15 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
         with create(path, ".zst") as out:
             out.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
     else:
-        path = folder / "data" / "s.parquet"
+        path = folder / "s.parquet"
         made = pq.read_table(path).set_column(1, "text", [[row["text"] for row in rows]])
         pq.write_table(made, path)
-    assert [problem.found for problem in manifest_faults(folder)] == ["checksum mismatch"]
+    assert [problem.found for problem in faults_in(folder)] == ["checksum mismatch"]
     # With the bytes entered into the account, only a scan can tell.
-    manifest = read_json(folder / MANIFEST)
+    manifest = read_json(manifest_of(folder))
     account = manifest["shards"][0]
     account["output"], account["n_bytes"] = hash_file(path), path.stat().st_size
-    write_json(folder / MANIFEST, manifest)
+    write_json(manifest_of(folder), manifest)
     found = verify(place.builder(mixture), mixture)
     said = [problem.found for problem in found.problems]
     assert found.n_leaks == 1
@@ -689,7 +689,7 @@ def test_one_process_and_two_write_the_same_bytes_and_the_same_card(place, tmp_p
 def test_a_large_table_is_written_in_groups_of_bounded_size(place, monkeypatch):
     place.put({"s.jsonl": [{"id": str(n), "text": place.quiet(n)} for n in range(50)]})
     monkeypatch.setattr("decon_core.mixtures.layouts._GROUP_ROWS", 20)
-    path = place.build(PARQUETS) / "data" / "s.parquet"
+    path = place.build(PARQUETS) / "s.parquet"
     groups = pq.ParquetFile(path).metadata
     assert [groups.row_group(n).num_rows for n in range(groups.num_row_groups)] == [20, 20, 10]
     assert pq.read_table(path)["id"].to_pylist() == [str(n) for n in range(50)]
@@ -726,7 +726,7 @@ def test_a_card_says_what_the_mixture_is_and_what_it_lost(place):
     assert f"| benchmark quiz | 2 | {2 / 9:.4%} |" in card
     assert f"| quiz | {place.versions[0].fingerprint} |" in card
     assert "| decon | 0.8 |" in card
-    assert json.loads((place.build(mixture) / MANIFEST).read_text())["idf_snapshot"] in card
+    assert json.loads(manifest_of(place.build(mixture)).read_text())["idf_snapshot"] in card
 
 
 @pytest.mark.parametrize(
