@@ -107,6 +107,7 @@ def card_of(
         for name in sorted({one["source"] for one in manifests})
     ]
     files = {(one.manifest["source"], one.manifest["pack"]): one.files for one in shares}
+    tables = configurations_of(files)
     removed = sum((Counter(one["totals"]["removed"]) for one in manifests), Counter())
     licenses, license_name = settings["declared"]["licenses"], "other"
     if licenses and licenses["unknown"] != "keep" and len(licenses["allow"]) == 1:
@@ -119,7 +120,8 @@ def card_of(
         license=license_name,
         size=size_of(totals["n_documents_out"]),
         packs=[one["pack"] for one in manifests],
-        configurations=configurations_of(files),
+        configurations=[one for one in tables if one.loader == tables[0].loader],
+        others=[one for one in tables if one.loader != tables[0].loader],
         unloadable=unloadable(files),
         n_shares=len(shares),
         n_packs=n_packs,

@@ -2,6 +2,7 @@
 
 Hugging Face's `datasets` reads a folder by the `configs` at the head of its README.md. A
 configuration is one table: files of one format whose columns agree, or can be completed with nulls.
+All configurations of a folder have one format; files of another are loaded by their paths.
 """
 
 from __future__ import annotations
@@ -183,6 +184,7 @@ class Configuration:
     """A named table for loaders."""
 
     name: str
+    loader: str
     sources: tuple[str, ...]
     n_documents: int
     paths: tuple[str, ...]
@@ -193,10 +195,11 @@ DEFAULT = "default"
 
 
 def configurations_of(files: Files) -> list[Configuration]:
-    """Return the configurations of a mixture; the first is loaded if none is named.
+    """Return the tables of a mixture; the first, `default`, is loaded if none is named.
 
     If all its files are one table, there is only that. Otherwise `default` is the table with the
-    most documents, and the others together are all tables, each by source.
+    most documents, and the others together are all tables, each by source. Those with another
+    loader than `default` cannot be configurations beside it.
     """
     tables = sorted(_tables_of(files), key=lambda one: -one.n_documents)
     if not tables:
@@ -238,6 +241,7 @@ def _by_source(tables: Sequence[_Table], files: Files) -> Iterator[Configuration
 def _configuration(name: str, table: _Table, chosen: Files, files: Files) -> Configuration:
     return Configuration(
         name,
+        table.loader,
         sources=tuple(sorted({source for source, _ in chosen})),
         n_documents=sum(one.n_documents for pack in chosen for one in chosen[pack]),
         paths=tuple(path for pack in chosen for path in _paths(pack[1], chosen[pack], files[pack])),

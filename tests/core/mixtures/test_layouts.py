@@ -644,10 +644,9 @@ def test_a_document_that_was_tampered_with_is_found_out(place, mixture):
     [
         (["s.jsonl", "s.jsonl.zst"], WEB.path, DOLMA, "documents would have the same name"),
         (["s.jsonl", "s.jsonl.zst"], WEB.path, PARQUETS, "documents would have the same name"),
-        (["x/__s.jsonl"], "web/**/_*", PARQUETS, "Parquet loaders ignore such files"),
     ],
 )
-def test_names_that_would_hide_a_shard_are_refused(place, names, path, mixture, told):
+def test_names_that_would_be_one_name_are_refused(place, names, path, mixture, told):
     rows = {name: [{"id": "a", "text": "t"}] for name in names}
     place.put(rows, replace(WEB, path=path))
     with pytest.raises(CorpusError, match=told):
@@ -676,14 +675,16 @@ def test_one_process_and_two_write_the_same_bytes_and_the_same_card(place, tmp_p
         wanted = [(mixture, pack) for mixture in mixtures for pack in place.packs]
         for *_, future in build_shares(place.builder(), wanted, workers=workers):
             future.result()
-        root = place.bench.store.root / "mixtures"
-        files = [path for path in root.rglob("*") if path.is_file()]
+        root = place.bench.store.root
+        roots = [root / name for name in ("mixtures", "manifests")]
+        files = [path for one in roots for path in one.rglob("*") if path.is_file()]
         found.append({path.relative_to(root): path.read_bytes() for path in files})
         for mixture in mixtures:
             assert verify(place.builder(), mixture).problems == []
-        root.rename(tmp_path / f"mixtures-{workers}")
+        for one in roots:
+            one.rename(tmp_path / f"{one.name}-{workers}")
     assert found[0] == found[1]
-    assert len(found[0]) == 2 * 3 * 3 + 1
+    assert len(found[0]) == 2 * 3 * 3 + 2
 
 
 def test_a_large_table_is_written_in_groups_of_bounded_size(place, monkeypatch):
@@ -718,7 +719,7 @@ def test_a_card_says_what_the_mixture_is_and_what_it_lost(place):
     assert head["license"] == "mit"
     assert head["size_categories"] == ["n<1K"]
     (files,) = head["configs"][0]["data_files"]
-    assert files["path"] == [f"{pack.name}/data/**/*.parquet" for pack in place.packs]
+    assert files["path"] == [f"{pack.name}/**" for pack in place.packs]
     n_tokens = 7 * 40 + 38
     assert f"| web | 9 | 6 | {n_tokens + 38} | 240 |" in card
     assert "leak: 2; license: 1" in card
@@ -797,7 +798,7 @@ def test_a_card_that_is_not_that_of_its_packs_is_found_out_and_mended(place):
     for wrong in (
         "",
         good.replace(second.name, "gone-0001"),
-        good + '\n    - "x/data/**/*.parquet"',
+        good.replace("<!-- packs:", "<!-- packs: gone-0001"),
     ):
         path.write_text(wrong)
         assert not place.builder().is_current(PARQUETS, second)
@@ -813,13 +814,6 @@ def test_a_card_tells_of_packs_of_one_kind_only(place):
     place.bench.policy = replace(place.bench.policy, contamination_score_threshold=0.7)
     place.build(PARQUETS, first)
     assert listed_packs(path) == {first.name}
-    # As shards it has no card, but one that somebody else wrote is not ours to take away.
-    shards = replace(PARQUETS, write="shards")
-    place.build(shards, first)
-    assert not path.exists()
-    path.write_text("# mine")
-    place.build(shards, second)
-    assert path.read_text() == "# mine"
 
 
 def test_a_source_that_is_not_taken_has_a_share_without_files_and_is_not_on_the_card(place, load):
