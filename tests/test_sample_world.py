@@ -20,7 +20,6 @@ from decon_core.blends.plan import plan_blend
 from decon_core.blends.verify import verify_blend
 from decon_core.config.load import load_config
 from decon_core.inventory import blender_of
-from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import verify
 from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
@@ -194,7 +193,7 @@ def test_the_page_on_loss_masks_shows_what_its_program_prints(
     shutil.copy2(DATA / "tokenizer.json", "data/tokenizer.json")
     exec(program, {})
     assert capsys.readouterr().out == printed
-    manifests = Path("data/.decon/mixtures/loss_masked").glob(f"parlor-*/{MANIFEST}")
+    manifests = Path("data/.decon/manifests/mixtures/loss_masked").glob("parlor-*/manifest.json")
     totals = [read_json(one)["totals"] for one in manifests]
     n_masked, n_tokens, n_left = (
         sum(one[name] for one in totals)
@@ -242,7 +241,7 @@ def test_every_variant_and_blend_that_is_declared_is_what_it_says(config):
 
 
 def manifest_of(blender, name):
-    return read_json(blender.builder.store.blend(name) / MANIFEST)
+    return read_json(blender.builder.store.blend_manifest(name))
 
 
 def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(config):

@@ -290,7 +290,7 @@ def test_blends_are_built_behind_their_mixture_and_one_that_is_refused_stops_no_
     world.mixtures = BLENDS.replace("copies = 1", "copies = 1000")
     with pytest.raises(PipelineError, match=r"blend 'contaminated': .*room for [0-9]+ documents"):
         world.run()
-    assert (world.store.blend("plain") / "_manifest.json").is_file()
+    assert world.store.blend_manifest("plain").is_file()
     assert not world.store.blend("contaminated").exists()
     with duckdb.connect(str(world.store.report), read_only=True) as connection:
         assert connection.execute("SELECT blend FROM blends").fetchall() == [("plain",)]
