@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.benchmarks.fields import describe
+from decon_core.config.layouts import EVERYTHING
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Block
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.shard_format import PART_BYTES
 from decon_core.corpus.formats.table_strings import as_strings
 from decon_core.corpus.formats.tables import TablePart, columns_of
-from decon_core.config.layouts import EVERYTHING
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import InputError, Problem
 from decon_core.kernels.json_lines import PADDING
