@@ -159,6 +159,7 @@ def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
         for one in builder.mixtures
         for pack in builder.packs
         if (path := builder.store.mixture_manifest(one.name, pack.name)).is_file()
+        and builder.store.mixture(one.name, pack.name).is_dir()
     }
 
 

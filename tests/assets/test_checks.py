@@ -523,10 +523,10 @@ def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(world):
     assert told["n_drawn"] == told["n_documents"] > 0
     for changes, is_near in (({}, True), ({"n_drawn": 0}, False), ({"n_tokens": 1}, False)):
         near = {"n_drawn_tokens": told["n_tokens"]}
-        for folder in world.store.mixtures("control").iterdir():
-            content = json.loads(manifest_of(folder).read_text())
+        for path in world.store.mixture_manifests("control").glob("*/manifest.json"):
+            content = json.loads(path.read_text())
             content["control"] = [{**told, **near, **changes}]
-            write_json(manifest_of(folder), content)
+            write_json(path, content)
         found = run_check(controls_match, world)
         assert found.passed is is_near
         assert found.severity == AssetCheckSeverity.WARN
