@@ -35,7 +35,11 @@ GROUPS = {
 NOT_BUILT = {"benchmark_files", "corpus", "scorecard"}  # files of others, and what a run leaves out
 OFF = {"neighbours", "sketch"}  # not configured
 BENCHMARKS = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
-PACKS = [f"shelf-000{n}" for n in range(5)] + [f"parlor-000{n}" for n in range(3)]
+PACKS = [
+    *(f"shelf-000{n}" for n in range(5)),
+    *(f"parlor-000{n}" for n in range(3)),
+    "agents-0000",
+]
 LATER = "orchard_code"
 GREEN = re.compile("accent-green")
 GREY = re.compile("accent-gray")
