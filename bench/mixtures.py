@@ -76,6 +76,8 @@ def _copy(pack: Pack, folder: Path) -> None:
 
 def _build(builder: Builder, mixture: Mixture, pack: Pack) -> float:
     """Build a mixture from nothing: an existing one would only be verified, and a draw be read."""
-    for folder in (builder.store.mixtures(mixture.name), builder.store.draw("any").parent):
+    store = builder.store
+    made = store.mixture_manifests(mixture.name), store.mixtures(mixture.name)
+    for folder in (*made, store.draw("any").parent):
         remove(folder)
     return _seconds(partial(builder.build, mixture, pack))

@@ -43,6 +43,7 @@ _HERE = Path(__file__).resolve().parent
 _SOURCES = (
     Source(name="shelf", path="corpus/shelf-*", text="text", id="id"),
     Source(name="parlor", path="corpus/parlor-*", messages="messages", id="id"),
+    Source(name="agents", path="corpus/agents-*", id="id"),
 )
 
 _COLUMNS = ("benchmark", "split", "question", "answer", "passage", "is_correct", "fingerprint")

@@ -1,4 +1,4 @@
-"""Makes the sample world: five benchmarks, a corpus of two sources, and what was planted in it.
+"""Makes the sample world: five benchmarks, a corpus of three sources, and what was planted in it.
 
     .venv/bin/python data/make_sample_world.py            # writes into data/
     .venv/bin/python data/make_sample_world.py --out DIR  # somewhere else
@@ -26,10 +26,20 @@ import zstandard
 from sample_world.content import Item, load_items, raw_row
 from sample_world.documents import Writer, chat_license, metadata, page_text
 from sample_world.grammar import Grammar
-from sample_world.plants import PARLOR, SHELF, Plant, Rewording, all_plants, rewordings
+from sample_world.plants import (
+    AGENTS,
+    PARLOR,
+    SHARDS,
+    SHELF,
+    Plant,
+    Rewording,
+    all_plants,
+    rewordings,
+)
+from sample_world.sessions import TOOLS, session
 
 SEED = "sample world 1"
-N_ROWS = dict.fromkeys(SHELF, 480) | dict.fromkeys(PARLOR, 430)
+N_ROWS = dict.fromkeys(SHELF, 480) | dict.fromkeys(PARLOR, 430) | dict.fromkeys(AGENTS, 120)
 
 _REWORDED, _N_REWORDED = "pages-0000.jsonl.gz", 240
 
@@ -53,9 +63,9 @@ def make(out: Path) -> None:
     writer = Writer(Grammar(_TEXTS))
     plants = all_plants(items, _TEXTS, writer.host, seed=SEED)
     truth: list[Row] = []
-    for shard in (*SHELF, *PARLOR):
+    for shard in SHARDS:
         planted = placed([plant for plant in plants if plant.shard == shard], shard)
-        make_row = _conversation if shard in PARLOR else _web_page
+        make_row = _MAKERS[shard.partition("-")[0]]
         rows = [make_row(writer, shard, at, planted.get(at)) for at in range(N_ROWS[shard])]
         _WRITERS[Path(shard).suffix](out / "corpus" / shard, rows)
         for at in sorted(planted):
@@ -168,9 +178,21 @@ def _conversation(writer: Writer, shard: str, at: int, plant: Plant | None) -> R
         start = starts[plant.position]
         planted = [message for turn in turns for message in turn]
         messages = messages[:start] + planted + messages[start:]
-    row: Row = {"id": _identity(shard, at), "messages": messages}
+    return _licensed({"id": _identity(shard, at), "messages": messages}, rng)
+
+
+def _agent_session(writer: Writer, shard: str, at: int, plant: Plant | None) -> Row:
+    rng = Random(f"{SEED} {shard} {at}")
+    messages = session(writer, rng, plant)
+    return _licensed({"id": _identity(shard, at), "messages": messages, "tools": TOOLS}, rng)
+
+
+def _licensed(row: Row, rng: Random) -> Row:
     license_name = chat_license(rng)
     return row if license_name is None else row | {"license": license_name}
+
+
+_MAKERS = {"shelf": _web_page, "parlor": _conversation, "agents": _agent_session}
 
 
 def _identity(shard: str, at: int) -> str:

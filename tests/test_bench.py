@@ -193,7 +193,7 @@ def test_the_variants_that_are_measured_do_what_they_are_called(sources, tmp_pat
     assert all(one["ratio"] > 0 for one in stages.mixtures(job)["variants"].values())
     manifests = {
         path.parent.parent.name: json.loads(path.read_text())
-        for path in (tmp_path / "store" / "mixtures").glob("*/*/_manifest.json")
+        for path in (tmp_path / "store" / "manifests" / "mixtures").glob("*/*/manifest.json")
     }
     totals = {name: manifest["totals"] for name, manifest in manifests.items()}
     removed = totals["clean"]["n_documents_in"] - totals["clean"]["n_documents_out"]

@@ -10,7 +10,6 @@ import pytest
 
 from data.make_judgements import judgements
 from decon_assets.cli.main import main
-from decon_core.mixtures.manifest import REMOVED_FILE
 
 DATA = Path(__file__).parents[1] / "data"
 N_REWORDED = 21
@@ -62,7 +61,7 @@ def report(folder):
 
 def mixtures(folder):
     """The ids that each mixture left out."""
-    built = (folder / ".decon" / "mixtures").glob(f"*/*/{REMOVED_FILE}")
+    built = (folder / ".decon" / "manifests" / "mixtures").glob("*/*/removed.parquet")
     return {path.parent.parent.name: {*pq.read_table(path)["doc_id"].to_pylist()} for path in built}
 
 

@@ -13,6 +13,7 @@ import pytest
 from dagster import DagsterInstance
 
 from decon_assets.cli.pipeline import say_truth
+from decon_assets.instance.home import ensure_home
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.blends.build import Blender
 from decon_core.blends.counts import account_of
@@ -20,7 +21,6 @@ from decon_core.blends.plan import plan_blend
 from decon_core.blends.verify import verify_blend
 from decon_core.config.load import load_config
 from decon_core.inventory import blender_of
-from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import verify
 from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
@@ -194,7 +194,7 @@ def test_the_page_on_loss_masks_shows_what_its_program_prints(
     shutil.copy2(DATA / "tokenizer.json", "data/tokenizer.json")
     exec(program, {})
     assert capsys.readouterr().out == printed
-    manifests = Path("data/.decon/mixtures/loss_masked").glob(f"parlor-*/{MANIFEST}")
+    manifests = Path("data/.decon/manifests/mixtures/loss_masked").glob("parlor-*/manifest.json")
     totals = [read_json(one)["totals"] for one in manifests]
     n_masked, n_tokens, n_left = (
         sum(one[name] for one in totals)
@@ -207,8 +207,8 @@ def test_the_page_on_loss_masks_shows_what_its_program_prints(
 def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):
     (before, _, _), (after, (benchmarks, _), said) = finished
     assert {path: after[path] for path in before} == before
-    assert len(set(after) - set(before)) == 16  # a tile for each shard, and its counts
-    assert n_shards_read(said) == 8  # every shard once
+    assert len(set(after) - set(before)) == 18  # a tile for each shard, and its counts
+    assert n_shards_read(said) == 9  # every shard once
     (orchard,) = [found for found in benchmarks if found.benchmark == "orchard_code"]
     assert orchard.n_found == orchard.n_planted >= 4
     assert orchard.n_false_alarms == 0
@@ -220,7 +220,7 @@ def test_five_from_scratch_equal_four_and_one_byte_for_byte(finished, tmp_path):
     with DagsterInstance.ephemeral() as instance:
         said = run(config, instance)
     assert tiles(config) == grown
-    assert n_shards_read(said) == 8
+    assert n_shards_read(said) == 9
 
 
 def test_every_variant_and_blend_that_is_declared_is_what_it_says(config):
@@ -242,7 +242,7 @@ def test_every_variant_and_blend_that_is_declared_is_what_it_says(config):
 
 
 def manifest_of(blender, name):
-    return read_json(blender.builder.store.blend(name) / MANIFEST)
+    return read_json(blender.builder.store.blend_manifest(name))
 
 
 def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(config):
@@ -295,6 +295,61 @@ def test_a_run_killed_in_the_middle_of_the_scan_goes_on_where_it_was(finished, t
     again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     assert tiles(config) == undisturbed
+
+
+def test_sessions_of_agents_are_read_whole_and_a_source_that_reads_less_is_not_clean(tmp_path):
+    """Of each source one shard, and one mixture."""
+    config = copy_of_data(tmp_path / "data")
+    for shard in (tmp_path / "data" / "corpus").iterdir():
+        if "-0000" not in shard.name:
+            shard.unlink()
+    whole = config.read_text().partition("# Variants of the corpus")[0]
+    whole += '[[mixture]]\nname = "decontaminated"\n'
+    mixture = Store(config.parent / ".decon").mixtures("decontaminated")
+
+    config.write_text(whole)
+    done = run_in_a_process(config)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "was not read" not in done.stdout + done.stderr
+    assert leaked_sessions(config) == {0, 39, 94, 119}
+    assert shares_of(mixture) == {"shelf", "parlor", "agents"}
+
+    name = 'name = "agents"\n'
+    config.write_text(whole.replace(name, f'{name}text = "messages[].content"\n'))
+    done = run_in_a_process(config)
+    assert done.returncode == 4, done.stdout + done.stderr
+    (line,) = re.findall(r"(?m)^.* of the text of source `agents` was not read: .*", done.stdout)
+    for path in (
+        "messages[].tool_calls[].function.arguments",
+        "messages[].reasoning_content",
+        "tools[].function.description",
+    ):
+        assert f"`{path}`" in line
+    assert leaked_sessions(config) == {0, 39}
+    assert shares_of(mixture) == {"shelf", "parlor"}
+
+
+def run_in_a_process(config):
+    return subprocess.run(
+        [Path(sys.executable).with_name("decon-assets"), "run", "--config", config],
+        env={**os.environ, "DAGSTER_HOME": str(ensure_home(config.parent.parent / "home"))},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def leaked_sessions(config):
+    report = Store(config.parent / ".decon").report
+    with duckdb.connect(str(report), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT row FROM matches WHERE source = 'agents' AND is_contaminated"
+        ).fetchall()
+    return {row for (row,) in rows}
+
+
+def shares_of(mixture):
+    return {path.name.partition("-")[0] for path in mixture.iterdir() if path.is_dir()}
 
 
 def test_the_oracle_agrees_with_the_truth_file():

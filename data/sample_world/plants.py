@@ -22,8 +22,9 @@ SHELF = (
     "shelf-0004.parquet",
 )
 PARLOR = ("parlor-0000.jsonl.zst", "parlor-0001.jsonl.zst", "parlor-0002.jsonl.zst")
-SHARDS = (*SHELF, *PARLOR)
-S0, S1, S2, S3, S4, P0, P1, P2 = SHARDS
+AGENTS = ("agents-0000.jsonl.zst",)
+SHARDS = (*SHELF, *PARLOR, *AGENTS)
+S0, S1, S2, S3, S4, P0, P1, P2, G0 = SHARDS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ class Plant:
     shard: str
     pieces: tuple[Piece, ...]
     claims: tuple[Claim, ...]
-    position: str = "middle"  # or "start", "end"
+    position: str = "middle"  # or "start", "end"; in an agent's session one of SESSION_PLACES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +211,19 @@ LEAKS: dict[str, tuple[Leak, ...]] = {
         Leak(benchmark=M, slug="tunnel-vote", shard=P0, disguise="1/2", expected=False),
         Leak(benchmark=O, slug="cellar_keys", shard=P0, disguise="1/3", expected=False),
     ),
+    "in_tool_call": (
+        Leak(benchmark=L, slug="salt-pan", shard=G0, note="the same item as in parlor-0001"),
+        Leak(benchmark=M, slug="bread-boat", shard=G0, note="the same item as in shelf-0002"),
+    ),
+    "in_tool_result": (
+        Leak(benchmark=H, slug="mail-kite", shard=G0, note="the same item as in parlor-0000"),
+    ),
+    "over_two_turns": (
+        Leak(benchmark=A, slug="quern-origin", shard=G0, note="the same item as in parlor-0002"),
+    ),
 }
+# Where in an agent's session an item is: phenomena of the list above, and of nothing else.
+SESSION_PLACES = ("in_tool_call", "in_tool_result", "over_two_turns")
 
 TWO_IN_ONE_DOCUMENT = (
     (S2, (H, "clock-tower"), (L, "hay-bales")),
@@ -323,7 +336,7 @@ class _Maker:
             )
         elif leak.answer:
             pieces = self._apart(piece, leak)
-        elif phenomenon not in ("at_start", "at_end"):
+        elif phenomenon not in ("at_start", "at_end", *SESSION_PLACES):
             pieces = (self._framed(piece, leak.shard),)
         note = leak.note or (f"{leak.edit[0]!r} became {leak.edit[1]!r}" if leak.edit else "")
         claim = Claim(
@@ -334,8 +347,9 @@ class _Maker:
             expected=leak.expected,
             note=note,
         )
-        position = phenomenon.removeprefix("at_") if phenomenon.startswith("at_") else "middle"
-        return Plant(shard=leak.shard, pieces=pieces, claims=(claim,), position=position)
+        return Plant(
+            shard=leak.shard, pieces=pieces, claims=(claim,), position=_position(phenomenon)
+        )
 
     def two_in_one(self, shard: str, *keys: tuple[str, str]) -> Plant:
         items = [self._items[key] for key in keys]
@@ -396,6 +410,7 @@ class _Maker:
                     shard=shard,
                     pieces=(Piece(ask=ask, reply=reply),),
                     claims=(_negative(phenomenon, benchmark, item),),
+                    position="in_tool_call" if shard in AGENTS else "middle",
                 )
             )
         return plants
@@ -434,6 +449,12 @@ class _Maker:
         else:
             between = "\n\n".join(self._filler(self._rng) + self._filler(self._rng))
         return (Piece(ask=piece.ask, reply=f"{between}\n\n{piece.reply}"),)
+
+
+def _position(phenomenon: str) -> str:
+    if phenomenon in SESSION_PLACES:
+        return phenomenon
+    return phenomenon.removeprefix("at_") if phenomenon.startswith("at_") else "middle"
 
 
 def _first_sentences(paragraphs: list[str], *, n_words: int) -> str:

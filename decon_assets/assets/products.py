@@ -38,7 +38,7 @@ from decon_core.execution.choice import open_engine
 from decon_core.execution.jobs import wanted_workers
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
-from decon_core.mixtures.manifest import REMOVED_FILE, Built
+from decon_core.mixtures.manifest import Built
 from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
@@ -119,7 +119,8 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
         n_kept = f"{n['n_documents_out']} of {n['n_documents_in']} documents"
         context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
         key = share(pack=pack.name, mixture=one.name)
-        reporter.report(key, {**_share_metadata(share_of_pack), **made_from})
+        removed = {"list_of_removed": dg.MetadataValue.path(store.removed(one.name, pack.name))}
+        reporter.report(key, {**_share_metadata(share_of_pack), **removed, **made_from})
         built[key] = share_of_pack
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
     scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
@@ -149,7 +150,6 @@ def _share_metadata(built: Built) -> dict[str, object]:
         "unreadable_left_out": n["n_unreadable_left_out"],
         "was_there_already": built.was_there,
         "folder": dg.MetadataValue.path(built.folder),
-        "list_of_removed": dg.MetadataValue.path(built.folder / REMOVED_FILE),
     }
 
 

@@ -12,7 +12,6 @@ from decon_core.blends.verify import inspect_changed_blends
 from decon_core.errors import DeconError, Problem
 from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
 from decon_core.mixtures.control import Matched
-from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.publish.drift import drift_of
 from decon_core.report.verify import faults_of_report
@@ -40,7 +39,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
     problems = {}
     controls = [one.name for one in config.mixtures if one.take == "control"]
     for name, pack in product(controls, list_packs(store)):
-        path = store.mixture(name, pack.name) / MANIFEST
+        path = store.mixture_manifest(name, pack.name)
         for value in (read_json(path)["control"] or ()) if path.is_file() else ():
             one = Matched(**value)
             if not one.is_near:  # the same in all packs of a source

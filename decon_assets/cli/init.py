@@ -70,14 +70,16 @@ def init(
             say(f"  check this: {printable(doubt)}")
     for one in (*found.left_out, *(f"{path}: no recipe" for path in benchmarks.left_out)):
         say(f"left out: {one}")
-    not_read = [*found.problems, *benchmarks.problems]
-    for problem in not_read:
+    for problem in benchmarks.problems:
+        say(f"left out: {problem}")
+    for problem in found.problems:
         say(f"not read: {problem}")
     say(f"benchmarks: {', '.join(names) or 'none yet'}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}; check it, then: decon-assets run{config}")
     is_open = any(one.is_open for file in written for one in file.guesses)
-    return 4 if found.left_out or not_read or is_open else 0
+    is_partial = found.left_out or found.problems or benchmarks.problems or is_open
+    return 4 if is_partial else 0
 
 
 def _draft_lines(file: RecipeDraft) -> Iterator[str]:

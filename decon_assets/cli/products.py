@@ -37,7 +37,6 @@ from decon_core.execution.jobs import wanted_workers
 from decon_core.inventory import blender_of
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import CANDIDATES
-from decon_core.mixtures.manifest import MANIFEST
 from decon_core.mixtures.verify import MixtureVerification, Verification
 from decon_core.mixtures.verify import verify as verify_mixture
 from decon_core.scan.coverage import refused
@@ -174,7 +173,7 @@ def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:
 def _totals(builder: Builder, one: Mixture) -> list[dict[str, Any]]:
     """Return the totals of the packs for which a mixture is up to date."""
     return [
-        read_json(builder.store.mixture(one.name, pack.name) / MANIFEST)["totals"]
+        read_json(builder.store.mixture_manifest(one.name, pack.name))["totals"]
         for pack in builder.packs
         if builder.is_current(one, pack)
     ]
@@ -363,11 +362,11 @@ _BLEND_HEADS = (
 
 
 def _blend_row(blender: Blender, one: Blend) -> Sequence[str]:
-    folder = blender.builder.store.blend(one.name)
+    path = blender.builder.store.blend_manifest(one.name)
     if not blender.is_current(one):
-        state = "out of date" if (folder / MANIFEST).is_file() else "no"
+        state = "out of date" if path.is_file() else "no"
         return (one.name, one.of, state, *("–" for _ in _BLEND_HEADS[3:]))
-    manifest = read_json(folder / MANIFEST)
+    manifest = read_json(path)
     totals = manifest["totals"]
     return (
         *(one.name, one.of, "yes"),

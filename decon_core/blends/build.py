@@ -2,14 +2,15 @@
 
     <store>/blends/<name>/
       phase-1/part-00000.jsonl.zst      and so on; `holds-test-items` in the name if it does
-      _texts.parquet                    every text in order: which document, or which test item
-      _replaced.parquet                 the documents that test items replaced
-      _items.parquet                    the items of the inserted benchmarks: seen or unseen
       README.md                         dataset card
-      _manifest.json                    inputs, settings, counts, and a hash of every file
+    <store>/manifests/blends/<name>/
+      texts.parquet                     every text in order: which document, or which test item
+      replaced.parquet                  the documents that test items replaced
+      items.parquet                     the items of the inserted benchmarks: seen or unseen
+      manifest.json                     inputs, settings, counts, and a hash of every file
 
-A blend is built only if all packs of its mixture exist and are current. The folder is written
-atomically.
+A blend is built only if all packs of its mixture exist and are current. Each folder is written
+atomically, the manifest last.
 """
 
 from __future__ import annotations
@@ -44,25 +45,27 @@ from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import (
-    MANIFEST,
+    TABLES,
     Built,
     current_manifest,
     file_faults,
     fingerprint_of,
     has_page,
+    replaced,
+    withdraw,
 )
 from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.tables import read_parquet, write_parquet, write_tables
 
-TEXTS_FILE = "_texts.parquet"
-REPLACED_FILE = "_replaced.parquet"
-ITEMS_FILE = "_items.parquet"
+TEXTS_FILE = "texts.parquet"
+REPLACED_FILE = "replaced.parquet"
+ITEMS_FILE = "items.parquet"
 _TABLES = (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
-_FORMAT = 2
+_FORMAT = 3
 # With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 
@@ -79,24 +82,26 @@ class Blender:
         store = self.builder.store
         folder = store.blend(blend.name)
         fingerprint = self.fingerprint(blend)
-        current = current_manifest(folder / MANIFEST, fingerprint)
-        if current is not None and not blend_faults(folder):
+        path = store.blend_manifest(blend.name)
+        current = current_manifest(path, fingerprint, folder)
+        if current is not None and not blend_faults(path, folder):
             self._update_card(folder, current)
             return Built(folder, current, was_there=True)
         plan = plan_blend(self.builder, blend)
-        with atomic_path(folder, drafts=store.drafts) as draft:
-            draft.mkdir(parents=True)
-            written = _write(plan, draft, self.builder.policy, workers, engine)
-            account = _account(plan, written, draft)
+        with replaced(folder, path, store.drafts) as (data, records):
+            written = _write(plan, data, self.builder.policy, workers, engine)
+            account = _account(plan, written, data, records)
             manifest = {**self._inputs(blend), "fingerprint": fingerprint, **account}
-            write_json(draft / MANIFEST, manifest)
-            self._update_card(draft, read_json(draft / MANIFEST))
+            write_json(records / path.name, manifest)
+            self._update_card(data, read_json(records / path.name))
+            withdraw(path)
         return Built(folder, manifest, was_there=False)
 
     def is_current(self, blend: Blend) -> bool:
         """Return whether a blend exists with all files and was made from the current inputs."""
-        folder = self.builder.store.blend(blend.name)
-        manifest = current_manifest(folder / MANIFEST, self.fingerprint(blend))
+        store = self.builder.store
+        folder, path = store.blend(blend.name), store.blend_manifest(blend.name)
+        manifest = current_manifest(path, self.fingerprint(blend), folder)
         return manifest is not None and self.has_card(folder, manifest)
 
     def has_card(self, folder: Path, manifest: Mapping[str, Any]) -> bool:
@@ -142,7 +147,7 @@ class Blender:
     def _inputs(self, blend: Blend) -> dict[str, Any]:
         builder = self.builder
         mixture = builder.effective(self.mixture_of(blend))
-        needed, folder = builder.reader.needed_by(mixture), builder.store.mixtures(mixture.name)
+        needed, manifest = builder.reader.needed_by(mixture), builder.store.mixture_manifest
         packs = [pack.name for pack in self._packs(mixture)]
         return {
             "blend": blend.name,
@@ -151,7 +156,7 @@ class Blender:
                 "name": mixture.name,
                 "declared": mixture.to_json(),
                 "benchmarks": {one.benchmark: one.fingerprint for one in needed},
-                "manifests": {name: hash_file(folder / name / MANIFEST) for name in packs},
+                "manifests": {name: hash_file(manifest(mixture.name, name)) for name in packs},
             },
             "benchmarks": self._versions(blend),
             "seed": blend.seed,
@@ -189,18 +194,20 @@ def _write(
     return sorted(written, key=lambda one: one.part.number)
 
 
-def _account(plan: Plan, written: Sequence[WrittenPart], folder: Path) -> dict[str, Any]:
-    """Write the tables; return the manifest entries of tables and parts."""
+def _account(
+    plan: Plan, written: Sequence[WrittenPart], folder: Path, records: Path
+) -> dict[str, Any]:
+    """Write the tables to `records`; return the manifest entries of tables and parts."""
     n_tokens = planned_tokens(plan)
     n_tokens[plan.by >= 0] = np.concatenate([one.tokens_of_texts for one in written])
     tables = (texts_table(plan, part, n_tokens) for part in plan.parts)  # one would be large
-    write_tables(folder / TEXTS_FILE, BLENDED, tables)
-    write_parquet(folder / REPLACED_FILE, replaced_table(plan))
-    write_parquet(folder / ITEMS_FILE, items_table(plan))
+    write_tables(records / TEXTS_FILE, BLENDED, tables)
+    write_parquet(records / REPLACED_FILE, replaced_table(plan))
+    write_parquet(records / ITEMS_FILE, items_table(plan))
     return {
         **account_of(plan, n_tokens),
         "parts": [_part(plan, one, n_tokens, folder) for one in written],
-        "tables": {name: hash_file(folder / name) for name in _TABLES},
+        TABLES: {name: hash_file(records / name) for name in _TABLES},
     }
 
 
@@ -217,11 +224,11 @@ def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str
     }
 
 
-def blend_faults(folder: Path) -> list[Problem]:
+def blend_faults(path: Path, folder: Path) -> list[Problem]:
     """Verify a blend against its manifest: counts of texts and file checksums."""
-    if not (folder / MANIFEST).is_file():
-        return [Problem(str(folder), "no manifest", "a blend")]
-    manifest = read_json(folder / MANIFEST)
+    if not path.is_file():
+        return [Problem(str(folder), f"no manifest {path}", "a blend")]
+    manifest = read_json(path)
     totals = manifest["totals"]
     n_accounted = totals["n_drawn"] - totals["n_replaced"] + totals["n_test_texts"]
     n_written = sum(part["n_documents"] for part in manifest["parts"])
@@ -230,15 +237,15 @@ def blend_faults(folder: Path) -> list[Problem]:
         for n in (totals["n_documents"], n_written)
         if n != n_accounted
     ]
-    problems += file_faults(folder, manifest, MANIFEST, CARD)
+    problems += file_faults(path, manifest, folder, CARD)
     if not problems:
-        problems += _check_parts(folder, manifest)
+        problems += _check_parts(path.with_name(TEXTS_FILE), manifest)
     return problems
 
 
-def _check_parts(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
+def _check_parts(table: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
     """Compare the texts that the table lists for each part with the manifest."""
-    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, columns=["part", "n_tokens"])
+    texts = read_parquet(table, schema=BLENDED, columns=["part", "n_tokens"])
     by_part = texts.group_by("part").aggregate([("n_tokens", "count"), ("n_tokens", "sum")])
     listed = {row["part"]: row for row in by_part.to_pylist()}
     for number, part in enumerate(manifest["parts"]):
@@ -247,4 +254,4 @@ def _check_parts(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]
         if counts != (part["n_documents"], part["n_tokens"]):
             found = "{} texts, {} tokens listed".format(*counts)
             expected = f"{part['n_documents']} texts, {part['n_tokens']} tokens"
-            yield Problem(f"{folder / TEXTS_FILE}: {part['file']}", found, expected)
+            yield Problem(f"{table}: {part['file']}", found, expected)

@@ -1,8 +1,7 @@
 """The dataset card (README.md) of a blend: sources, passes, inserted items and files.
 
-It depends only on the manifest. For Parquet its YAML front matter is what Hugging Face's loaders
-read: every phase is a configuration, and the default is all phases in order. JSON lines have the
-fields of their sources, which those loaders do not accept as one table.
+It depends only on the manifest. Its YAML front matter is what Hugging Face's loaders read: every
+phase is a configuration, and the default is all phases in order.
 """
 
 from __future__ import annotations

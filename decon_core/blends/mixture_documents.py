@@ -19,7 +19,6 @@ from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import MissingError, Problem
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.schemas import REMOVED
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
@@ -81,9 +80,10 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
     columns: list[tuple[Small, Integers, Integers, Integers]] = []
     for pack in packs:
         folder = builder.store.mixture(mixture.name, pack.name)
-        removed = _by_shard(read_parquet(folder / REMOVED_FILE, schema=REMOVED))
-        accounts = read_json(folder / MANIFEST)["shards"]
-        for shard, account in zip(pack.shards, accounts, strict=True):
+        list_of_removed = builder.store.removed(mixture.name, pack.name)
+        removed = _by_shard(read_parquet(list_of_removed, schema=REMOVED))
+        manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
+        for shard, account in zip(pack.shards, manifest["shards"], strict=True):
             columns.append(_of_shard(builder, shard, len(shards), removed.get(shard.name)))
             shards.append(_as_written(pack.source, folder / account["file"], folder, account))
             names.append(shard.name)
@@ -92,7 +92,7 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
 
 
 def _by_shard(removed: pa.Table) -> dict[str, pa.Table]:
-    """Split a pack's `_removed.parquet` by shard; its rows are grouped by shard."""
+    """Split a pack's list of removals by shard; its rows are grouped by shard."""
     names = removed["shard"].combine_chunks().dictionary_encode()
     starts = np.flatnonzero(np.diff(names.indices.to_numpy(), prepend=-1))
     edges = [*starts.tolist(), removed.num_rows]

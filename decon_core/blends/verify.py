@@ -27,7 +27,7 @@ from decon_core.execution.local import LOCAL
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
-from decon_core.mixtures.manifest import MANIFEST, REBUILD, inspect_products, read_manifest
+from decon_core.mixtures.manifest import REBUILD, inspect_products, read_manifest
 from decon_core.mixtures.verify import Verification
 from decon_core.scan.scanner import Progress
 from decon_core.schemas import BLEND_ITEMS, BLENDED
@@ -44,8 +44,8 @@ _NAME = ("benchmark", "split", "instance_index")
 
 def inspect_changed_blends(store: Store, blends: Sequence[Blend]) -> Inspection:
     """Verify the blends that were built or modified since the last inspection."""
-    folders = {one.name: store.blend(one.name) for one in blends}
-    return inspect_products(store, "blends", folders, blend_faults)
+    products = {one.name: (store.blend_manifest(one.name), store.blend(one.name)) for one in blends}
+    return inspect_products(store, "blends", products, blend_faults)
 
 
 @dataclass
@@ -67,11 +67,12 @@ def verify_blend(
 ) -> BlendVerification:
     """Verify a blend: it exists, is intact and current, and has the content of its manifest."""
     builder, folder = blender.builder, blender.builder.store.blend(blend.name)
-    result = BlendVerification(problems=_check_files(blender, blend, folder))
+    path = builder.store.blend_manifest(blend.name)
+    result = BlendVerification(problems=_check_files(blender, blend, path, folder))
     if result.problems:
         return result
     source = Source(name=blend.name, path="", text=TEXT, id=ID)
-    names = [part["file"] for part in read_json(folder / MANIFEST)["parts"]]
+    names = [part["file"] for part in read_json(path)["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
     if result.scan(builder, [pack], workers=workers, engine=engine, on_progress=on_progress):
@@ -79,21 +80,21 @@ def verify_blend(
     return result
 
 
-def _check_files(blender: Blender, blend: Blend, folder: Path) -> list[Problem]:
-    if not (folder / MANIFEST).is_file():
+def _check_files(blender: Blender, blend: Blend, path: Path, folder: Path) -> list[Problem]:
+    if not path.is_file():
         return [Problem(str(folder), "no manifest", "a blend", "`decon-assets run` builds it")]
-    manifest = read_manifest(folder / MANIFEST)
+    manifest = read_manifest(path)
     if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
         found = "a manifest of another mixture, benchmarks or settings, or a damaged one"
         expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
         return [Problem(str(folder), found, expected, remedy)]
-    return blend_faults(folder) or [*_check_plan(blender, blend, folder)]
+    return blend_faults(path, folder) or [*_check_plan(blender, blend, path, folder)]
 
 
-def _check_plan(blender: Blender, blend: Blend, folder: Path) -> Iterator[Problem]:
+def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Iterator[Problem]:
     """Compare the manifest with a new plan of the blend, and the card with the manifest."""
-    manifest = read_json(folder / MANIFEST)
-    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, columns=["n_tokens"])
+    manifest = read_json(path)
+    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, columns=["n_tokens"])
     try:
         plan = plan_blend(blender.builder, blend)
     except DeconError as error:  # for example, the mixture is not current
@@ -102,7 +103,7 @@ def _check_plan(blender: Blender, blend: Blend, folder: Path) -> Iterator[Proble
     account = account_of(plan, texts["n_tokens"].to_numpy())
     for name, planned in json.loads(json.dumps(account)).items():
         if manifest[name] != planned:
-            where = f"{folder / MANIFEST}: {name}"
+            where = f"{path}: {name}"
             yield Problem(where, "other numbers", "those of the plan", REBUILD)
     if not blender.has_card(folder, manifest):
         remedy = "`decon-assets run` writes it again"
@@ -113,10 +114,11 @@ def _check_plan(blender: Blender, blend: Blend, folder: Path) -> Iterator[Proble
 def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerification) -> None:
     """Compare counts and leaks of the scanned parts with the tables; add them to `result`."""
     builder = blender.builder
-    folder = builder.store.blend(blend.name)
+    path = builder.store.blend_manifest(blend.name)
     mixture = blender.mixture_of(blend)
-    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED)
-    items = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS, columns=[*_NAME, "is_seen"])
+    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED)
+    columns = [*_NAME, "is_seen"]
+    items = read_parquet(path.with_name(ITEMS_FILE), schema=BLEND_ITEMS, columns=columns)
     names: dict[bool, set[Name]] = {True: set(), False: set()}
     for item in items.to_pylist():
         names[item["is_seen"]].add(_name(item))

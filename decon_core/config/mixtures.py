@@ -260,11 +260,6 @@ class Mixture:
         return self.take != "everything"
 
     @property
-    def has_card(self) -> bool:
-        """Whether it is written as a dataset with a card."""
-        return self.write in ("parquet", "mask")
-
-    @property
     def tokenizer_name(self) -> str:
         """The name of the trainer's tokenizer, of a file without its folder."""
         name = self.tokenizer or ""

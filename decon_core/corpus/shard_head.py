@@ -24,6 +24,7 @@ Row = Mapping[str, Any]
 
 MOST_ROWS = 50  # read per file
 _MAX_DEPTH = 4  # levels of objects whose fields are listed
+_MOST_FIELDS = 12  # named in a message
 _TURNS = ({"role", "content"}, {"from", "value"})  # the fields of messages
 
 
@@ -90,8 +91,11 @@ def fields_of(rows: Iterable[Row]) -> list[NamedField]:
 
 
 def listed_fields(rows: Iterable[Row]) -> str:
-    """Name the fields of rows in a message."""
-    return ", ".join(map(str, fields_of(rows))) or "no fields"
+    """Name the fields of rows in a message, the first ones of very many."""
+    fields = [*map(str, fields_of(rows))]
+    n_more = len(fields) - _MOST_FIELDS
+    more = [f"and {counted(n_more, 'other field')}"] if n_more > 0 else []
+    return f"the fields {', '.join([*fields[:_MOST_FIELDS], *more])}" if fields else "no fields"
 
 
 def _kind_of(value: object) -> str:
@@ -118,7 +122,8 @@ def no_row_read(
     everything = Source(name="", path="")
     has_text = any(not isinstance(document_of(row, 0, everything), Unreadable) for row in rows)
     if source.paths and has_text:
-        remedy = f"without {settings}, every text of them is read{remedy}"
+        option = "--messages" if source.messages else "--text"
+        remedy = f"leave out {settings} ({option}): then every text of a row is read{remedy}"
     else:
         remedy = "leave the file out of the corpus"
     return Problem(str(path), f"{found}; the file has {listed_fields(rows)}", "documents", remedy)

@@ -28,15 +28,19 @@ Integers = npt.NDArray[np.int64]
 
 _PARTS = ("question", "answer", "passage")
 
-# One entry per detector, document, benchmark item and place: among several records the best, then
-# the correct choice, then the first. Every record is a pair of its own: a cleared one must not
-# represent one that leaked, and a confirmed one must not be hidden by another.
+# One entry per detector, document, benchmark item and place, apart for visible and hidden text:
+# among several records the best, then the correct choice, then the first. Every record is a pair of
+# its own: a cleared one must not represent one that leaked, and a confirmed one must not be hidden
+# by another.
 _BEST_FIRST = (
     *("is_contaminated", "is_question_only", "is_candidate", "is_confirmed"),
     *("reaches_threshold", "score", "has_verdict", "is_correct"),
 )
 _TIE_BREAKERS = ("record", "question_stop")
-_ITEM = ["shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for", "place"]
+_ITEM = [
+    *("shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for"),
+    *("slot_kind", "place"),
+]
 # Records of an item found at one place by the same words: mostly choices whose answer was not
 # found. A verdict that clears the best of them applies to the others as well.
 _SAME_WORDS = [*_ITEM, *(f"{part}_{edge}" for part in _PARTS for edge in ("start", "stop"))]
@@ -108,7 +112,8 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
 def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
     """Keep the best match of each document, item and place."""
     best_first = (pl.col(name).fill_null(False) for name in _BEST_FIRST)
-    descending = [False] * len(_ITEM) + [True] * len(_BEST_FIRST) + [False] * len(_TIE_BREAKERS)
+    is_descending = [name == "slot_kind" for name in _ITEM]  # visible text first
+    descending = is_descending + [True] * len(_BEST_FIRST) + [False] * len(_TIE_BREAKERS)
     ordered = frame.sort([*_ITEM, *best_first, *_TIE_BREAKERS], descending=descending)
     return ordered.unique(_ITEM, keep="first", maintain_order=True)
 

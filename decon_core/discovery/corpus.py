@@ -192,12 +192,12 @@ def _add_source(group: _Group, pattern: str, survey: CorpusSurvey) -> None:
 def _why_no_source(rows: RowSurvey, heads: Sequence[ShardHead]) -> str:
     """Return why nothing can be read of files with these first rows; empty if it can."""
     n_not_json = sum(head.n_unreadable for head in heads)
-    if n_not_json and 2 * n_not_json >= rows.n_rows:
+    if 2 * n_not_json > rows.n_rows:
         seen = counted(rows.n_rows, "row")
         return f"{n_not_json} of {seen} of it and the files like it are no objects in JSON"
     if not rows.rows:
         return "no row that can be read" if rows.unreadable else "no rows"
-    return "" if rows.has_text else f"rows without text: {listed_fields(rows.rows)}"
+    return "" if rows.has_text else f"rows without text, but with {listed_fields(rows.rows)}"
 
 
 def _faults(head: ShardHead) -> Iterator[Problem]:

@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from decon_core.benchmarks.fields import describe
+from decon_core.config.layouts import EVERYTHING
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Block
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.shard_format import PART_BYTES
 from decon_core.corpus.formats.table_strings import as_strings
 from decon_core.corpus.formats.tables import TablePart, columns_of
-from decon_core.corpus.layouts import EVERYTHING
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import InputError, Problem
 from decon_core.kernels.json_lines import PADDING
@@ -113,18 +113,20 @@ def _of_objects(texts: Iterable[object], source: Source, block_bytes: int) -> It
     some: list[str | bytes | None] = []
     n_bytes = 0
     for number, text in enumerate(texts):
-        if text is None:
-            some.append(None)
-        elif isinstance(text, str) and not source.paths:
+        if isinstance(text, str) and not source.paths:
             some.append(text)
             n_bytes += len(text)
+        elif text is None:
+            some.append(None)
         else:
-            some.append(_line_of(text, number, source))
-            n_bytes += len(some[-1] or "")
+            line = _line_of(text, number, source)
+            some.append(line)
+            n_bytes += len(line)
         if n_bytes >= block_bytes or len(some) >= _MAX_ROWS:
             yield _piece_of(some, source)
             some, n_bytes = [], 0
-    yield _piece_of(some, source)
+    if some:
+        yield _piece_of(some, source)
 
 
 def _line_of(text: object, number: int, source: Source) -> bytes:

@@ -1,14 +1,15 @@
 """Build mixtures, one pack at a time.
 
 A mixture of a pack is built only if every shard was scanned against every benchmark that the
-mixture needs, and every row was read (unless the policy says to leave unreadable rows out). The
-folder is written atomically:
+mixture needs, and every row was read (unless the policy says to leave unreadable rows out). Each
+folder is written atomically, the manifest last:
 
-    <store>/mixtures/<name>/<pack>/
-      <shard> ...            under the same names as in the corpus
-      _removed.parquet       every document that was removed or changed, and why
-      _manifest.json         inputs, settings, counts, and a hash of every file
-    <store>/mixtures/<name>/README.md    dataset card, with write = "parquet" or "mask"
+    <store>/mixtures/<name>/
+      <pack>/<shard> ...     the data: under the same names as in the corpus
+      README.md              dataset card: what loaders read, of the packs that have a manifest
+    <store>/manifests/mixtures/<name>/<pack>/
+      removed.parquet        every document that was removed or changed, and why
+      manifest.json          inputs, settings, counts, and a hash of every file
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from decon_core.benchmarks.records import Version
@@ -45,13 +47,16 @@ from decon_core.mixtures.card import (
 from decon_core.mixtures.composition import Labels, labels_of
 from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
 from decon_core.mixtures.manifest import (
-    MANIFEST,
+    REMOVED_FILE,
+    TABLES,
     Built,
     current_manifest,
     fingerprint_of,
     has_page,
     manifest_faults,
     read_share,
+    replaced,
+    withdraw,
 )
 from decon_core.mixtures.masks import tokenizer_of
 from decon_core.mixtures.preconditions import (
@@ -64,11 +69,11 @@ from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.storage.checksums import sealed_page
-from decon_core.storage.files import atomic_path, write_json
+from decon_core.storage.files import atomic_path, names_in, write_json
 from decon_core.storage.store import Store
 
 # Increase this when the same inputs give different files, so that mixtures are rebuilt.
-_FORMAT = 3
+_FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -127,15 +132,15 @@ class Builder:
         self._require(mixture, pack)
         fingerprint = self.fingerprint(mixture, pack)
         folder = self.store.mixture(mixture.name, pack.name)
-        manifest = current_manifest(folder / MANIFEST, fingerprint)
-        if manifest is not None and not manifest_faults(folder):
+        path = self.store.mixture_manifest(mixture.name, pack.name)
+        manifest = current_manifest(path, fingerprint, folder)
+        if manifest is not None and not manifest_faults(path, folder):
             self._update_card(mixture)
             return Built(folder, manifest, was_there=True)
         drawn = self.draw_for(mixture, pack)
         rows = drawn.rows if drawn else {}
-        with atomic_path(folder, drafts=self.store.drafts) as draft:
-            draft.mkdir(parents=True)
-            writer = Writer(self.reader_for(mixture), mixture, pack, draft)
+        with replaced(folder, path, self.store.drafts) as (data, records):
+            writer = Writer(self.reader_for(mixture), mixture, pack, data)
             accounts = [writer.write(shard, rows.get(shard.name, ())) for shard in shards]
             manifest = {
                 **self._manifest_settings(mixture),
@@ -146,16 +151,18 @@ class Builder:
                 "has_verdicts": any(self._pairs(shards, self.reader.needed_by(mixture))),
                 "shards": accounts,
                 "totals": totals_of(accounts),
-                "removed": hash_file(writer.write_removed()),
+                TABLES: {REMOVED_FILE: hash_file(writer.write_removed(records))},
             }
-            write_json(draft / MANIFEST, manifest)
+            write_json(records / path.name, manifest)
+            self._withdraw(mixture, path)
         self._update_card(mixture)
         return Built(folder, manifest, was_there=False)
 
     def is_current(self, mixture: Mixture, pack: Pack) -> bool:
         """Return whether the mixture of a pack exists and was made from the current inputs."""
-        path = self.store.mixture(mixture.name, pack.name) / MANIFEST
-        manifest = current_manifest(path, self.fingerprint(mixture, pack))
+        path = self.store.mixture_manifest(mixture.name, pack.name)
+        folder = self.store.mixture(mixture.name, pack.name)
+        manifest = current_manifest(path, self.fingerprint(mixture, pack), folder)
         return manifest is not None and self._is_on_card(mixture, manifest)
 
     def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
@@ -304,24 +311,26 @@ class Builder:
         settings = json.loads(json.dumps(self._manifest_settings(self.effective(mixture))))
         shares = [
             share
-            for folder in sorted(self.store.mixtures(mixture.name).glob(f"*/{MANIFEST}"))
-            if (share := read_share(folder.parent))
+            for path in sorted(self.store.mixture_manifests(mixture.name).glob("*/manifest.json"))
+            if (share := read_share(path))
             and all(share.manifest.get(name) == value for name, value in settings.items())
         ]
         thresholds = {"thresholds": self.policy.thresholds}
         return card_of(settings | thresholds, shares, n_packs=self.n_packs, labels=self.labels)
 
+    def _withdraw(self, mixture: Mixture, manifest: Path) -> None:
+        """Take a pack whose data is about to be replaced off the manifests and the card."""
+        withdraw(manifest)
+        if manifest.parent.name in listed_packs(self.store.mixtures(mixture.name) / CARD):
+            self._update_card(mixture)
+
     def _update_card(self, mixture: Mixture) -> None:
-        """Write the card of a mixture in Parquet until it matches the packs that exist.
+        """Write the card of a mixture until it matches the packs that exist.
 
         Other processes may build packs at the same time. Each reads the manifests again after
         writing, so the last card that is written is correct.
         """
         path = self.store.mixtures(mixture.name) / CARD
-        if not mixture.has_card:
-            if listed_packs(path):  # left over from when this mixture was written as Parquet
-                path.unlink(missing_ok=True)
-            return
         self.store.drafts.mkdir(parents=True, exist_ok=True)
         card = self.card(mixture)
         while not has_page(path, card):
@@ -332,14 +341,11 @@ class Builder:
     def _is_on_card(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:
         """Return whether the card lists the files of a pack, no pack that does not exist, and
         the labels of today."""
-        if not mixture.has_card:
-            return True
-        folder = self.store.mixtures(mixture.name)
-        listed = listed_packs(folder / CARD)
-        is_listed = manifest["pack"] in listed or not manifest["shards"]
-        existing = {path.name for path in folder.iterdir()}
-        has_labels = listed_labels(folder / CARD) == digest_of_labels(self.labels)
-        return is_listed and has_labels and listed | {CARD} <= existing
+        card = self.store.mixtures(mixture.name) / CARD
+        listed = listed_packs(card)
+        has_labels = listed_labels(card) == digest_of_labels(self.labels)
+        existing = names_in(self.store.mixture_manifests(mixture.name))
+        return has_labels and manifest["pack"] in listed and listed <= existing
 
 
 _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker process

@@ -1,4 +1,4 @@
-"""The dataset card (README.md) of a mixture in Parquet: content, removals and files.
+"""The dataset card (README.md) of a mixture: content, removals, and how to load it.
 
 Its YAML front matter is what Hugging Face's loaders read. It depends only on the manifests of the
 packs, not on the date or the machine, so the same mixture always has the same card.
@@ -18,17 +18,16 @@ from typing import Any
 import pyarrow.compute as pc
 
 from decon_core.mixtures.composition import HEADS, NO_LABELS, Amount, Labels, composition_rows
+from decon_core.mixtures.loading import LoadedFile, configurations_of, unloadable
 from decon_core.storage.tables import read_parquet
 from decon_core.wording import render
 
 CARD = "README.md"
-DATA = "data"  # folder in a pack that holds only documents
 
 Value = Mapping[str, Any]
 
-_PATTERN = DATA + "/**/*.parquet"
 _LABELS = re.compile(r"^<!-- labels of the sources: ([0-9a-f]+) -->$", re.MULTILINE)
-_LISTED = re.compile(r'^ *- "([^"/]+)/' + re.escape(_PATTERN) + '"$', re.MULTILINE)
+_PACKS = re.compile(r"^<!-- packs:((?: \S+)*) -->$", re.MULTILINE)
 # The hub's size categories, by number of documents.
 _SIZES = (
     *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
@@ -47,13 +46,13 @@ class Share:
     """The part of a mixture that comes from one pack, as the card needs it."""
 
     manifest: Value  # without `shards`
-    has_files: bool
+    files: tuple[LoadedFile, ...]
     n_documents: Counts  # with leaks
     n_tokens: Counts  # removed from them
 
 
 def count_leaks(removed: Path) -> tuple[Counts, Counts]:
-    """Count documents with leaks or questions only, and their tokens, in `_removed.parquet`."""
+    """Count documents with leaks or questions only, and their tokens, in the list of removals."""
     columns = ["shard", "row", "n_tokens", "why", "detector", "benchmark"]
     rows = read_parquet(removed, columns=columns)
     leaks = rows.filter(pc.field("why") == "leak")
@@ -77,16 +76,19 @@ def count_leaks(removed: Path) -> tuple[Counts, Counts]:
 
 
 def listed_packs(card: Path) -> set[str]:
-    """Return the packs whose files a card lists for loaders; none if there is no card."""
-    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-    return {*_LISTED.findall(text)}
+    """Return the packs that a card counts and lists for loaders; none if there is no card."""
+    found = _PACKS.search(_text_of(card))
+    return {*found[1].split()} if found else set()
 
 
 def listed_labels(card: Path) -> str:
     """Return the digest of the labels that a card was rendered with; empty if it has none."""
-    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
-    found = _LABELS.search(text)
+    found = _LABELS.search(_text_of(card))
     return found[1] if found else ""
+
+
+def _text_of(card: Path) -> str:
+    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
 
 
 def digest_of_labels(labels: Labels) -> str:
@@ -104,6 +106,8 @@ def card_of(
         (name, _totals(one for one in manifests if one["source"] == name))
         for name in sorted({one["source"] for one in manifests})
     ]
+    files = {(one.manifest["source"], one.manifest["pack"]): one.files for one in shares}
+    tables = configurations_of(files)
     removed = sum((Counter(one["totals"]["removed"]) for one in manifests), Counter())
     licenses, license_name = settings["declared"]["licenses"], "other"
     if licenses and licenses["unknown"] != "keep" and len(licenses["allow"]) == 1:
@@ -115,8 +119,10 @@ def card_of(
         settings=settings,
         license=license_name,
         size=size_of(totals["n_documents_out"]),
-        packs=[share.manifest["pack"] for share in shares if share.has_files],
-        pattern=_PATTERN,
+        packs=[one["pack"] for one in manifests],
+        configurations=[one for one in tables if one.loader == tables[0].loader],
+        others=[one for one in tables if one.loader != tables[0].loader],
+        unloadable=unloadable(files),
         n_shares=len(shares),
         n_packs=n_packs,
         n_reviewed=sum(one["has_verdicts"] for one in manifests),

@@ -242,8 +242,9 @@ def _build(builder: Builder, version: Version, n_unreadable: int, leaked: Leaked
 
 def has_clean_benchmark(builder: Builder, version: Version) -> bool:
     """Return whether a clean benchmark exists, with all files, made from the current inputs."""
-    path = builder.store.clean_benchmark(version.benchmark) / MANIFEST
-    return current_manifest(path, _fingerprint(builder, version)) is not None
+    folder = builder.store.clean_benchmark(version.benchmark)
+    current = current_manifest(folder / MANIFEST, _fingerprint(builder, version), folder)
+    return current is not None
 
 
 def _fingerprint(builder: Builder, version: Version) -> str:

@@ -1,7 +1,10 @@
 """Manifests of products: what a folder was made from, its files, and whether they are intact.
 
-A product is a mixture of a pack, a blend, or a clean benchmark. Its folder is written whole or not
-at all. Its manifest holds the fingerprint of all inputs, and hashes of the other files.
+A product is a mixture of a pack, a blend, or a clean benchmark. Its manifest holds the fingerprint
+of all inputs, and hashes of its files. Those of mixtures and blends lie with lists of documents in
+`<store>/manifests/`, so that below `<store>/mixtures/` and `<store>/blends/` there is only data.
+The manifest is removed before the data is replaced, and written after it: data without a manifest
+is not a product, and is replaced by the next run.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -21,16 +25,18 @@ import pyarrow.compute as pc
 from decon_core.corpus.packs import FILES, hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import Share, count_leaks
+from decon_core.mixtures.loading import files_to_load
 from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import sealed_page
-from decon_core.storage.files import read_json
+from decon_core.storage.drafts import remove
+from decon_core.storage.files import atomic_path, read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
 from decon_core.storage.verification import Inspection, inspect_changed, stamp_of_files
 from decon_core.wording import counted
 
-MANIFEST = "_manifest.json"  # of mixtures and blends
-REMOVED_FILE = "_removed.parquet"  # of a mixture
+REMOVED_FILE = "removed.parquet"  # beside the manifest of a mixture
+TABLES = "tables"  # key of the hashes of the files beside the manifest
 REBUILD = "remove the folder; `decon-assets run` builds it again"
 
 Manifest = dict[str, Any]
@@ -42,17 +48,12 @@ def fingerprint_of(value: object) -> str:
 
 
 def listed_files(manifest: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return hashes and sizes of the files that a manifest of any product lists, by path.
-
-    The size of some files is not listed.
-    """
+    """Return hashes and sizes of the data files of any product, by path; some have no size."""
     if FILES in manifest:
         return dict(manifest[FILES]), manifest.get("sizes", {})
-    is_blend = "parts" in manifest
-    entries = manifest["parts" if is_blend else "shards"]
-    others = manifest["tables"] if is_blend else {REMOVED_FILE: manifest["removed"]}
+    entries = manifest["parts" if "parts" in manifest else "shards"]
     hashes = {entry["file"]: entry["output"] for entry in entries}
-    return hashes | others, {entry["file"]: entry["n_bytes"] for entry in entries}
+    return hashes, {entry["file"]: entry["n_bytes"] for entry in entries}
 
 
 def read_manifest(path: Path) -> Manifest | None:
@@ -64,10 +65,10 @@ def read_manifest(path: Path) -> Manifest | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-def current_manifest(path: Path, fingerprint: str) -> Manifest | None:
+def current_manifest(path: Path, fingerprint: str, folder: Path) -> Manifest | None:
     """Return a manifest; None unless it has this fingerprint and all its files.
 
-    Files are compared by size only.
+    The data in `folder` is compared by size only.
     """
     manifest = read_manifest(path)
     if manifest is None or manifest.get("fingerprint") != fingerprint:
@@ -76,10 +77,34 @@ def current_manifest(path: Path, fingerprint: str) -> Manifest | None:
         hashes, sizes = listed_files(manifest)
     except (KeyError, TypeError):
         return None  # in an older format: rebuilt
-    is_whole = all((path.parent / name).is_file() for name in hashes) and all(
-        (path.parent / name).stat().st_size == n_bytes for name, n_bytes in sizes.items()
+    is_whole = (
+        all((folder / name).is_file() for name in hashes)
+        and all((folder / name).stat().st_size == n_bytes for name, n_bytes in sizes.items())
+        and all(path.with_name(name).is_file() for name in manifest.get(TABLES, ()))
     )
     return manifest if is_whole else None
+
+
+@contextmanager
+def replaced(folder: Path, manifest: Path, drafts: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield draft folders of the data and of the manifest with its tables, and put them in place.
+
+    The data comes first. The block ends with `withdraw`, so that after a kill in between there is
+    no manifest, which would describe other data.
+    """
+    with (
+        atomic_path(manifest.parent, drafts=drafts) as records,
+        atomic_path(folder, drafts=drafts) as data,
+    ):
+        records.mkdir(parents=True)
+        data.mkdir()
+        yield data, records
+
+
+def withdraw(manifest: Path) -> None:
+    """Remove a manifest, then its tables: the data that it described no longer counts."""
+    manifest.unlink(missing_ok=True)
+    remove(manifest.parent)
 
 
 def has_page(path: Path, text: str) -> bool:
@@ -87,12 +112,19 @@ def has_page(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == sealed_page(text)
 
 
-def file_faults(folder: Path, manifest: Mapping[str, Any], *others: str) -> Iterator[Problem]:
-    """Compare the files of a folder with its manifest. `others`: known files that it does not list.
+def file_faults(
+    path: Path, manifest: Mapping[str, Any], folder: Path, *others: str
+) -> Iterator[Problem]:
+    """Compare the tables beside a manifest and the data in `folder` with the manifest.
 
-    Unknown files are faults: a loader that reads the folder would read them, too.
+    `others`: known files that it does not list. Unknown files are faults: a loader that reads the
+    folder would read them, too.
     """
-    listed, _ = listed_files(manifest)
+    yield from _folder_faults(path.parent, manifest[TABLES], path.name)
+    yield from _folder_faults(folder, listed_files(manifest)[0], *others)
+
+
+def _folder_faults(folder: Path, listed: Mapping[str, str], *others: str) -> Iterator[Problem]:
     for name, content in listed.items():
         file = folder / name
         if not file.is_file() or hash_file(file) != content:
@@ -106,13 +138,19 @@ def file_faults(folder: Path, manifest: Mapping[str, Any], *others: str) -> Iter
 def inspect_products(
     store: Store,
     what: str,
-    folders: Mapping[str, Path],
-    faults: Callable[[Path], Iterable[Problem]],
+    products: Mapping[str, tuple[Path, Path]],
+    faults: Callable[[Path, Path], Iterable[Problem]],
 ) -> Inspection:
-    """Verify the products, by name, that were built or modified since the last inspection."""
-    built = {name: one for name, one in folders.items() if (one / MANIFEST).is_file()}
-    stamps = {name: stamp_of_files(folder, MANIFEST) for name, folder in built.items()}
-    return inspect_changed(store, what, stamps, lambda name: faults(folders[name]))
+    """Verify the products that were built or modified since the last inspection.
+
+    `products`: by name, the manifest and the folder of the data.
+    """
+    stamps = {
+        name: [stamp_of_files(path.parent, path.name), stamp_of_files(folder)]
+        for name, (path, folder) in products.items()
+        if path.is_file()
+    }
+    return inspect_changed(store, what, stamps, lambda name: faults(*products[name]))
 
 
 @dataclass(frozen=True)
@@ -130,28 +168,28 @@ class Built:
         return Counter({name: n for name, n in totals.items() if isinstance(n, int)})
 
 
-def read_share(folder: Path) -> Share | None:
-    """Return what the card needs of a pack; None while another process replaces the folder."""
+def read_share(path: Path) -> Share | None:
+    """Return what the card needs of a pack; None while another process replaces the manifest."""
     try:
-        status = (folder / MANIFEST).stat()
-        return _share_of(folder, (status.st_ino, status.st_size, status.st_mtime_ns))
+        status = path.stat()
+        return _share_of(path, (status.st_ino, status.st_size, status.st_mtime_ns))
     except (OSError, DeconError, KeyError, TypeError, pa.ArrowException):
         return None  # or damaged: reported by its build and by `mixture verify`
 
 
 @lru_cache(maxsize=1 << 14)
-def _share_of(folder: Path, _stamp: tuple[int, ...]) -> Share:
+def _share_of(path: Path, _stamp: tuple[int, ...]) -> Share:
     """Cached, because the card is rendered from all packs after every pack."""
-    manifest = read_json(folder / MANIFEST)
-    has_files = bool(manifest.pop("shards"))
-    return Share(manifest, has_files, *count_leaks(folder / REMOVED_FILE))
+    manifest = read_json(path)
+    files = files_to_load(manifest.pop("shards"))
+    return Share(manifest, files, *count_leaks(path.with_name(REMOVED_FILE)))
 
 
-def manifest_faults(folder: Path) -> list[Problem]:
+def manifest_faults(path: Path, folder: Path) -> list[Problem]:
     """Verify a mixture of a pack against its manifest: document counts and file checksums."""
-    if not (folder / MANIFEST).is_file():
-        return [Problem(str(folder), "no manifest", "a mixture")]
-    manifest = read_json(folder / MANIFEST)
+    if not path.is_file():
+        return [Problem(str(folder), f"no manifest {path}", "a mixture")]
+    manifest = read_json(path)
     problems = []
     for shard in manifest["shards"]:
         n_accounted = shard["n_documents_out"] + sum(shard["removed"].values())
@@ -159,7 +197,7 @@ def manifest_faults(folder: Path) -> list[Problem]:
             file = str(folder / shard["file"])
             found = f"{counted(n_accounted, 'document')} written or removed"
             problems.append(Problem(file, found, f"{shard['n_documents_in']}, as in the corpus"))
-    removed = folder / REMOVED_FILE
+    removed = path.with_name(REMOVED_FILE)
     if not problems and removed.is_file():
         rows = read_parquet(removed, schema=REMOVED, columns=["shard", "row", "what"])
         whole = rows.filter(pc.field("what") == "document")
@@ -169,4 +207,4 @@ def manifest_faults(folder: Path) -> list[Problem]:
         if n_listed != n_removed:
             found, expected = counted(n_listed, "document"), f"{n_removed}, as in the manifest"
             problems.append(Problem(str(removed), found, expected))
-    return [*problems, *file_faults(folder, manifest, MANIFEST)]
+    return [*problems, *file_faults(path, manifest, folder)]

@@ -27,8 +27,6 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
 from decon_core.mixtures.manifest import (
-    MANIFEST,
-    REMOVED_FILE,
     has_page,
     inspect_products,
     manifest_faults,
@@ -153,8 +151,7 @@ def verify(
             is_text = mixture.write != "mask"
             valid.append(_output_pack(builder, mixture, pack) if is_text else pack)
     card = builder.store.mixtures(mixture.name) / CARD
-    has_card = mixture.has_card and valid and not result.problems
-    if has_card and not has_page(card, builder.card(mixture)):
+    if valid and not result.problems and not has_page(card, builder.card(mixture)):
         expected = "the card rendered from the manifests of the packs"
         remedy = "remove it; `decon-assets run` writes it again"
         result.problems.append(Problem(str(card), "another text", expected, remedy))
@@ -174,24 +171,28 @@ def inspect_changed_mixtures(
     store: Store, mixtures: Sequence[Mixture], packs: Sequence[Pack]
 ) -> Inspection:
     """Verify the mixtures that were built or modified since the last inspection."""
-    folders = {
-        f"{one.name}/{pack.name}": store.mixture(one.name, pack.name)
+    products = {
+        f"{one.name}/{pack.name}": (
+            store.mixture_manifest(one.name, pack.name),
+            store.mixture(one.name, pack.name),
+        )
         for one in mixtures
         for pack in packs
     }
-    return inspect_products(store, "mixtures", folders, manifest_faults)
+    return inspect_products(store, "mixtures", products, manifest_faults)
 
 
 def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
     folder = builder.store.mixture(mixture.name, pack.name)
-    if not (folder / MANIFEST).is_file():
+    path = builder.store.mixture_manifest(mixture.name, pack.name)
+    if not path.is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
     elif not builder.is_current(mixture, pack):
         found = "a mixture of other shards, benchmarks or settings"
         expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
         yield Problem(str(folder), found, expected, remedy)
     else:
-        yield from manifest_faults(folder)
+        yield from manifest_faults(path, folder)
 
 
 def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
@@ -200,10 +201,11 @@ def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
     tokens: Counter[str] = Counter()
     expected: dict[str, dict[str, Any]] = {}
     for pack in builder.packs:
-        folder = builder.store.mixture(mixture.name, pack.name)
-        for matched in read_json(folder / MANIFEST)["control"] or ():
+        path = builder.store.mixture_manifest(mixture.name, pack.name)
+        for matched in read_json(path)["control"] or ():
             expected[matched["source"]] = matched  # the same for all packs of a source
-        rows = read_parquet(folder / REMOVED_FILE, columns=["why", "n_tokens"])
+        removed = builder.store.removed(mixture.name, pack.name)
+        rows = read_parquet(removed, columns=["why", "n_tokens"])
         left_out = rows.filter(pc.field("why") == "control")["n_tokens"]
         drawn[pack.source.name] += len(left_out)
         tokens[pack.source.name] += pc.sum(left_out).as_py() or 0
@@ -217,7 +219,8 @@ def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
 def _output_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
     """Return the files that a mixture has of a pack as a pack that can be scanned."""
     folder = builder.store.mixture(mixture.name, pack.name)
-    names = [shard["file"] for shard in read_json(folder / MANIFEST)["shards"]]
+    manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
+    names = [shard["file"] for shard in manifest["shards"]]
     source = pack.source
     if mixture.write in LAYOUTS:
         source = Source(name=source.name, path=source.path, text=TEXT, id=ID)
@@ -233,8 +236,7 @@ def _check_scan(
     # Count leaks and questions of any kind of mixture; questions may stay, depending on settings.
     counting = replace(mixture.leaks, question_only="remove")
     with_questions = replace(mixture, take="clean", leaks=counting)
-    folder = builder.store.mixture(mixture.name, pack.name)
-    accounts = read_json(folder / MANIFEST)["shards"]
+    accounts = read_json(builder.store.mixture_manifest(mixture.name, pack.name))["shards"]
     for shard, account in zip(pack.shards, accounts, strict=True):
         n_before = result.n_documents
         result.add_counts(reader, shard, account["n_documents_out"], account["n_tokens_out"])

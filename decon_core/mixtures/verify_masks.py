@@ -24,7 +24,6 @@ from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
 from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import document_in, id_in, rows_of
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.mixtures.masked_text import MaskedText, Spans
 from decon_core.mixtures.masks import Tokens, tokenizer_of, tokens_of
 from decon_core.storage.files import read_json
@@ -66,12 +65,14 @@ def check_masks(builder: Builder, mixture: Mixture, pack: Pack) -> MaskCheck:
     """Verify the files of a pack, whose checksums are known to be right."""
     folder = builder.store.mixture(mixture.name, pack.name)
     gone: dict[str, list[int]] = {}
-    removed = read_parquet(folder / REMOVED_FILE, columns=["shard", "row", "what"])
+    list_of_removed = builder.store.removed(mixture.name, pack.name)
+    removed = read_parquet(list_of_removed, columns=["shard", "row", "what"])
     for row in removed.filter(pc.field("what") == "document").to_pylist():
         gone.setdefault(row["shard"], []).append(row["row"])
     checker = _Checker(builder, mixture, pack)
     result = MaskCheck()
-    accounts = read_json(folder / MANIFEST)["shards"]  # none of a source that is not taken
+    manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
+    accounts = manifest["shards"]  # none of a source that is not taken
     for shard, account in zip(pack.shards, accounts, strict=False):
         file, rows = folder / account["file"], gone.get(shard.name, ())
         result.add(checker.check(shard, file, account, rows))

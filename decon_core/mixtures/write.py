@@ -19,12 +19,12 @@ from decon_core.corpus.shards import rewrite_shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures import masks
-from decon_core.mixtures.card import DATA
 from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
 from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
 from decon_core.mixtures.excise import Cut, Rescan, cut_out
 from decon_core.mixtures.layouts import LAYOUTS, write_layout
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
+from decon_core.mixtures.loading import columns_of
+from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.masks import tokenizer_of, write_masks
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
@@ -47,7 +47,6 @@ class Writer:
 
     def write(self, shard: Shard, drawn: Sequence[int]) -> dict[str, Any]:
         """Write a shard; return its entry in the manifest. `drawn`: rows that a control removes."""
-        _require_name(self._mixture, shard)
         sizes = Sizes.of(self._reader.store, shard, self._reader.scan)
         source = self._pack.source.name
         choice = choose_rows(self._reader, shard, source, self._mixture, sizes, drawn=drawn)
@@ -60,6 +59,7 @@ class Writer:
             raise CorpusError(Problem(shard.path, found, "names that differ before the suffix"))
         ids, n_tokens = self._write(shard, target, outcome)
         self._removed.append(_removed_rows(shard, outcome, ids, self._mixture))
+        is_data = self._mixture.write != "attributes"
         return {
             "shard": shard.name,
             "file": file,
@@ -67,6 +67,7 @@ class Writer:
             "fingerprint": shard.fingerprint,
             **_account(outcome),
             **n_tokens,
+            **({"columns": columns_of(target)} if is_data else {}),
             "n_bytes": target.stat().st_size,
             "output": hash_file(target),
         }
@@ -106,8 +107,8 @@ class Writer:
         replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()
         return Changes(gone, {row: one.value for row, one in cut.items()}, replaced)
 
-    def write_removed(self) -> Path:
-        path = self._folder / REMOVED_FILE
+    def write_removed(self, folder: Path) -> Path:
+        path = folder / REMOVED_FILE
         write_parquet(path, pa.concat_tables(self._removed).combine_chunks())
         return path
 
@@ -134,18 +135,7 @@ def _file_of(mixture: Mixture, shard: Shard) -> str:
     if mixture.write == "attributes":
         return stem + SUFFIX
     suffix = masks.SUFFIX if mixture.write == "mask" else LAYOUTS[mixture.write].suffix
-    return f"{DATA}/{stem.removesuffix(suffix)}{suffix}" if suffix == ".parquet" else stem + suffix
-
-
-def _require_name(mixture: Mixture, shard: Shard) -> None:
-    """Raise if a shard has the name of a file of the mixture, or one that loaders ignore."""
-    expected = ""
-    if shard.name in (MANIFEST, REMOVED_FILE):
-        expected = "any other name"
-    elif mixture.has_card and any(part.startswith((".", "__")) for part in shard.name.split("/")):
-        expected = 'a name that does not begin with "." or "__": Parquet loaders ignore such files'
-    if expected:
-        raise CorpusError(Problem(shard.path, f"a shard named {shard.name}", expected))
+    return stem.removesuffix(suffix) + suffix
 
 
 def _account(outcome: _Outcome) -> dict[str, Any]:

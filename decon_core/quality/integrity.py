@@ -14,21 +14,23 @@ from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.manifest import MANIFEST, listed_files
+from decon_core.mixtures.manifest import listed_files
 from decon_core.storage.checksums import damaged, fault_of
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import files_below, read_json
 from decon_core.storage.store import Store
 
-# Folders with a manifest: its depth below the folder, and its name.
+# Folders with a manifest: its depth below the folder, and its name. Those of mixtures and blends
+# are at the same depth below `manifests/mixtures` and `manifests/blends`.
 _WITH_MANIFEST = {
-    "mixtures": (2, MANIFEST),
-    "blends": (1, MANIFEST),
+    "mixtures": (2, "manifest.json"),
+    "blends": (1, "manifest.json"),
     "clean": (1, "manifest.json"),
     "scorecard": (0, "summary.json"),
     "study": (0, "study.json"),
     "haystack": (0, "haystack.json"),
 }
+_APART = ("mixtures", "blends")
 _LEFT_OUT = {"drafts", "logs", "game"}  # game: computed without any input
 
 
@@ -39,11 +41,13 @@ def verify_store(store: Store) -> Iterator[Problem | None]:
             continue
         depth, manifest = _WITH_MANIFEST.get(folder.name, (None, ""))
         if depth is None:
-            yield from map(_fault, files_below(folder))
+            # The manifests of mixtures and blends are verified with the data that they list.
+            files = (path for path in files_below(folder) if path.name != "manifest.json")
+            yield from map(_fault, files)
             continue
-        listed = {path.parent for path in folder.glob("*/" * depth + manifest)}
-        for one in sorted(listed):
-            yield from _faults_of_listed(one, manifest)
+        manifests = store.root / "manifests" / folder.name if folder.name in _APART else folder
+        for path in sorted(manifests.glob("*/" * depth + manifest)):
+            yield from _faults_of_listed(path, folder / path.parent.relative_to(manifests))
         yield from (_fault(path) for path in files_below(folder) if path.name == CARD)
 
 
@@ -63,9 +67,13 @@ def to_remove(store: Store, damaged_files: Iterable[Path]) -> list[Path]:
 
 def _removed_with(store: Store, path: Path) -> list[Path]:
     kind, *rest = path.relative_to(store.root).parts
+    if kind == "manifests":
+        kind, *rest = rest
     if kind in _WITH_MANIFEST and path.name != CARD:
         depth, _ = _WITH_MANIFEST[kind]
-        return [store.root.joinpath(kind, *rest[:depth])]
+        below = Path(kind, *rest[:depth])
+        manifests = [store.root / "manifests" / below] if kind in _APART else []
+        return [*manifests, store.root / below]
     if kind == "common":
         return [path, store.current_common]
     if kind == "idf":
@@ -85,8 +93,8 @@ def _fault(path: Path) -> Problem | None:
     return damaged(path, found) if found else None
 
 
-def _faults_of_listed(folder: Path, name: str) -> Iterator[Problem | None]:
-    path = folder / name
+def _faults_of_listed(path: Path, folder: Path) -> Iterator[Problem | None]:
+    """Compare the files of a folder with its manifest."""
     if problem := _fault(path):
         yield problem
         return

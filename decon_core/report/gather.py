@@ -31,7 +31,6 @@ from decon_core.execution.local import LOCAL
 from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.quality.indexability import indexability
 from decon_core.report.tables import TABLES
 from decon_core.scan.coverage import Gap, missing_by_shard
@@ -295,15 +294,15 @@ def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
         current = {one.name: builder.is_current(one, pack) for one in builder.mixtures}
         n_without_mixture += 0 if all(current.values()) else len(pack.shards)
         for name, is_current in current.items():
-            folder = builder.store.mixture(name, pack.name)
-            if not (folder / MANIFEST).is_file():
+            path = builder.store.mixture_manifest(name, pack.name)
+            if not path.is_file():
                 continue
             place = {"mixture": name, "source": pack.source.name, "is_current": is_current}
             accounts += [
                 {**shard, **place, "pack": pack.name, "shard_name": shard["shard"]}
-                for shard in read_json(folder / MANIFEST)["shards"]
+                for shard in read_json(path)["shards"]
             ]
-            rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED)
+            rows = read_parquet(builder.store.removed(name, pack.name), schema=REMOVED)
             removed.append(_beside("removed", place, rows))
     tables = {"mixtures": _table("mixtures", accounts), "removed": pa.concat_tables(removed)}
     return tables, n_without_mixture
@@ -315,10 +314,10 @@ def _blends(blender: Blender) -> dict[str, pa.Table]:
     sources: list[Row] = []
     items = [TABLES["blend_items"].schema.empty_table()]
     for blend in blender.blends:
-        folder = blender.builder.store.blend(blend.name)
-        if not (folder / MANIFEST).is_file():
+        path = blender.builder.store.blend_manifest(blend.name)
+        if not path.is_file():
             continue
-        manifest = read_json(folder / MANIFEST)
+        manifest = read_json(path)
         named = {"blend": blend.name, "is_current": blender.is_current(blend)}
         totals.append({**named, "mixture": manifest["mixture"]["name"], **manifest["totals"]})
         by_source = {source["source"]: source for source in manifest["sources"]}
@@ -327,7 +326,7 @@ def _blends(blender: Blender) -> dict[str, pa.Table]:
             for phase in manifest["phases"]
             for drawn in phase["sources"]
         ]
-        rows = read_parquet(folder / ITEMS_FILE, schema=BLEND_ITEMS)
+        rows = read_parquet(path.with_name(ITEMS_FILE), schema=BLEND_ITEMS)
         items.append(_beside("blend_items", named, rows))
     return {
         "blends": _table("blends", totals),

@@ -14,7 +14,6 @@ from decon_core.blends.build import Blender
 from decon_core.config.load import Showing
 from decon_core.errors import Problem
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
@@ -159,7 +158,8 @@ def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
         )
         for one in builder.mixtures
         for pack in builder.packs
-        if (path := builder.store.mixture(one.name, pack.name) / MANIFEST).is_file()
+        if (path := builder.store.mixture_manifest(one.name, pack.name)).is_file()
+        and builder.store.mixture(one.name, pack.name).is_dir()
     }
 
 
@@ -170,7 +170,7 @@ def _compare_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) ->
     }
     counts: Counter[tuple[str, ...]] = Counter()
     for one, pack in product(builder.mixtures, builder.packs):
-        path = builder.store.mixture(one.name, pack.name) / REMOVED_FILE
+        path = builder.store.removed(one.name, pack.name)
         if path.is_file():
             counts[one.name, pack.source.name] += read_parquet(path, columns=["row"]).num_rows
     in_store: ByName = {name: counted(n, "row") for name, n in counts.items() if n}

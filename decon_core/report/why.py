@@ -28,7 +28,6 @@ from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of
 from decon_core.scan.tiles import Tiles
@@ -123,12 +122,10 @@ def _rows_where(
 
 def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple[str, int]]:
     """Yield shard name and row of this id in the lists of removed documents."""
-    for folder in builder.store.mixtures_of(pack.name):
-        path = folder / REMOVED_FILE
-        if path.is_file():
-            table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
-            for row in table.filter(pc.field("doc_id") == document).to_pylist():
-                yield row["shard"], row["row"]
+    for path in builder.store.removed_from(pack.name):
+        table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
+        for row in table.filter(pc.field("doc_id") == document).to_pylist():
+            yield row["shard"], row["row"]
 
 
 def _by_reading(
@@ -359,13 +356,15 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
     folder = builder.store.mixture(mixture.name, place.pack.name)
     state: Json = {"mixture": mixture.name, "state": "kept", "reasons": [], "folder": str(folder)}
     is_taken = builder.effective(mixture).has_source(place.pack.source.name)
-    if not is_taken or not (folder / MANIFEST).is_file():
+    path = builder.store.mixture_manifest(mixture.name, place.pack.name)
+    if not is_taken or not path.is_file():
         why_not = "not built" if is_taken else "not taken"
         return {**state, "state": why_not, "is_todays": None, "made": None}
-    manifest = read_json(folder / MANIFEST)
-    if (folder / REMOVED_FILE).is_file():
+    manifest = read_json(path)
+    removed = builder.store.removed(mixture.name, place.pack.name)
+    if removed.is_file():
         is_here = _of_row("shard", "row", place)
-        rows = read_parquet(folder / REMOVED_FILE, schema=REMOVED, filters=is_here)
+        rows = read_parquet(removed, schema=REMOVED, filters=is_here)
         for row in rows.drop_columns(["shard", "row", "doc_id"]).to_pylist():
             reason = {name: value for name, value in row.items() if value is not None}
             state["reasons"].append(reason)
@@ -380,7 +379,7 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
         **state,
         "is_todays": builder.is_current(mixture, place.pack),
         **{name: manifest[name] for name in inputs},
-        "made": str(folder / MANIFEST),
+        "made": str(path),
     }
 
 
@@ -390,13 +389,13 @@ def _of_row(shard: str, row: str, place: Place) -> Any:
 
 def _in_blend(builder: Builder, place: Place, blend: Blend) -> Json:
     """Return how often and in which parts it was drawn, and how often a test item replaced it."""
-    folder = builder.store.blend(blend.name)
+    path = builder.store.blend_manifest(blend.name)
     state: Json = {"blend": blend.name, "of": blend.of}
-    if not (folder / MANIFEST).is_file():
+    if not path.is_file():
         return {**state, "is_built": False, "n_texts": 0, "parts": [], "n_replaced": 0}
     is_here = _of_row("shard", "corpus_row", place) & (pc.field("source") == place.pack.source.name)
-    texts = read_parquet(folder / TEXTS_FILE, schema=BLENDED, filters=is_here)
-    replaced = read_parquet(folder / REPLACED_FILE, schema=REPLACED, filters=is_here)
+    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, filters=is_here)
+    replaced = read_parquet(path.with_name(REPLACED_FILE), schema=REPLACED, filters=is_here)
     parts = sorted({*texts["part"].to_pylist()})
     counts = {"n_texts": texts.num_rows, "parts": parts, "n_replaced": replaced.num_rows}
     return {**state, "is_built": True, **counts}

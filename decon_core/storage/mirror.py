@@ -40,7 +40,7 @@ _POINTER = "current.json"
 _CONTENT, _LEDGER, _POINTERS, _MANIFEST, _CARD, _REPORT, _REPORT_FILES = range(7)
 _COMPLETION_MARKERS = frozenset({_MANIFEST, _CARD, _REPORT_FILES})
 _RANKS = {"ledger.json": _LEDGER, "shards.json": _LEDGER, _POINTER: _POINTERS, "README.md": _CARD}
-_RANKS |= {"_manifest.json": _MANIFEST, "manifest.json": _MANIFEST}
+_RANKS["manifest.json"] = _MANIFEST
 
 _BATCH_SIZE = 200  # files per transfer
 _MAX_LOST = 5  # so few missing files are never "most of a store"
@@ -269,6 +269,8 @@ def _lost(agreed: Iterable[str], *, held: Collection[str], left: Collection[str]
 def _is_retired(name: str, left: Collection[str]) -> bool:
     """Return whether a file was removed because its pack was retired."""
     folder, *between, file = name.split("/")
+    if folder == "manifests" and between[:1] == ["mixtures"]:
+        folder, *between = between
     pack = between[1] if folder == "mixtures" and len(between) > 1 else file.removesuffix(".json")
     return folder in ("mixtures", "packs") and f"packs/retired/{pack}.json" in left
 

@@ -379,10 +379,9 @@ _HIDDEN_PREFIXES = ("_", ".")
 def is_hidden(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
     """Return whether a file is bookkeeping: one part of its path begins with `_` or `.`.
 
-    Spark, Hive, Arrow and this project's mixtures use such names for their own files
-    (`_manifest.json`, `_SUCCESS`, `.crc`). `parts`: names below the folder, or from a pattern's
-    first wildcard on. `pattern`: the parts of that pattern; a part that itself begins with `_` or
-    `.` includes the names it matches.
+    Spark, Hive and Arrow use such names for their own files (`_SUCCESS`, `_metadata`, `.crc`).
+    `parts`: names below the folder, or from a pattern's first wildcard on. `pattern`: the parts of
+    that pattern; a part that itself begins with `_` or `.` includes the names it matches.
     """
     included = [one for one in pattern if one.startswith(_HIDDEN_PREFIXES)]
     return any(

@@ -116,8 +116,20 @@ class Store:
     def mixture(self, name: str, pack: str) -> Path:
         return self.root / f"mixtures/{name}/{pack}"
 
+    def mixture_manifests(self, name: str) -> Path:
+        return self.root / f"manifests/mixtures/{name}"
+
+    def mixture_manifest(self, name: str, pack: str) -> Path:
+        return self.root / f"manifests/mixtures/{name}/{pack}/manifest.json"
+
+    def removed(self, name: str, pack: str) -> Path:
+        return self.root / f"manifests/mixtures/{name}/{pack}/removed.parquet"
+
     def blend(self, name: str) -> Path:
         return self.root / f"blends/{name}"
+
+    def blend_manifest(self, name: str) -> Path:
+        return self.root / f"manifests/blends/{name}/manifest.json"
 
     def clean_benchmark(self, benchmark: str) -> Path:
         return self.root / f"clean/{benchmark}"
@@ -169,8 +181,13 @@ class Store:
         return (self.report_page, *map(self.report.with_name, ("card.md", "summary.json")))
 
     def mixtures_of(self, pack: str) -> list[Path]:
-        """Return the folders of all mixtures of a pack."""
-        return sorted((self.root / "mixtures").glob(f"*/{pack}"))
+        """Return the folders of all mixtures of a pack, those of their manifests first."""
+        kinds = ("manifests/mixtures", "mixtures")
+        return [path for kind in kinds for path in sorted((self.root / kind).glob(f"*/{pack}"))]
+
+    def removed_from(self, pack: str) -> list[Path]:
+        """Return the lists of the documents that mixtures removed from a pack."""
+        return sorted((self.root / "manifests/mixtures").glob(f"*/{pack}/removed.parquet"))
 
     @contextmanager
     def locked_shard(self, scan: str, shard: str) -> Iterator[None]:

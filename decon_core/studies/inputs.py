@@ -63,7 +63,7 @@ def fingerprint_of(inputs: Inputs) -> str:
     for arm in inputs.study.arm:
         for path in find_paths(arm, inputs.folder)[0]:
             files += files_below(path) if path.is_dir() else [path]
-        files.append(inputs.store.blend(arm.of or "") / ITEMS_FILE)
+        files.append(inputs.store.blend_manifest(arm.of or "").with_name(ITEMS_FILE))
     contents = [
         (os.path.relpath(file, inputs.folder), _content_at(file, stat.st_size, stat.st_mtime_ns))
         for file in files

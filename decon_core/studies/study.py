@@ -119,7 +119,7 @@ def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], l
         if blend := blends.get(arm.arm.of or ""):
             if not inputs.is_built(blend):
                 raise StaleError(_not_built(arm.arm.name, blend.name))
-            planted = planted_labels(blend, inputs.store.blend(blend.name))
+            planted = planted_labels(blend, inputs.store.blend_manifest(blend.name).parent)
             # An item that the blend plants or holds back is no measure of leaks of the corpus.
             labellings = [planted, _without(leaked, planted)] if planted else labellings
         for labels in labellings:

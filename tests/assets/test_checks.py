@@ -48,6 +48,7 @@ from decon_core.storage.checksums import seal_database
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.tables import map_arrays, write_arrays, write_parquet
+from tests.core.places import manifest_of
 from tests.tile_files import tile_path
 
 
@@ -474,7 +475,7 @@ def test_what_is_wrong_is_told_again_until_it_is_mended(world):
 
 def test_mixture_check_tells_of_an_account_that_cannot_be_read(world):
     world.start()
-    (world.store.mixture("decontaminated", "web-0000") / "_manifest.json").write_text("{")
+    manifest_of(world.store.mixture("decontaminated", "web-0000")).write_text("{")
     assert "damaged" in said(run_check(mixture_adds_up, world))
 
 
@@ -487,7 +488,7 @@ def test_mixture_check_fails_when_a_written_shard_was_touched(world):
 
 def test_mixture_check_fails_when_a_document_is_unaccounted_for(world):
     world.start()
-    path = world.store.mixture("decontaminated", "web-0000") / "_manifest.json"
+    path = manifest_of(world.store.mixture("decontaminated", "web-0000"))
     manifest = json.loads(path.read_text())
     manifest["shards"][0]["removed"]["leak"] -= 1
     path.write_text(json.dumps(manifest))
@@ -500,7 +501,7 @@ def test_blend_check_fails_when_a_part_or_the_account_was_touched(world):
     world.start()
     assert run_check(blend_adds_up, world).passed
     folder = world.store.blend("stream")
-    path = folder / "_manifest.json"
+    path = manifest_of(folder)
     manifest = json.loads(path.read_text())
     part = folder / manifest["parts"][0]["file"]
     content = part.read_bytes()
@@ -516,16 +517,16 @@ def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(world):
     world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[mixture]]\nname = "control"\n'
     world.mixtures += 'take = "control"\ncontrol_of = "decontaminated"\n'
     world.start()
-    path = world.store.mixture("control", "web-0000") / "_manifest.json"
+    path = manifest_of(world.store.mixture("control", "web-0000"))
     manifest = json.loads(path.read_text())
     (told,) = manifest["control"]
     assert told["n_drawn"] == told["n_documents"] > 0
     for changes, is_near in (({}, True), ({"n_drawn": 0}, False), ({"n_tokens": 1}, False)):
         near = {"n_drawn_tokens": told["n_tokens"]}
-        for folder in world.store.mixtures("control").iterdir():
-            content = json.loads((folder / "_manifest.json").read_text())
+        for path in world.store.mixture_manifests("control").glob("*/manifest.json"):
+            content = json.loads(path.read_text())
             content["control"] = [{**told, **near, **changes}]
-            write_json(folder / "_manifest.json", content)
+            write_json(path, content)
         found = run_check(controls_match, world)
         assert found.passed is is_near
         assert found.severity == AssetCheckSeverity.WARN

@@ -10,12 +10,28 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.decisions.unread import NOTHING_IGNORED
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
+from decon_core.mixtures.manifest import REMOVED_FILE, manifest_faults
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 
 CLEAN = Mixture(name="clean")
 CONTROL = Mixture(name="control", take="control", control_of="clean")
+
+
+def manifest_of(folder):
+    """The manifest of the mixture of a pack, or of the blend, in a folder of a store."""
+    root = next(path.parent for path in folder.parents if path.name in ("mixtures", "blends"))
+    return root / "manifests" / folder.relative_to(root) / "manifest.json"
+
+
+def faults_in(folder):
+    """What is wrong with the files of the mixture of a pack."""
+    return manifest_faults(manifest_of(folder), folder)
+
+
+def removed_in(folder):
+    """The list of what a mixture removed from a pack."""
+    return pq.read_table(manifest_of(folder).with_name(REMOVED_FILE))
 
 
 def line_of(row, name):
@@ -68,12 +84,11 @@ class Place:
     def rows(self, mixture, shard="s.jsonl", pack=None):
         """The rows of a shard as a mixture has it."""
         folder = self.build(mixture, pack).folder
-        assert manifest_faults(folder) == []
+        assert faults_in(folder) == []
         return [json.loads(line) for line in (folder / shard).read_bytes().splitlines()]
 
     def removed(self, mixture, pack=None):
-        folder = self.build(mixture, pack).folder
-        return pq.read_table(folder / REMOVED_FILE).to_pylist()
+        return removed_in(self.build(mixture, pack).folder).to_pylist()
 
     def manifest(self, mixture, pack=None):
-        return json.loads((self.build(mixture, pack).folder / MANIFEST).read_text())
+        return json.loads(manifest_of(self.build(mixture, pack).folder).read_text())

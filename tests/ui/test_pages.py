@@ -12,7 +12,6 @@ from playwright.sync_api import Locator, Page, expect
 
 from decon_assets.assets.registration import register
 from decon_core.benchmarks.records import current_version
-from decon_core.mixtures.manifest import MANIFEST
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.files import read_json
 
@@ -36,7 +35,12 @@ GROUPS = {
 NOT_BUILT = {"benchmark_files", "corpus", "scorecard"}  # files of others, and what a run leaves out
 OFF = {"neighbours", "sketch"}  # not configured
 BENCHMARKS = ["harbor_mc", "ledger_math", "almanac_rc", "strait_mt"]
-PACKS = [f"shelf-000{n}" for n in range(5)] + [f"parlor-000{n}" for n in range(3)]
+PACKS = [
+    *(f"shelf-000{n}" for n in range(5)),
+    *(f"parlor-000{n}" for n in range(3)),
+    "agents-0000",
+]
+N_CELLS = len(BENCHMARKS) * len(PACKS)
 LATER = "orchard_code"
 GREEN = re.compile("accent-green")
 GREY = re.compile("accent-gray")
@@ -102,7 +106,7 @@ def later_benchmark(site) -> Iterator[str]:
 
 def test_every_cell_of_the_scan_is_materialized(page):
     page.goto("/assets/scan?view=partitions")
-    expect(page.get_by_text("Materialized (32)")).to_be_visible()
+    expect(page.get_by_text(f"Materialized ({N_CELLS})")).to_be_visible()
     expect(page.get_by_text("Missing (0)")).to_be_visible()
     for key in BENCHMARKS + PACKS:
         expect(dot(page, key)).to_have_attribute("style", GREEN)
@@ -110,8 +114,8 @@ def test_every_cell_of_the_scan_is_materialized(page):
 
 def test_a_benchmark_added_later_is_a_missing_column_of_the_scan(page, later_benchmark, keep):
     page.goto("/assets/scan?view=partitions")
-    expect(page.get_by_text("Materialized (32)")).to_be_visible()
-    expect(page.get_by_text("Missing (8)")).to_be_visible()
+    expect(page.get_by_text(f"Materialized ({N_CELLS})")).to_be_visible()
+    expect(page.get_by_text(f"Missing ({len(PACKS)})")).to_be_visible()
     for key in BENCHMARKS:
         expect(dot(page, key)).to_have_attribute("style", GREEN)
     expect(dot(page, later_benchmark)).to_have_attribute("style", GREY)
@@ -136,7 +140,7 @@ def test_every_declared_blend_is_built_and_says_how_much_of_it_are_test_items(pa
     page.goto("/assets/blend?view=partitions&partition=garlic")
     expect(page.get_by_text(f"Materialized ({len(names)})")).to_be_visible()
     expect(page.get_by_text("Missing (0)")).to_be_visible()
-    manifest = read_json(site.store.blend("garlic") / MANIFEST)
+    manifest = read_json(site.store.blend_manifest("garlic"))
     n_texts = manifest["totals"]["n_test_texts"]
     expect(value(page, "test_items")).to_have_text(str(n_texts))
     keep(page, "blends.png")

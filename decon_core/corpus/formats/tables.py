@@ -168,8 +168,13 @@ class TableFormat(ShardFormat):
 
     def _columns_of(self, source: Source | None, path: Path) -> set[str]:
         """Return the columns that are read; all columns if unread text is counted."""
+        columns = self.columns(path)
+        if twice := sorted({name for name in columns if columns.count(name) > 1}):
+            # Only one of them would be read.
+            found, remedy = f"two columns called {twice[0]!r}", "rename one of them"
+            raise CorpusError(Problem(str(path), found, "different names", remedy))
         named = columns_of(source) if source else None
-        return {*self.columns(path)} if named is None else named
+        return {*columns} if named is None else named
 
     def first_rows(self, path: Path, most: int) -> Iterator[Mapping[str, Any]]:
         for batch in self.first_batches(path, most):

@@ -32,8 +32,8 @@ def test_a_file_for_the_sample_world_reads_what_the_one_by_hand_reads(
     found, by_hand = load_config(Path("decon.toml")), load_config(DATA / "decon.toml")
     assert [path.name for path in found.recipes] == ["evals.yaml"]
     assert found.policy == by_hand.policy
-    readings = {(one.text, one.messages, one.id) for one in found.sources}
-    assert readings == {(one.text, one.messages, one.id) for one in by_hand.sources}
+    assert {one.id for one in found.sources} == {one.id for one in by_hand.sources}
+    assert not any(one.paths or one.layout for one in found.sources)  # every text is read
 
 
 def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, capsys):
@@ -54,9 +54,9 @@ def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, cap
     with gzip.open(odd / "pairs.jsonl.gz", "wt") as file:
         file.write(json.dumps({"prompt": "a?", "chosen": text, "rejected": "never"}) + "\n")
     (odd / "notes.txt").touch()
-    assert main(["init", "--corpus", "corpus", "--evals", "benchmarks"]) == 0
+    assert main(["init", "--corpus", "corpus", "--evals", "benchmarks"]) == 4
     said = capsys.readouterr().out
-    assert "left out: 1 file in unknown formats" in said
+    assert f"left out: {odd / 'notes.txt'}: no format of shards" in said
     assert "benchmarks: harbor, ledger" in said
     made = Path("decon.toml").read_text()
     Path("decon.toml").write_text(
@@ -255,34 +255,34 @@ def test_a_recipe_for_raw_rows_refuses_records(tmp_path, monkeypatch, capsys):
         assert "remove prompt, passage and answers from the recipe" in said
 
 
-def test_answers_that_are_not_read_are_named_with_the_setting_that_reads_them(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    row = {"prompt": "How many eggs are left?", "answer": 9, "hint": "Count the eggs of a day."}
-    rows = [{**row, "solution": solution} for solution in ("She eats three. 9", None, "Nine.")]
-    write_rows(Path("rl/s.jsonl"), rows)
-    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
+def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(bare, capsys):
+    Path("quiz.jsonl").write_text(QUIZ)
+    write_rows(Path("odd/a.jsonl"), [{"n": 5}])
+    for number in range(9):
+        Path(f"shards/notes-{number}.docx").touch()
+    command = ["init", "--corpus", "shards", "odd", "nowhere", "--evals", "quiz.jsonl"]
+    assert main(command) == 4
+    said = capsys.readouterr().out
+    for number in range(9):
+        assert f"left out: {bare}/shards/notes-{number}.docx: no format of shards" in said
+    odd = f"left out: {bare}/odd/a.jsonl"
+    assert f"{odd}: rows without text, but with the fields n (number)" in said
+    assert "not read: nowhere: found no shard" in said
+    (source,) = load_config(Path("decon.toml")).sources
+    assert source.path == "shards/*.jsonl"
+
+
+def test_layouts_and_what_a_person_should_check_are_said_for_each_source(bare, capsys):
+    Path("quiz.jsonl").write_text(QUIZ)
+    text = "the mill at the river stands still since the flood"
+    turns = [{"role": "user", "content": text}]
+    write_rows(Path("rl/s.jsonl"), [{"messages": turns}, {"odd": {"body": text}, "grade": "B"}])
     assert main(["init", "--corpus", "rl", "--evals", "quiz.jsonl"]) == 0
     said, written = capsys.readouterr().out, Path("decon.toml").read_text()
-    assert "left out, with the name of an answer: 'answer', 'solution'" in said
-    assert "Text fields left out: 'hint'" in said
-    assert 'To read them as well: text = ["prompt", "hint"]' in said
-    plain = " ".join(written.replace("\n#", " ").split())
-    assert "A benchmark question found without its answer is called question-only" in plain
-    assert load_config(Path("decon.toml")).sources[0].text == "prompt"
-
-
-def test_the_question_comes_before_the_answer_in_what_is_read(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    write_rows(Path("qa/s.jsonl"), [{"response": "About 7 miles.", "query": "How far is it?"}] * 3)
-    row = {"text": "The mill stands still.", "question": "Where does the mill stand?"}
-    write_rows(Path("t/s.jsonl"), [row] * 3)
-    write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
-    assert main(["init", "--corpus", "qa", "t", "--evals", "quiz.jsonl"]) == 0
-    assert 'text = ["question", "text"]' in capsys.readouterr().out
-    texts = [one.text for one in load_config(Path("decon.toml")).sources]
-    assert ("query", "response") in texts
+    assert "bytes: openai_chat (1 row), unknown (1 row, all text is read)\n" in said
+    doubt = "check this: 1 row of no known layout holds texts (`odd.body`)"
+    assert f"  {doubt}" in said
+    assert f"# {doubt}".lower() in written.lower()
 
 
 def test_what_a_mixture_s_folder_holds_beside_shards_becomes_no_source(

@@ -123,11 +123,11 @@ def test_what_fails_is_counted_left_out_and_asked_for_again(scanned, capsys):
         assert main(["blend", "plan", "--config", str(scanned.config_path)]) == 0
         row = capsys.readouterr().out.splitlines()[-2].split()
         assert row[row.index("reworded") + 1 :][:4] == ["2", "2", "0", "1"]
-        before = (scanned.store.blend("garlic") / "_manifest.json").read_bytes()
+        before = scanned.store.blend_manifest("garlic").read_bytes()
         server.behave = good
         assert reword(scanned) == 0
     scanned.run()
-    assert (scanned.store.blend("garlic") / "_manifest.json").read_bytes() != before
+    assert scanned.store.blend_manifest("garlic").read_bytes() != before
 
 
 def test_variants_take_turns_in_the_copies(scanned):

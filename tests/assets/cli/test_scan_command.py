@@ -363,7 +363,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     said = capsys.readouterr()
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "the file has the fields id (" in said.err
-    assert 'text = "text" (--text text) reads them' in said.err
+    assert 'leave out text = "body" (--text): then every text of a row is read' in said.err
     assert "NOT scanned: 3 of 3 shards" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
@@ -685,18 +685,16 @@ def test_an_answer_or_a_conversation_that_is_not_read_is_named(place, capsys):
     assert "label" not in last
 
 
-def test_rows_with_text_among_many_with_other_fields_do_not_decide_how_a_file_is_read(
-    place, capsys
-):
+def test_rows_with_other_fields_in_one_file_are_all_read(place, capsys):
     item = place.item("harbor", 3)
     row = {"query": item["question"], "response": item["answer"]}
     rows = [{"text": invented("t", 30)}, *([row] * 4)]
     path = place.folder / "some.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert place.scan(corpus=path) == 4
+    assert place.scan(corpus=path) == 0
     said = capsys.readouterr().out
-    assert "4 of 4 documents hold a leak" in said
-    assert "NOT scanned: 1 of 5 rows" in said
+    assert "4 of 5 documents hold a leak" in said
+    assert said.endswith("complete\n")
 
 
 def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(place, capsys):
@@ -707,7 +705,7 @@ def test_one_file_of_which_no_row_can_be_read_is_an_error_that_names_its_fields(
     said = capsys.readouterr()
     assert "web.jsonl: found 3 rows, none readable with" in said.err
     assert "content (text, 20 characters), n (number)" in said.err
-    assert "--text content" in said.err
+    assert 'leave out text = "text" (--text)' in said.err
     assert "NOT scanned: 1 of 4 shards (132 bytes, 3 rows)" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert place.leaks() == EXPECTED

@@ -160,7 +160,7 @@ def test_known_effects_on_the_items_of_the_sample_world_are_in_95_of_100_interva
     config, store = load_config(finished), Store(finished.parent / ".decon")
     (blend,) = (one for one in config.blends if one.name == "swapped")
     rows = indexed_items(load_report_items(store.report))
-    planted = planted_labels(blend, store.blend("swapped"))
+    planted = planted_labels(blend, store.blend_manifest("swapped").parent)
     leaked = leaked_labels([item for of in rows.values() for item in of.all])
     cases = {  # labels, effects by exposure, and the effect that the tables should find
         "original": (leaked, {"leaked": LEAKED}, {"leaked": LEAKED, "clean": 0.0}),

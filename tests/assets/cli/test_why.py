@@ -361,8 +361,7 @@ def test_what_is_not_scanned_or_not_built_is_said(told, at_home):
         for shard in pack.shards
         if shard.fingerprint == tile.name
     )
-    for folder in at_home.store.mixtures("open").iterdir():
-        remove(folder)
+    remove(at_home.store.mixture_manifests("open"))
     (one,) = told(f"{shard}:1", "--mixture", "open")
     assert one["not_scanned_against"] == ["harbor", "ledger"]
     assert one["scanned_against"] == []

@@ -31,11 +31,10 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
 from decon_core.index.idf import freeze
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.manifest import MANIFEST, manifest_faults
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json, write_json
-from tests.core.places import CLEAN, Place
+from tests.core.places import CLEAN, Place, faults_in, manifest_of
 
 EVERYTHING = Mixture(name="all", take="everything")
 CHAT = Source(name="chat", path="chat/*.jsonl", messages="messages", id="id")
@@ -114,13 +113,13 @@ def built(place, blend, **options):
     return blender_of(place, blend, **options).build(blend).folder
 
 
-def manifest_of(folder):
-    return read_json(folder / MANIFEST)
+def read_manifest(folder):
+    return read_json(manifest_of(folder))
 
 
 def lines_of(folder):
     lines = []
-    for part in manifest_of(folder)["parts"]:
+    for part in read_manifest(folder)["parts"]:
         with open_bytes(folder / part["file"]) as file:
             lines += file.read().splitlines()
     return lines
@@ -157,7 +156,7 @@ def test_without_phases_every_document_of_the_mixture_comes_once_as_it_was(place
     assert sorted(row["k"] for row in chats) == [*range(20)]
     kinds = [row["id"][0] == "c" for row in rows]
     assert 0 < kinds.index(True) < len(kinds) - kinds[::-1].index(True) < len(kinds)  # in between
-    assert blend_faults(folder) == []
+    assert blend_faults(manifest_of(folder), folder) == []
 
 
 def test_a_card_has_the_composition_of_every_phase_and_of_all_by_the_labels_of_today(place):
@@ -176,7 +175,7 @@ def test_a_card_has_the_composition_of_every_phase_and_of_all_by_the_labels_of_t
     assert blender.is_current(blend)
     after = bytes_of(folder)
     assert {name for name in after if after[name] != before[name]} == {CARD}
-    first, second = manifest_of(folder)["phases"]
+    first, second = read_manifest(folder)["phases"]
     drawn = {one["source"]: one["n_drawn_tokens"] for one in second["sources"]}
     n_first, n_second = first["sources"], sum(drawn.values())
     (n_first,) = (one["n_drawn_tokens"] for one in n_first if one["source"] == "web")
@@ -191,7 +190,7 @@ def test_a_card_has_the_composition_of_every_phase_and_of_all_by_the_labels_of_t
 def test_the_account_says_where_each_text_comes_from(place):
     blend = Blend(name="b", of="clean", phases=(Phase(documents=300),), contamination=(QA,))
     folder = built(place, blend)
-    texts = pq.read_table(folder / TEXTS_FILE).to_pylist()
+    texts = pq.read_table(manifest_of(folder).with_name(TEXTS_FILE)).to_pylist()
     rows = rows_of(folder)
     assert len(texts) == len(rows) == 300
     names = {"web": "{shard}-{row}", "chat": "c{row}"}
@@ -203,10 +202,10 @@ def test_the_account_says_where_each_text_comes_from(place):
         else:
             shard = told["shard"].removeprefix("s").removesuffix(".jsonl")
             assert row["id"] == names[told["source"]].format(shard=shard, row=told["corpus_row"])
-    manifest = manifest_of(folder)
+    manifest = read_manifest(folder)
     for source in manifest["sources"]:
         own = [one for one in texts if one["source"] == source["source"] and one["shard"]]
-        gone = pq.read_table(folder / REPLACED_FILE).to_pylist()
+        gone = pq.read_table(manifest_of(folder).with_name(REPLACED_FILE)).to_pylist()
         gone = [one for one in gone if one["source"] == source["source"]]
         drawn = [*own, *gone]
         assert source["n_drawn"] == len(drawn)
@@ -236,7 +235,10 @@ def test_parts_are_the_same_bytes_by_one_process_and_by_two(place, monkeypatch):
 def test_arms_that_differ_in_their_items_differ_in_nothing_else(place):
     without = lines_of(built(place, Blend(name="plain", of="clean")))
     folder = built(place, Blend(name="full", of="clean", contamination=(QA,)))
-    replaced = [row["place"] for row in pq.read_table(folder / REPLACED_FILE).to_pylist()]
+    replaced = [
+        row["place"]
+        for row in pq.read_table(manifest_of(folder).with_name(REPLACED_FILE)).to_pylist()
+    ]
     lines = lines_of(folder)
     differing = [at for at in range(len(lines)) if lines[at] != without[at]]
     assert len(lines) == len(without)
@@ -246,14 +248,14 @@ def test_arms_that_differ_in_their_items_differ_in_nothing_else(place):
 def test_a_file_with_test_items_says_so_in_its_name(place):
     blend = Blend(name="test", of="clean", part_tokens=1000, contamination=(QA,))
     folder = built(place, blend)
-    for part in manifest_of(folder)["parts"]:
+    for part in read_manifest(folder)["parts"]:
         assert ("holds-test-items" in part["file"]) == bool(part["n_test_texts"])
     train = Contamination(benchmarks=("qa",), splits=("train",), ratio=0.1, window=(0.0, 1.0))
     blend = Blend(name="train", of="clean", contamination=(train,))
-    (part,) = manifest_of(built(place, blend))["parts"]
+    (part,) = read_manifest(built(place, blend))["parts"]
     assert "holds-train-items" in part["file"]
     both = Blend(name="both", of="clean", contamination=(train, QA))
-    (part,) = manifest_of(built(place, both))["parts"]
+    (part,) = read_manifest(built(place, both))["parts"]
     assert "holds-test-items" in part["file"]
 
 
@@ -275,7 +277,7 @@ def test_in_a_conversation_the_question_is_the_users_and_the_answer_the_assistan
         assert user["content"].startswith("Q: ")
         assert user["content"].endswith("\nA:")
         assert row["text"] == f"{user['content']}\n\n{assistant['content']}"
-    gone = pq.read_table(folder / REPLACED_FILE).to_pylist()
+    gone = pq.read_table(manifest_of(folder).with_name(REPLACED_FILE)).to_pylist()
     assert {row["source"] for row in gone} == {"chat"}
 
 
@@ -291,7 +293,7 @@ def test_the_scan_finds_what_was_put_in_and_nothing_else(place):
     folder = blender.build(blend).folder
     found = verify_blend(blender, blend)
     assert found.problems == []
-    assert (found.n_documents, found.n_tokens) == (137, manifest_of(folder)["totals"]["n_tokens"])
+    assert (found.n_documents, found.n_tokens) == (137, read_manifest(folder)["totals"]["n_tokens"])
     assert found.n_test_texts == 3 + 5
     assert found.n_found == 3  # an answer alone is no leak
     assert found.n_leaks == found.n_given_away == 0
@@ -307,7 +309,7 @@ def test_verify_names_what_was_changed_afterwards(place):
     blend = Blend(name="b", of="clean", contamination=(QA,))
     blender = blender_of(place, blend)
     folder = blender.build(blend).folder
-    (part,) = manifest_of(folder)["parts"]
+    (part,) = read_manifest(folder)["parts"]
     content = (folder / part["file"]).read_bytes()
     (folder / part["file"]).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     (problem,) = verify_blend(blender, blend).problems
@@ -315,11 +317,11 @@ def test_verify_names_what_was_changed_afterwards(place):
     assert "checksum mismatch" in problem.found
     assert blender.build(blend).was_there is False  # the same size, and yet seen
     assert (folder / part["file"]).read_bytes() == content
-    (folder / ITEMS_FILE).unlink()
+    manifest_of(folder).with_name(ITEMS_FILE).unlink()
     assert not blender.is_current(blend)
     (problem,) = verify_blend(blender, blend).problems
     assert ITEMS_FILE in problem.where
-    (folder / MANIFEST).write_text("{")
+    manifest_of(folder).write_text("{")
     (problem,) = verify_blend(blender, blend).problems
     assert "damaged" in problem.found
 
@@ -330,9 +332,9 @@ def test_verify_holds_the_manifest_to_a_plan_that_is_made_once_more(place):
     folder = blender.build(blend).folder
     warning = (folder / "README.md").read_text()
     assert "This data holds test items of `qa`" in warning
-    manifest = manifest_of(folder)
+    manifest = read_manifest(folder)
     manifest["contamination"] = []
-    write_json(folder / MANIFEST, manifest)
+    write_json(manifest_of(folder), manifest)
     assert blender.build(blend).was_there  # which writes the page that such a manifest gives
     assert (folder / "README.md").read_text() != warning
     (problem,) = verify_blend(blender, blend).problems
@@ -349,7 +351,7 @@ def test_files_that_are_none_of_the_blends_are_told(place):
     assert "no manifest names" in problem.found
     pack = blender.builder.store.mixture("clean", place.packs[0].name)
     (pack / "zzz.jsonl").write_bytes(b"{}\n")
-    (problem,) = manifest_faults(pack)
+    (problem,) = faults_in(pack)
     assert "zzz.jsonl" in problem.where
 
 
@@ -363,7 +365,7 @@ def test_the_page_of_a_blend_says_what_is_in_it(place):
             card = (built(place, blend) / "README.md").read_text()
             assert ("holds test items of `qa`" in card) == (name == "test")
             assert ('- "holds-test-items"' in card) == (name == "test")
-            assert ("config_name: phase-1" in card) == (write == "parquet")
+            assert "config_name: phase-1" in card
             assert ("## Items of benchmarks" in card) == (name != "plain")
             assert "| web | 120 |" in card or "| web | 117 |" in card
             assert "| decon | 0.8 |" in card
@@ -379,12 +381,12 @@ def test_a_blend_in_parquet_is_a_data_set_of_its_phases(place):
         name="b", of="clean", write="parquet", part_tokens=500, phases=phases, contamination=(QA,)
     )
     folder = built(place, blend)
-    parts = manifest_of(folder)["parts"]
+    parts = read_manifest(folder)["parts"]
     assert len(parts) > 4
     options = {"split": "train", "cache_dir": str(place.bench.folder / "cache")}
     found = datasets.load_dataset(str(folder), **options)
     assert len(found) == sum(part["n_documents"] for part in parts)
-    texts = pq.read_table(folder / TEXTS_FILE)
+    texts = pq.read_table(manifest_of(folder).with_name(TEXTS_FILE))
     assert found.num_rows == texts.num_rows
     second = datasets.load_dataset(str(folder), "phase-2", **options)
     assert len(second) == 15
@@ -414,7 +416,7 @@ def test_where_one_role_is_read_an_item_is_said_by_it(bench, make_words):
             put_in = [row for row in rows_of(folder) if row["id"].startswith("test-item")]
             assert len(put_in) == 3
             assert all(row["text"].split() for row in put_in)
-            assert manifest_of(folder)["totals"]["n_test_tokens"] >= 24
+            assert read_manifest(folder)["totals"]["n_test_tokens"] >= 24
             if form == "full":
                 found = verify_blend(blender_of(place, blend, mixtures=(EVERYTHING,)), blend)
                 assert found.n_found == 3
@@ -423,14 +425,17 @@ def test_where_one_role_is_read_an_item_is_said_by_it(bench, make_words):
 def test_an_account_that_does_not_add_up_is_told(place):
     blend = Blend(name="b", of="clean", contamination=(QA,))
     folder = built(place, blend)
-    manifest = manifest_of(folder)
+    manifest = read_manifest(folder)
     manifest["totals"]["n_replaced"] += 1
-    write_json(folder / MANIFEST, manifest)
-    assert [problem.expected for problem in blend_faults(folder)] == ["136", "136"]
+    write_json(manifest_of(folder), manifest)
+    assert [problem.expected for problem in blend_faults(manifest_of(folder), folder)] == [
+        "136",
+        "136",
+    ]
     manifest["totals"]["n_replaced"] -= 1
     manifest["parts"][0]["n_tokens"] += 1
-    write_json(folder / MANIFEST, manifest)
-    (problem,) = blend_faults(folder)
+    write_json(manifest_of(folder), manifest)
+    (problem,) = blend_faults(manifest_of(folder), folder)
     assert "texts" in problem.found
 
 
@@ -438,7 +443,7 @@ def test_nothing_is_drawn_from_a_mixture_that_is_not_whole(place):
     whole, other = Blend(name="whole", of="all"), Blend(name="other", of="clean")
     blender = blender_of(place, whole, other)
     store = blender.builder.store
-    (store.mixture("clean", place.packs[1].name) / MANIFEST).unlink()
+    manifest_of(store.mixture("clean", place.packs[1].name)).unlink()
     outcome = dict(build_blends(blender, [other, whole]))
     assert isinstance(outcome[other], MissingError)
     (problem,) = outcome[other].problems
@@ -508,7 +513,7 @@ def test_tables_are_read_like_lines(bench, make_words):
     for write in ("dolma", "parquet"):
         blend = Blend(name=write, of="clean", write=write, phases=(Phase(documents=120),))
         folder = built(place, blend)
-        (part,) = manifest_of(folder)["parts"]
+        (part,) = read_manifest(folder)["parts"]
         if write == "dolma":
             rows = rows_of(folder)
         else:

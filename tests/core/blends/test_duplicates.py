@@ -15,13 +15,12 @@ from decon_core.config.blends import Blend, Contamination
 from decon_core.config.policy import Policy
 from decon_core.errors import ConfigError
 from decon_core.index.idf import freeze
-from decon_core.mixtures.manifest import MANIFEST
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json
 from decon_core.text.rewriting import OTHER_ITEM
 from decon_core.text.rewriting.names import persons_in
-from tests.core.places import CLEAN, Place
+from tests.core.places import CLEAN, Place, manifest_of
 
 NAMES = ("Laura", "Omar", "Emily", "Brian", "Julia", "Kevin", "Nora", "Peter", "Tanya", "Walter")
 
@@ -81,20 +80,22 @@ def test_every_inserted_duplicate_names_its_original_which_is_seen(place):
     builder.build(CLEAN, builder.packs[0])
     blender = Blender(builder, (blend,))
     folder = blender.build(blend).folder
-    manifest = read_json(folder / MANIFEST)
+    manifest = read_json(manifest_of(folder))
     (account,) = manifest["contamination"]
     assert account["declared"]["form"] == "names_replaced"
     assert (account["n_items_without_answer"], account["n_items_not_rewritten"]) == (1, 2)
     items = {
         one["instance_index"]: one["is_seen"]
-        for one in pq.read_table(folder / ITEMS_FILE).to_pylist()
+        for one in pq.read_table(manifest_of(folder).with_name(ITEMS_FILE)).to_pylist()
     }
     rows = []
     for part in manifest["parts"]:
         with open_bytes(folder / part["file"]) as file:
             rows += map(json.loads, file.read().splitlines())
     inserted = set()
-    for told, written in zip(pq.read_table(folder / TEXTS_FILE).to_pylist(), rows, strict=True):
+    for told, written in zip(
+        pq.read_table(manifest_of(folder).with_name(TEXTS_FILE)).to_pylist(), rows, strict=True
+    ):
         if told["shard"] is not None:
             continue
         n, copy = told["instance_index"], told["copy"]
@@ -107,7 +108,7 @@ def test_every_inserted_duplicate_names_its_original_which_is_seen(place):
         assert f"Answer: {new} says" in written["text"]
         inserted.add(written["text"])
     assert len(inserted) > sum(items.values())  # copies differ
-    assert blend_faults(folder) == []
+    assert blend_faults(manifest_of(folder), folder) == []
     result = verify_blend(blender, blend)
     assert result.problems == []
     assert result.n_given_away == 0

@@ -342,3 +342,12 @@ def test_a_table_that_is_written_anew_while_it_is_read_raises(tmp_path, read, na
         new.with_suffix(path.suffix).replace(path)
     with pytest.raises(CorpusError, match="modified while it was read"):
         list(rows)
+
+
+def test_characters_of_a_table_are_counted_as_a_plain_number_that_json_can_hold(tmp_path):
+    """The kernels of few rows run as plain Python, on NumPy's numbers."""
+    pq.write_table(pa.table({"a": ["some words"], "b": ["and others"]}), tmp_path / "a.parquet")
+    shard = shard_at(tmp_path / "a.parquet", Source(name="web", path="*"))
+    (batch,) = [block.read() for block in read_blocks(shard, Source(name="web", path="*"))]
+    assert type(batch.n_characters) is int
+    assert batch.n_characters == len("some words\n\nand others")

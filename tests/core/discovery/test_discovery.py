@@ -218,7 +218,7 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
     (tmp_path / "cut" / "a.jsonl.gz").write_bytes(gzip.compress(b'{"text": "x"}\n' * 20)[:-9])
     write(tmp_path / "odd" / "a.jsonl", [{"n": 5}])
     write(tmp_path / "odd" / "b.jsonl", [{"n": 5}])
-    write(tmp_path / "lines" / "a.jsonl", ["no row", {"text": LONG}])
+    write(tmp_path / "lines" / "a.jsonl", ["no row", "none", {"text": LONG}])
     (tmp_path / "none").mkdir()
     write(tmp_path / "good" / "0.jsonl", texts())
     names = ("cut", "odd", "lines", "none", "nowhere")
@@ -227,9 +227,9 @@ def test_a_place_that_is_no_source_is_a_line_and_ends_none_of_the_others(tmp_pat
     told = "\n".join([*found.left_out, *map(str, found.problems)])
     for expected in (
         "cut/a.jsonl.gz: found .*(too early|truncated|end-of-stream)",
-        r"odd/a.jsonl: rows without text: n \(number\)",
-        r"odd/b.jsonl: rows without text: n \(number\)",
-        "lines/a.jsonl: 1 of 2 rows of it and the files like it are no objects in JSON",
+        r"odd/a.jsonl: rows without text, but with the fields n \(number\)",
+        r"odd/b.jsonl: rows without text, but with the fields n \(number\)",
+        "lines/a.jsonl: 2 of 3 rows of it and the files like it are no objects in JSON",
         "none: found",
         "nowhere: found",
     ):

@@ -221,4 +221,6 @@ def test_rows_are_read_as_a_scan_reads_them(seed, form, block_bytes, has_column)
                 span = getattr(finding, f"{part}_span")
                 path = getattr(finding, f"{part}_part")
                 assert (span is None) == (path is None)
-                assert span is None or findings.slots(span)[0][0] == path
+                # A span may begin at the blank line before a string.
+                slots = [] if span is None else findings.slots((span[0] - 2, span[1]))
+                assert path in {None, *(slot for slot, _ in slots)}

@@ -65,6 +65,14 @@ def test_what_is_hidden_in_a_row_is_marked_and_its_row_not_kept(index):
     assert findings.to_arrow()["slot_kind"].to_pylist() == ["hidden"]
 
 
+def test_an_item_in_visible_and_in_hidden_text_is_found_in_both(index):
+    findings = index.check({"messages": chat_of(VERBATIM), "reference_answer": VERBATIM})
+    assert [(one.slot_kind, one.question_part) for one in findings] == [
+        ("visible", "messages[0].content"),
+        ("hidden", "reference_answer"),
+    ]
+
+
 def forms_of(rows):
     """The same rows in every form that is read."""
     table = pa.Table.from_pylist(rows)
@@ -139,6 +147,14 @@ def test_a_row_that_is_null_is_not_clean(index, nulls):
     assert [len(one) for one in found] == [0, 0, 0, 1]
     with pytest.raises(IncompleteError, match="text 1: found None"):
         index.keep_all(nulls)
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [[], iter([]), pa.array([], pa.string()), pa.table({"text": []}), pl.DataFrame()],
+)
+def test_nothing_to_read_has_no_findings(index, nothing):
+    assert [*index.check_all(nothing)] == []
 
 
 def test_a_row_of_a_published_layout_without_its_text_is_not_clean(index):

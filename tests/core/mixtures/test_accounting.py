@@ -17,9 +17,9 @@ from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
+from tests.core.places import manifest_of, removed_in
 
 N_PER_SHARD = 20_000
 # Two shards have one base name.
@@ -136,7 +136,7 @@ def test_each_of_a_hundred_thousand_documents_is_in_a_mixture_or_on_its_list(bui
         n_left = n_gone = n_cut = 0
         for pack in builder.packs:
             folder = builder.build(mixture, pack).folder
-            listed = pq.read_table(folder / REMOVED_FILE).to_pylist()
+            listed = removed_in(folder).to_pylist()
             for shard in pack.shards:
                 gone = {
                     (row["row"], row["doc_id"]): row["what"]
@@ -146,7 +146,7 @@ def test_each_of_a_hundred_thousand_documents_is_in_a_mixture_or_on_its_list(bui
                 there = rows[pack.source.name, shard.name]
                 n_cut += require_accounted(there, rows_of(folder / shard.name), gone)
                 n_gone += sum(what == "document" for what in gone.values())
-            totals = json.loads((folder / MANIFEST).read_text())["totals"]
+            totals = json.loads(manifest_of(folder).read_text())["totals"]
             n_left += totals["n_documents_out"]
             assert totals["n_documents_in"] == totals["n_documents_out"] + sum(
                 totals["removed"].values()

@@ -21,12 +21,11 @@ from decon_core.corpus.packs import hash_file
 from decon_core.errors import ConfigError
 from decon_core.mixtures import masks as masks_module
 from decon_core.mixtures.excise import CutRow, MaskedRow
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.masked_text import MaskedText
 from decon_core.mixtures.verify import verify
 from decon_core.storage.files import read_json, write_json
 from decon_core.text.trainer_tokens import load_trainer_tokenizer
-from tests.core.places import Place
+from tests.core.places import Place, faults_in, manifest_of, removed_in
 from tests.core.trainer_tokenizers import byte_level
 
 CHATS = Source(name="chats", path="chats/*.jsonl", messages="messages", id="id")
@@ -58,7 +57,7 @@ def leaky(bench, make_words):
 
 
 def table(folder, shard="s"):
-    return pq.read_table(Path(folder) / "data" / f"{shard}.parquet").to_pylist()
+    return pq.read_table(Path(folder) / f"{shard}.parquet").to_pylist()
 
 
 def decoded(row, tokenizer, *, loss):
@@ -137,7 +136,7 @@ def test_a_mixture_of_masks_has_the_rows_and_counts_of_one_that_is_cut(leaky, ma
     left = place.rows(cut)
     assert 10 < len(left) < 31  # a document that is nothing but leaks is left out
     folder = place.build(masked).folder
-    assert manifest_faults(folder) == []
+    assert faults_in(folder) == []
     assert place.removed(masked) == place.removed(cut)
     totals, of_cut = place.manifest(masked)["totals"], place.manifest(cut)["totals"]
     tokens = {name: totals.pop(name) for name in ("n_input_tokens", "n_masked_tokens")}
@@ -266,7 +265,7 @@ def test_tables_and_lines_give_the_same_rows_in_groups_of_any_size(
     of_lines = table(place.build(masked).folder)
     monkeypatch.setattr(masks_module, "_GROUP_TOKENS", 100)
     folder = place.build(masked, place.packs[1]).folder
-    assert pq.ParquetFile(folder / "data" / "s.parquet").num_row_groups > 1
+    assert pq.ParquetFile(folder / "s.parquet").num_row_groups > 1
     assert [{**row, "source": "web"} for row in table(folder)] == of_lines
     assert verify(place.builder(masked), masked).problems == []
 
@@ -325,11 +324,11 @@ def test_verification_finds_what_is_wrong_with_a_mask(leaky, masked, make_words,
 
 def put_back(folder, rows):
     """Write other rows into a mixture as if they had been built."""
-    path = folder / "data" / "s.parquet"
+    path = folder / "s.parquet"
     pq.write_table(pa.Table.from_pylist(rows, masks_module.MASKS), path)
-    manifest = read_json(folder / MANIFEST)
+    manifest = read_json(manifest_of(folder))
     manifest["shards"][0] |= {"output": hash_file(path), "n_bytes": path.stat().st_size}
-    write_json(folder / MANIFEST, manifest)
+    write_json(manifest_of(folder), manifest)
 
 
 def test_questions_that_a_mixture_keeps_are_counted_beside_the_mask(leaky, masked, make_words):
@@ -379,7 +378,7 @@ def test_a_data_set_of_masks_loads_with_its_card(leaky, masked, make_words, monk
     counts = f"{totals['n_masked_tokens']} of {totals['n_input_tokens']} tokens are masked"
     assert f"{counts}, in 1 document." in card
     assert "by `tokenizer.json` (`file-" in card
-    assert pq.read_table(place.build(masked).folder / REMOVED_FILE)["what"].to_pylist() == ["spans"]
+    assert removed_in(place.build(masked).folder)["what"].to_pylist() == ["spans"]
 
 
 # Settings -----------------------------------------------------------------------------------------

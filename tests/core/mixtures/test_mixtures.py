@@ -26,12 +26,11 @@ from decon_core.execution import jobs as workers_module
 from decon_core.mixtures import build as build_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
-from tests.core.places import CLEAN, CONTROL, Place, line_of
+from tests.core.places import CLEAN, CONTROL, Place, faults_in, line_of, manifest_of
 from tests.tile_files import tile_path
 
 
@@ -172,14 +171,17 @@ def test_a_mixture_of_which_something_is_gone_is_built_again(leaky, make_words):
     place.put({"s.jsonl": [clean_text(make_words, 0), leaks[0]]})
     place.scan()
     folder = place.build(CLEAN).folder
-    files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for name, content in ((REMOVED_FILE, None), (MANIFEST, b"[]"), ("s.jsonl", b"")):
-        (folder / name).unlink()
+    manifest = manifest_of(folder)
+    paths = [*folder.iterdir(), *manifest.parent.iterdir()]
+    files = {path: path.read_bytes() for path in paths}
+    removed, shard = manifest.with_name("removed.parquet"), folder / "s.jsonl"
+    for path, content in ((removed, None), (manifest, b"[]"), (shard, b""), (manifest, None)):
+        path.unlink()
         if content is not None:
-            (folder / name).write_bytes(content)
+            path.write_bytes(content)
         assert not place.builder().is_current(CLEAN, place.packs[0])
         assert not place.build(CLEAN).was_there
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
+        assert {path: path.read_bytes() for path in files} == files
     place.build(CONTROL)
     (drawn,) = (place.bench.store.root / "draws").iterdir()
     drawn.write_bytes(drawn.read_bytes()[:50])
@@ -496,7 +498,7 @@ def test_attributes_lead_a_mixer_that_reads_them_to_the_same_rows(leaky, make_wo
     assert (rows[0]["text"][start:stop], score) == (leaks[0][: stop - start], 1.0)
     assert start == len(before) + 1
     assert json.loads(told[1])["attributes"]["tags__license"] == [[0, len(rows[1]["text"]), 1.0]]
-    assert manifest_faults(folder) == []
+    assert faults_in(folder) == []
     assert verify(place.builder(tags), tags).problems == []
 
 
@@ -640,9 +642,9 @@ def test_shards_of_the_same_bytes_do_not_share_what_is_drawn(leaky, make_words):
     assert verify(place.builder(), CONTROL).problems == []
     # An account that says something else of the draw is found out.
     folder = place.build(CONTROL).folder
-    manifest = read_json(folder / MANIFEST)
+    manifest = read_json(manifest_of(folder))
     manifest["control"][0]["n_drawn"] += 1
-    write_json(folder / MANIFEST, manifest)
+    write_json(manifest_of(folder), manifest)
     (problem,) = verify(place.builder(), CONTROL).problems
     assert "as drawn" in problem.expected
 
@@ -774,10 +776,10 @@ def test_a_mixture_is_held_to_its_account_by_scanning_it_again(leaky, make_words
     leak, wrong = line_of(leaks[0], "x"), line_of(quiet[0], "x")
     path = folder / "s.jsonl"
     path.write_bytes(path.read_bytes() + (wrong if mixture.take == "leaks" else leak))
-    manifest = read_json(folder / MANIFEST)
+    manifest = read_json(manifest_of(folder))
     account = manifest["shards"][0]
     account["output"], account["n_bytes"] = hash_file(path), path.stat().st_size
-    write_json(folder / MANIFEST, manifest)
+    write_json(manifest_of(folder), manifest)
     said = [problem.found for problem in verify(builder, mixture).problems]
     assert any("documents, " in one for one in said)
     if mixture.take in ("clean", "leaks"):
@@ -860,7 +862,7 @@ def test_prop_mixtures_that_share_a_builder_are_those_of_a_builder_each(
     assert found[0] == found[1]
 
 
-def test_a_shard_of_other_fields_blocks_and_names_them_with_the_setting_that_reads_them(
+def test_a_shard_of_other_fields_blocks_and_names_them_and_the_setting_that_leaves_them_out(
     leaky, make_words
 ):
     place, _ = leaky
@@ -875,7 +877,7 @@ def test_a_shard_of_other_fields_blocks_and_names_them_with_the_setting_that_rea
     assert "chat.jsonl" in problem.where
     assert "2 rows, none readable with text = " in problem.found
     assert "messages (messages), n (number)" in problem.found
-    assert problem.remedy.startswith('messages = "messages"')
+    assert problem.remedy.startswith('leave out text = "text"')
     assert "[[corpus.source]]" in problem.remedy
 
 

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import duckdb
-import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config import detector_registry as registry
@@ -15,14 +14,13 @@ from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
-from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.verify import verify
 from decon_core.report.build import build_report
 from decon_core.report.review.found import PairFilter, open_report
 from decon_core.similarity.annotations import Annotation, Annotations
 from decon_core.similarity.candidates import Evidence
 from tests.core.detectors.first_sentence import FirstSentence
-from tests.core.places import CLEAN, Place
+from tests.core.places import CLEAN, Place, removed_in
 
 N = 80
 PROBABLE = Mixture(name="probable", leaks=Leaks(min_probability=0.9, min_judged=40))
@@ -136,7 +134,7 @@ def test_what_is_probable_enough_by_judged_pairs_is_removed(place):
     assert not verify(builder, PROBABLE, workers=1).problems
     manifest = builder.build(PROBABLE, place.packs[0]).manifest
     assert place.bench.store.calibration(manifest["calibration"]).is_file()
-    rows = pq.read_table(place.bench.store.mixture("probable", "web-0000") / REMOVED_FILE)
+    rows = removed_in(place.bench.store.mixture("probable", "web-0000"))
     details = {*rows["detail"].to_pylist()}
     assert all("; probability " in one and " by judged pairs" in one for one in details)
 

@@ -18,11 +18,11 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.idf import current_snapshot, freeze
 from decon_core.mixtures.build import Builder
-from decon_core.mixtures.manifest import MANIFEST, REMOVED_FILE, manifest_faults
 from decon_core.report.build import build_report
 from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
+from tests.core.places import faults_in, manifest_of, removed_in
 
 
 def words(seed, n):
@@ -61,16 +61,16 @@ def test_untouched_documents_keep_their_bytes_and_the_manifest_accounts_for_all(
     before = (bench.folder / "shards" / "a.jsonl").read_bytes().splitlines()
     assert (folder / "a.jsonl").read_bytes().splitlines() == [before[0], before[2]]
     assert (summary.counts["n_documents_in"], summary.counts["n_documents_out"]) == (3, 2)
-    (shard,) = json.loads((folder / MANIFEST).read_text())["shards"]
+    (shard,) = json.loads(manifest_of(folder).read_text())["shards"]
     assert shard["removed"] == {"leak": 1}
-    (removed,) = pq.read_table(folder / REMOVED_FILE).to_pylist()
+    (removed,) = removed_in(folder).to_pylist()
     assert (removed["row"], removed["doc_id"], removed["why"]) == (1, "a.jsonl-1", "leak")
     named = [removed[name] for name in ("benchmark", "split", "instance_index", "score")]
     assert named == ["b", "test", 0, 1.0]
     assert removed["n_tokens"] == 58
     counts = [shard[f"n_tokens_{way}"] for way in ("in", "out")]
     assert counts[0] - counts[1] == 58
-    assert manifest_faults(bench.store.mixture("decontaminated", pack.name)) == []
+    assert faults_in(bench.store.mixture("decontaminated", pack.name)) == []
 
 
 def test_a_mixture_is_not_built_while_a_cell_was_not_scanned(leaky, make_words):
@@ -130,7 +130,7 @@ def test_verify_sees_a_changed_byte(leaky):
     build(bench, pack, versions)
     out = bench.store.mixture("decontaminated", pack.name) / "a.jsonl"
     out.write_bytes(out.read_bytes().replace(b"spacing", b"Spacing"))
-    (problem,) = manifest_faults(bench.store.mixture("decontaminated", pack.name))
+    (problem,) = faults_in(bench.store.mixture("decontaminated", pack.name))
     assert problem.found == "checksum mismatch"
 
 
@@ -322,7 +322,7 @@ def test_a_mixture_that_was_damaged_is_built_again(leaky):
     for damaged in (b"cut", out.read_bytes().swapcase()):
         out.write_bytes(damaged)
         assert not build(bench, pack, versions).was_there
-        assert manifest_faults(bench.store.mixture("decontaminated", pack.name)) == []
+        assert faults_in(bench.store.mixture("decontaminated", pack.name)) == []
 
 
 def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):

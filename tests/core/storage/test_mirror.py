@@ -185,24 +185,25 @@ def test_packs_that_were_retired_and_mixtures_that_were_rewritten_go_however_man
     for pack in packs:
         put(machine, f"packs/{pack}.json", "1")
         put(machine, f"mixtures/clean/{pack}/a.jsonl", "1")
-        put(machine, f"mixtures/clean/{pack}/_manifest.json", "1")
+        put(machine, f"manifests/mixtures/clean/{pack}/manifest.json", "1")
     machine.push()
     other.pull()
     for pack in packs[:15]:
         put(machine, f"packs/retired/{pack}.json", "1")
         remove(machine.work / "packs" / f"{pack}.json")
         remove(machine.work / "mixtures/clean" / pack)
+        remove(machine.work / "manifests/mixtures/clean" / pack)
     machine.push()
     other.pull()
     assert here(other) == here(machine) == there(kept)
     assert len(here(other)) == 15 + 3 * 5
-    put(machine, "blends/b/_manifest.json", "1")
+    put(machine, "manifests/blends/b/manifest.json", "1")
     for number in range(50):
         put(machine, f"blends/b/{number}.jsonl", "1")
     machine.push()
     other.pull()
     remove(machine.work / "blends/b")
-    put(machine, "blends/b/_manifest.json", "2")
+    put(machine, "manifests/blends/b/manifest.json", "2")
     put(machine, "blends/b/all.parquet", "2")
     machine.push()
     other.pull()
@@ -269,7 +270,7 @@ def world(mirror, version, packs):
         put(mirror, f"tiles/s{version}/{pack}/ledger.json", version)
         for file in ("a.jsonl", "b.jsonl"):
             put(mirror, f"mixtures/clean/{pack}/{file}", version)
-        put(mirror, f"mixtures/clean/{pack}/_manifest.json", version)
+        put(mirror, f"manifests/mixtures/clean/{pack}/manifest.json", version)
     put(mirror, "mixtures/clean/README.md", json.dumps(sorted(packs)))
     put(mirror, f"idf/{version}.arrow", version)
     put(mirror, "idf/current.json", version)
@@ -283,12 +284,12 @@ def require_consistent(files):
         folder, _, file = name.rpartition("/")
         if file == "ledger.json":
             assert f"{folder}/t.parquet" in files
-        if file == "_manifest.json":
+        if file == "manifest.json":
             for part in ("a.jsonl", "b.jsonl"):
-                assert files[f"{folder}/{part}"] == files[name]
+                assert files[f"{folder.removeprefix('manifests/')}/{part}"] == files[name]
         if file == "README.md":
             for pack in json.loads(files[name]):
-                assert f"{folder}/{pack}/_manifest.json" in files
+                assert f"manifests/{folder}/{pack}/manifest.json" in files
     if "idf/current.json" in files:
         assert f"idf/{files['idf/current.json']}.arrow" in files
     if "report/report.html" in files:
@@ -307,7 +308,7 @@ def test_wherever_a_push_breaks_off_the_url_is_sound_and_the_next_push_completes
         if first:
             world(mirror, first, ["p0", "p1"])
             mirror.push()
-            for name in ("packs/p0.json", "mixtures/clean/p0"):
+            for name in ("packs/p0.json", "mixtures/clean/p0", "manifests/mixtures/clean/p0"):
                 remove(mirror.work / name)
         world(mirror, "2", ["p1", "p2"])
         cut_after(n)
@@ -401,10 +402,10 @@ def test_things_appear_behind_what_they_need():
         "tiles/s/f/v.parquet",
         "tiles/s/f/ledger.json",
         "records/b/current.json",
-        "mixtures/m/p/_manifest.json",
+        "manifests/mixtures/m/p/manifest.json",
         "mixtures/m/README.md",
         "report/contamination.duckdb",
         "report/report.html",
     )
     assert [rank(name) for name in order] == sorted({rank(name) for name in order})
-    assert rank("mixtures/m/p/_removed.parquet") == rank("blends/b/part.jsonl") == 0
+    assert rank("manifests/mixtures/m/p/removed.parquet") == rank("blends/b/part.jsonl") == 0
