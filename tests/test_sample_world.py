@@ -97,8 +97,9 @@ def finished(folder, four_report):
         first = run(config, instance)
         four = (tiles(config), score(config), first)
         shutil.copy2(folder / ".decon" / "report" / "contamination.duckdb", four_report)
-        masks = folder / ".decon" / "mixtures" / "loss_masked"
-        shutil.copytree(masks, four_report.parent / "data" / masks.relative_to(folder))
+        for masks in ("mixtures/loss_masked", "manifests/mixtures/loss_masked"):
+            kept = four_report.parent / "data" / ".decon" / masks
+            shutil.copytree(folder / ".decon" / masks, kept)
         shutil.copy2(folder / ".decon" / "haystack" / "haystack.svg", four_report.parent)
         add_later(folder)
         second = run(config, instance)
@@ -238,6 +239,7 @@ def test_every_variant_and_blend_that_is_declared_is_what_it_says(config):
     for drawn in manifest_of(builder, "curriculum")["phases"]:
         shares = {one["source"]: one["share_of_tokens"] for one in drawn["sources"]}
         wanted = {1: {"shelf": 0.8, "parlor": 0.2}, 2: {"shelf": 0.25, "parlor": 0.75}}
+        assert shares.pop("agents") == 0  # the phases name the other two
         assert shares == pytest.approx(wanted[drawn["phase"]], abs=0.03)
 
 
