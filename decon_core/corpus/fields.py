@@ -42,6 +42,10 @@ RANKS = {name: rank for rank, names in enumerate(_names()["before"]) for name in
 }
 
 
+# Kept of a source. Keys may be data, such as names of users, which would fill the memory.
+MOST_FIELDS = 1 << 14
+
+
 class Kind(IntEnum):
     """What is done with the text in a field."""
 
@@ -57,13 +61,15 @@ class Field:
         self, tree: FieldTree, path: str, *, key: str | None, parent: Field | None
     ) -> None:
         self.path, self.key, self.parent = path, key, parent
-        self.number = len(tree.fields)  # in the order in which rows had them
+        # In the order in which rows had them; below 0: made anew for each row.
+        self.number = len(tree.fields) if len(tree.fields) < MOST_FIELDS else -1
         self.is_label = key in LABELS and path not in tree.paths
         self.rank = RANKS.get(key or "", MIDDLE)
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
         self._tree = tree
-        tree.fields.append(self)
+        if self.number >= 0:
+            tree.fields.append(self)
 
     def child(self, key: str) -> Field:
         """Return the field of a key; add it if no row had it before."""
@@ -134,7 +140,10 @@ class FieldTree:
             if key not in parent.children:
                 separator = "." if parent.path and not key.startswith("[") else ""
                 path = f"{parent.path}{separator}{without_lone_surrogates(key)}"
-                parent.children[key] = Field(self, path, key=key, parent=parent)
+                added = Field(self, path, key=key, parent=parent)
+                if added.number < 0:
+                    return added
+                parent.children[key] = added
             return parent.children[key]
 
     def place_of(self, field: Field) -> int | None:

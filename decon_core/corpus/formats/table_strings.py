@@ -76,7 +76,14 @@ def _child(field: Field, name: str) -> Field:
     """Return the field of a name, unless the name is itself a text."""
     if len(name) > LONGEST_NAME and is_text(name):
         raise UnusualColumnError
-    return field.child(name)
+    return _known(field.child(name))
+
+
+def _known(field: Field) -> Field:
+    """Return a field of a source that has not too many of them."""
+    if field.number < 0:
+        raise UnusualColumnError
+    return field
 
 
 def _rank_of(named: tuple[str, Any]) -> int:
@@ -97,7 +104,8 @@ def _columns(
     elif _types.is_list(kind) or _types.is_large_list(kind) or _types.is_fixed_size_list(kind):
         parents = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
         below = [*(key[parents] for key in keys), np.arange(parents.size)]
-        yield from _columns(pc.list_flatten(values), field.element, rows[parents], below)
+        inner = _known(field.element)
+        yield from _columns(pc.list_flatten(values), inner, rows[parents], below)
     elif _types.is_struct(kind):
         named = zip((one.name for one in kind), values.flatten(), strict=True)
         for at, (name, inner) in enumerate(sorted(named, key=_rank_of)):
