@@ -85,7 +85,7 @@ def test_the_title_names_the_corpus_and_says_that_a_report_is_incomplete(show, t
 def test_every_section_is_reached_from_the_contents(at, report):
     page = at("#overview")
     links = page.get_by_role("navigation", name="Sections").get_by_role("link")
-    assert links.count() == page.locator("#sections > section").count() == 14
+    assert links.count() == page.locator("#sections > section").count() == 15
     links.filter(has_text="What was scanned").click()
     expect(page.get_by_role("heading", name="What was scanned")).to_be_in_viewport()
 
