@@ -141,7 +141,8 @@ def _write(job: _Job) -> None:
 
 def _ledger(shard: int) -> dict[str, object]:
     n = _DOCUMENTS_PER_SHARD
-    counts = {"n_rows": n, "n_documents": n, "n_characters": 2_000 * n, "n_too_short": 0}
+    counts = {"n_rows": n, "n_documents": n, "n_characters": 2_000 * n, "n_bytes": 2_000 * n}
+    counts |= {"n_too_short": 0, "unread": []}
     return {"shard": _fingerprint(shard), **counts, "unreadable": [], "invalid_utf8": []}
 
 
@@ -158,6 +159,7 @@ def _tile(rng: np.random.Generator, n: int, shard: int, number: int, job: _Job) 
         "doc_id": [f"{shard}-{at}" for at in range(n)],
         "detector": ["decon"] * n,
         "detector_fingerprint": [job.scan] * n,
+        "slot_kind": ["visible"] * n,
         "benchmark": [job.versions[number].benchmark] * n,
         "split": ["test"] * n,
         "instance_index": item,
