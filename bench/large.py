@@ -142,8 +142,8 @@ def _write(job: _Job) -> None:
 def _ledger(shard: int) -> dict[str, object]:
     n = _DOCUMENTS_PER_SHARD
     counts = {"n_rows": n, "n_documents": n, "n_characters": 2_000 * n, "n_bytes": 2_000 * n}
-    counts |= {"n_too_short": 0, "unread": []}
-    return {"shard": _fingerprint(shard), **counts, "unreadable": [], "invalid_utf8": []}
+    nothing: dict[str, list[object]] = {"unreadable": [], "invalid_utf8": [], "unread": []}
+    return {"shard": _fingerprint(shard), **counts, "n_too_short": 0, **nothing}
 
 
 def _tile(rng: np.random.Generator, n: int, shard: int, number: int, job: _Job) -> pa.Table:

@@ -226,7 +226,11 @@ def status(
 
 
 def _unread_in(plan: Plan) -> tuple[bool, bool]:
-    return _say_unread(plan.config, plan.builder.reader, plan.packs)
+    from decon_core.decisions.match_reader import MatchReader
+
+    # Without verdicts, which may be damaged: the state of products says so.
+    reader = MatchReader(plan.store, (), plan.config.policy, plan.scan)
+    return _say_unread(plan.config, reader, plan.packs)
 
 
 def demo(
