@@ -382,13 +382,13 @@ def test_an_empty_place_is_not_the_current_folder(place, capsys, monkeypatch, na
 
 def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, capsys):
     place.write_shard("b/s.jsonl.gz", ("harbor", 2), extra=b'{broken\n{"id": 1}\n{"text": 5}\n')
-    assert place.scan() == 4
+    assert place.scan("--text", "text") == 4
     assert place.leaks() == EXPECTED
     said = capsys.readouterr().out
     assert "3 rows could not be read" in said
     assert "NOT scanned: 3 of 27 rows" in said.splitlines()[-1]
-    assert place.scan("--allow-unreadable") == 0
-    assert place.scan("--fail-on-leak") == 3
+    assert place.scan("--text", "text", "--allow-unreadable") == 0
+    assert place.scan("--text", "text", "--fail-on-leak") == 3
     unreadable = place.ledger()["b/s.jsonl.gz"]["unreadable"]
     assert [(row["line"], row["reason"]) for row in unreadable] == [
         (9, "not JSON"),
@@ -465,25 +465,30 @@ def test_conversations_and_nested_fields_are_read_where_they_are_said_to_be(plac
     turns = [{"role": "user", "content": leak}, {"role": "assistant", "content": "well"}]
     path.write_text(json.dumps({"messages": turns, "meta": {"text": leak}}) + "\n")
     expected = {("chat.jsonl", 0, "ledger", 4)}
-    assert place.scan("--messages", "messages", corpus=path) == 0
+    assert place.scan("--messages", "messages", corpus=path) == 4  # the other text is not read
     assert place.leaks() == expected
-    assert place.scan("--text", "meta.text", corpus=path) == 0
+    assert place.scan("--text", "meta.text", "--ignore", "messages", corpus=path) == 0
+    assert place.leaks() == expected
+    assert place.scan(corpus=path) == 0
     assert place.leaks() == expected
 
 
 def test_only_chosen_turns_are_read_and_the_match_says_in_which_it_begins(place):
     path = place.folder / "corpus" / "chat.jsonl"
     turns = [
-        {"role": "user", "content": "Hello there."},
+        {"role": "user", "content": f"Hello there. {invented('hello', 30)}"},
         {"role": "assistant", "content": place.leak("ledger", 4)},
     ]
     path.write_text(json.dumps({"messages": turns}) + "\n")
-    assert place.scan("--messages", "messages", "--role", "user", corpus=path) == 0
+    assert place.scan("--messages", "messages", "--role", "user", corpus=path) == 4
+    assert place.summary()["unread"][0]["path"] == "messages[][role=assistant].content"
     assert place.leaks() == set()
-    assert place.scan("--messages", "messages", "--role", "assistant", corpus=path) == 0
+    ignored = "messages[][role=user]"
+    options = ("--messages", "messages", "--role", "assistant", "--ignore", ignored)
+    assert place.scan(*options, corpus=path) == 0
     assert place.leaks() == {("chat.jsonl", 0, "ledger", 4)}
     parts = pq.read_table(place.out / "matches.parquet")["question_part"].to_pylist()
-    assert set(parts) == {"messages[1]"}
+    assert set(parts) == {"messages[1].content"}
     assert place.scan("--role", "user", corpus=path) == 2
 
 
@@ -610,12 +615,11 @@ def test_every_file_is_read_by_the_fields_that_it_has(place, capsys):
     pq.write_table(table, corpus / "t.parquet")
     assert place.scan() == 0
     said = capsys.readouterr()
+    assert "skipped" not in said.err
     new = {("chat.jsonl", "harbor", 3), ("web.jsonl", "harbor", 4), ("t.parquet", "harbor", 5)}
     found = place.leaks()
     assert {(file, benchmark, item) for file, _, benchmark, item in found} >= new
     assert found >= EXPECTED
-    assert "--messages messages for chat.jsonl" in said.err
-    assert "--text content for web.jsonl" in said.err
     assert said.out.splitlines()[-1] == "scanned 27 documents in 6 of 6 shards: complete"
     before = place.written()
     assert place.scan() == 0  # what was scanned stays scanned
@@ -646,8 +650,6 @@ def test_questions_and_answers_are_both_read_whatever_their_fields_are_called(
     said = capsys.readouterr()
     assert "2 of 2 documents hold a leak" in said.out
     assert said.out.splitlines()[-1].endswith(": complete")
-    if asked == "query":
-        assert "--text query --text response for pairs.jsonl" in said.err
 
 
 def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys):
@@ -662,27 +664,28 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
     }
     path = place.folder / "hints.jsonl"
     path.write_text(f"{json.dumps(row)}\n" * 3)
-    for options in ((), ("--text", "text")):
+    assert place.scan("--text", "text", corpus=path) == 4
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "NOT scanned: " in last
+    assert "was not read: `hint` (" in last
+    assert "url" not in last
+    assert "hint" in {one["path"] for one in place.summary()["unread"]}
+    assert place.scan("--text", "text", "--allow-unread", corpus=path) == 0
+    capsys.readouterr()
+    for options in ((), ("--text", "text", "--text", "hint", "--ignore", "copy")):
         assert place.scan(*options, corpus=path) == 0
-        said = capsys.readouterr()
-        assert "not read: field 'hint' of hints.jsonl" in said.err
-        assert "to read all: --text text --text hint" in said.err
-        last = said.out.splitlines()[-1]
-        assert last.endswith("NOT scanned: field 'hint' of 3 rows in hints.jsonl")
-        assert place.summary()["not_looked_at"] == ["hints.jsonl: field 'hint' of 3 rows"]
-    assert place.scan("--text", "text", "--text", "hint", corpus=path) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(": complete")
+        assert capsys.readouterr().out.splitlines()[-1].endswith(": complete")
 
 
 def test_an_answer_or_a_conversation_that_is_not_read_is_named(place, capsys):
     row = {"prompt": invented("p", 30), "answer": "7", "label": "en"}
-    turns = [{"role": "user", "content": "How far is it to the mill?"}]
+    turns = [{"role": "user", "content": "How far is it from the church to the mill?"}]
     path = place.folder / "mixed.jsonl"
     path.write_text(f"{json.dumps({**row, 'turns': turns})}\n")
-    assert place.scan("--text", "prompt", corpus=path) == 0
+    assert place.scan("--text", "prompt", corpus=path) == 4
     last = capsys.readouterr().out.splitlines()[-1]
-    assert "field 'answer' of 1 row in mixed.jsonl, field 'turns' of 1 row" in last
-    assert "label" not in last
+    assert "was not read: `turns[].content` (42 bytes)" in last
+    assert "label" not in last  # too short to hold a question
 
 
 def test_rows_with_other_fields_in_one_file_are_all_read(place, capsys):
