@@ -97,10 +97,10 @@ def run(
     the last lines.
 
     Exit codes: 0 everything is built, 1 a stage failed or the report is incomplete, 2 an input is
-    wrong, 4 everything else is built, but something was not read, and the last lines name it: text
-    in fields that a source does not read (its mixtures are refused; --allow-unread), or what a
-    source's pattern matches and is no shard (a file of another format, a link that leads nowhere, a
-    fifo, a folder; --allow-skipped).
+    wrong, 4 all shards are scanned, but something was not read, and the last lines name it: text
+    in fields that a source does not read (its mixtures are refused; --allow-unread), or, where all
+    else is built, what a source's pattern matches and is no shard (a file of another format, a link
+    that leads nowhere, a fifo, a folder; --allow-skipped).
     """
     export_engine(engine)
     registered = _build(
@@ -184,11 +184,12 @@ def status(
     """Show what is scanned and built, and what changed on disk since.
 
     It changes nothing. `decon-assets run` builds what is missing. Everything beside the shards that
-    no source reads is listed. If all is complete, the exit code is 4 if something that a source's
-    pattern matches is no shard, without --allow-skipped.
+    no source reads is listed.
 
-    Exit codes: 0 complete, 1 incomplete, 2 an input is wrong, 4 all is scanned, but a source has
-    text in fields that it does not read: its mixtures are refused.
+    Exit codes: 0 complete, 1 incomplete, 2 an input is wrong, 4 all shards are scanned, but
+    something was not read: text in fields that a source does not read (its mixtures are refused;
+    --allow-unread), or, where all else is complete, what a source's pattern matches and is no shard
+    (--allow-skipped).
 
     Examples:
       decon-assets status

@@ -20,7 +20,6 @@ from decon_core.config.layouts import (
     UNKNOWN,
     Layout,
     covers,
-    covers_any,
     known_layouts,
     leads_to,
 )
@@ -176,12 +175,12 @@ class FieldTree:
         return self._layouts[marks]
 
 
-N_MARKS = 128  # at most, the number of bits that the compiled reader has for them
-
-
 @lru_cache(maxsize=1)
 def _marks() -> tuple[dict[str, int], list[tuple[int, Layout]]]:
-    """Return the bit of each path that marks a layout, and of text beside a closed layout."""
+    """Return the bit of each path that marks a layout, and of text beside a closed layout.
+
+    The compiled reader has 128 bits for both.
+    """
     layouts = known_layouts().values()
     paths = [path for one in layouts for paths in one.alternatives for path in paths]
     marks = {path: at for at, path in enumerate(dict.fromkeys(paths))}
@@ -209,8 +208,3 @@ def _tree(_source: Source) -> FieldTree:
 def field_tree(source: Source) -> FieldTree:
     """Return the fields of a source; the same object for all sources that are read alike."""
     return _tree(source.reading)
-
-
-def is_ignored(path: str, ignore: tuple[str, ...]) -> bool:
-    """Return whether text at a path may stay unread."""
-    return covers_any(ignore, path)

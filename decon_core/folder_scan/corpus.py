@@ -34,8 +34,8 @@ def corpus_files(path: str, out: Path) -> CorpusFiles:
 
     Raises `CorpusError` if there is no shard.
     """
-    where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100
-    # `out` is not resolved: links keep their names.
+    where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
+    # Not resolved either.
     listing = only_shards(list_path(where, without=[Path(os.path.abspath(out))]))  # noqa: PTH100
     require_names_in_utf8(listing.paths)
     if not listing.files:
@@ -45,12 +45,6 @@ def corpus_files(path: str, out: Path) -> CorpusFiles:
     start = f"{listing.base}".rstrip("/") + "/"
     skipped = [replace(one, path=one.path.removeprefix(start)) for one in listing.skipped]
     return CorpusFiles(listing.base, listing.paths, skipped)
-
-
-def some(names: Sequence[str]) -> str:
-    """Return the first of these names, and how many more there are."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[Skipped]]:

@@ -36,7 +36,7 @@ from decon_core.errors import (
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.folder_scan import results
-from decon_core.folder_scan.corpus import corpus_files, saved_pack, some
+from decon_core.folder_scan.corpus import corpus_files, saved_pack
 from decon_core.folder_scan.estimates import SAMPLE_FILE, write_rates
 from decon_core.index.parts import index_alone, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
@@ -199,8 +199,8 @@ def _scan_folder(
     packs = [saved_pack(corpus, request.source, store)]
     if request.sample:
         packs = sampled_packs(packs, request.sample)
-    if unexpected := [str(one) for one in corpus.skipped if not one.is_on_purpose]:
-        on_step(f"skipped: {some(unexpected)}")
+    if n_skipped := sum(not skipped.is_on_purpose for skipped in corpus.skipped):
+        on_step(f"skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
     versions = _save_benchmarks(request, store, on_step)
     if problems := [*unknown_benchmarks(policy, [version.benchmark for version in versions])]:
         raise ConfigError(problems)

@@ -24,10 +24,10 @@ import pyarrow.compute as pc
 
 from decon_core.benchmarks.fields import describe
 from decon_core.benchmarks.records import load_records
+from decon_core.config.layouts import covers_any
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document, Unreadable
-from decon_core.corpus.fields import is_ignored
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.execution.jobs import in_threads, wanted_workers
@@ -364,7 +364,7 @@ def _unread_of_rows(
     batch: Batch, rows: Iterable[int], ignore: tuple[str, ...]
 ) -> dict[int, dict[str, tuple[int, int]]]:
     """Return what was not read of each row, and may not stay so."""
-    left = {path for path in batch.unread if not is_ignored(path, ignore)}
+    left = {path for path in batch.unread if not covers_any(ignore, path)}
     unread = {}
     for document in map(batch.reread, rows if left else ()):
         if isinstance(document, Document) and left & document.unread.keys():

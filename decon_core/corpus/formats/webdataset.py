@@ -20,7 +20,7 @@ from decon_core.storage.compression import DamagedStreamError
 KEY = "__key__"
 # Members without text. They are passed over, and their row names them with their size.
 MEDIA = frozenset(
-    "jpg jpeg png webp gif bmp tif tiff ppm avif heic mp3 wav flac ogg opus m4a aac "  # noqa: SIM905
+    "jpg jpeg png webp gif bmp tif tiff ppm avif heic mp3 wav flac ogg opus m4a aac "  # noqa: SIM905 - a word list
     "mp4 webm mkv avi mov npy npz pt pth safetensors".split()
 )
 _BLOCK = tarfile.BLOCKSIZE

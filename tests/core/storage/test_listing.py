@@ -140,6 +140,6 @@ def test_a_pattern_matches_what_it_matches_in_python(folder, pattern):
     write(
         folder, *(f"{d}{f}" for d in ("", "a/", "b/", "b/c/", "b/b/") for f in ("a.jsonl", "b.x"))
     )
-    expected = glob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207
+    expected = glob(pattern, root_dir=folder, recursive=True)  # noqa: PTH207 - the oracle
     files = sorted({name for name in expected if (folder / name).is_file()})
     assert sorted(names_of(list_pattern(folder, tuple(pattern.split("/"))))) == files
