@@ -275,7 +275,8 @@ def _prepared(job: Job) -> tuple[Store, list[Version]]:
 
 
 def _pack(job: Job) -> Pack:
-    source = Source(name="bench", path=job["corpus"], text="text", id="id")
+    fields = job.get("source", {"text": "text", "id": "id"})
+    source = Source(**{"name": "bench", "path": job["corpus"], **fields})
     pack, _ = pack_of(source, out=Path(job["store"]), known={})
     return pack
 

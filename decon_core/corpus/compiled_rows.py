@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from decon_core.config.layouts import Layout
 from decon_core.corpus.batches import Batch, Reread, summed
-from decon_core.corpus.fields import Field, FieldTree, Kind
+from decon_core.corpus.fields import Field, FieldTree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import is_text, without_lone_surrogates
-from decon_core.kernels import json_lines, row_texts
-from decon_core.kernels.arrays import Table, alloc_array
+from decon_core.kernels import json_lines, row_texts, string_values
+from decon_core.kernels.arrays import Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS, PADDING
 
 Integers = npt.NDArray[np.int64]
@@ -24,8 +24,7 @@ Flags = npt.NDArray[np.bool_]
 
 _MOST_NESTED = 8  # levels of JSON in strings; rows with more are left to Python
 _WORD = (1 << 64) - 1
-# A text that is read between others stays where it is, if they take less than the rest: a scan
-# reads the bytes between texts as well.
+# Documents stay where they were read if they are most of it: the rest fills memory as well.
 _SHARE_IN_PLACE = 0.8
 
 
@@ -36,7 +35,7 @@ class Fields:
     table: Integers  # of keys
     columns: Table
     names: Bytes
-    marks: npt.NDArray[np.uint64]  # in two words
+    marks: Words64  # in two words
     places: Integers  # of the source's paths
     kinds: dict[str, Bytes] = field(default_factory=dict)  # by layout
 
@@ -57,7 +56,7 @@ def fields_of(tree: FieldTree) -> Fields:
 def _copy_of(fields: Sequence[Field]) -> Fields:
     names = [(one.key or "").encode("utf-8", "replace") for one in fields]
     stops = np.cumsum([*map(len, names)], dtype=np.int64)
-    columns = np.empty((len(fields), 6), np.int64)
+    columns = np.empty((len(fields), 7), np.int64)
     columns[:, json_lines.PARENT] = [one.parent.number if one.parent else -1 for one in fields]
     columns[:, json_lines.NAME_START] = stops - [*map(len, names)]
     columns[:, json_lines.NAME_STOP] = stops
@@ -66,13 +65,21 @@ def _copy_of(fields: Sequence[Field]) -> Fields:
     ]
     columns[:, json_lines.RANK] = [one.rank for one in fields]
     columns[:, json_lines.IS_DECODED] = [one.is_decoded for one in fields]
+    columns[:, json_lines.USE] = [*map(_use_of, fields)]
     table = np.empty(1 << (4 * len(fields)).bit_length(), np.int64)
     arena = np.frombuffer(bytearray(b"".join(names) + b" "), np.uint8)
     is_entered = np.array([*map(_is_entered, fields)], np.uint8)
     json_lines.enter_fields(table, columns, arena, is_entered)
-    marks = [[one.marks & _WORD for one in fields], [one.marks >> 64 for one in fields]]
+    marks = [[one.marks & _WORD, one.marks >> 64] for one in fields]
     places = np.array([one.place or 0 for one in fields], np.int64)
     return Fields(table, columns, arena, np.array(marks, np.uint64), places)
+
+
+def _use_of(one: Field) -> int:
+    """Return what is done with the strings of a field, in rows of any layout."""
+    if one.place is not None:
+        return string_values.READ_IF_TEXT if one.is_label else string_values.READ
+    return string_values.COUNT if one.is_counted else string_values.IGNORE
 
 
 def _is_entered(one: Field) -> bool:
@@ -95,7 +102,9 @@ class Strings:
     continuing: Integers  # bytes that begin no character
     fields: Integers
     rows: Integers
-    is_json: Integers  # whether the string may be JSON that is to be decoded
+    actions: Integers  # what is done with each
+    marks: Words64  # of layouts, for each row
+    has_room: bool  # whether two spare bytes follow each string that is read
 
     def take(self, which: npt.NDArray[np.generic]) -> Strings:
         """Return some of the strings: by a flag for each, or by their numbers in order."""
@@ -108,7 +117,7 @@ class Strings:
             continuing=self.continuing[which],
             fields=self.fields[which],
             rows=self.rows[which],
-            is_json=self.is_json[which],
+            actions=self.actions[which],
         )
 
 
@@ -142,14 +151,15 @@ def batch_of(texts: Texts, first_row: int, reread: Reread) -> Batch:
 
 def strings_of_lines(
     lines: Bytes, n_bytes: int, n_lines: int, fields: Fields, *, roots: Integers | None = None
-) -> tuple[Strings, Flags, Integers]:
-    """Return the strings of lines of JSON, which lines are unusual, and where each begins.
+) -> tuple[Strings, Bytes, Integers]:
+    """Return the strings of lines of JSON, the status of each line, and where it begins.
 
     `roots`: the field of the value in each line; None: each is a row.
     """
     text = alloc_array(n_bytes + PADDING, np.uint8)
     strings = np.empty((n_bytes // 3 + 1, 6), np.int64)  # two quotes and what separates values
-    is_unusual, line_starts = np.empty(n_lines, np.uint8), np.empty(n_lines + 1, np.int64)
+    status, line_starts = np.zeros(n_lines, np.uint8), np.empty(n_lines + 1, np.int64)
+    marks = np.zeros((n_lines, 2), np.uint64)
     n = json_lines.read_lines(
         lines,
         n_bytes,
@@ -158,28 +168,48 @@ def strings_of_lines(
         fields.table,
         fields.columns,
         fields.names,
+        fields.marks,
         np.full(fields.n, -1),
         np.empty((MOST_DEEP + 1, 4), np.int64),
         np.empty((MOST_MEMBERS, 2), np.int64),
         np.empty((MOST_STRINGS, 5), np.int64),
         text,
         strings,
-        is_unusual,
+        status,
         line_starts,
+        marks,
     )
-    of_field, starts, stops, continuing, is_json, rows = strings[:n].T.copy()
-    found = Strings(text, starts, stops, continuing, of_field, rows, is_json)
-    return found, is_unusual.astype(np.bool_), line_starts
+    of_field, starts, stops, continuing, actions, rows = strings[:n].T.copy()
+    read = Strings(text, starts, stops, continuing, of_field, rows, actions, marks, has_room=True)
+    return read, status, line_starts
+
+
+def settle(strings: Strings, is_unusual: Flags, fields: Fields, *, may_decode: bool) -> None:
+    """Set what is done with strings that the line reader did not see; marks rows as unusual."""
+    json_lines.settle(
+        strings.text,
+        strings.starts,
+        strings.stops,
+        strings.fields,
+        strings.rows,
+        fields.columns,
+        fields.marks,
+        may_decode,
+        strings.actions,
+        strings.marks,
+        is_unusual.view(np.uint8),
+    )
 
 
 def with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> Strings:
     """Return the strings with those in place of JSON that it holds; marks rows as unusual."""
     for _ in range(_MOST_NESTED):
-        (holders,) = np.nonzero((strings.is_json != 0) & ~is_unusual[strings.rows])
+        is_holder = strings.actions == string_values.TO_DECODE
+        (holders,) = np.nonzero(is_holder & ~is_unusual[strings.rows])
         if not holders.size:
             return strings
         strings = _decoded_once(strings, holders, is_unusual, fields)
-    is_unusual[strings.rows[strings.is_json != 0]] = True
+    is_unusual[strings.rows[strings.actions == string_values.TO_DECODE]] = True
     return strings
 
 
@@ -192,48 +222,50 @@ def _decoded_once(
     values = [strings.text[a:b].tobytes().replace(b"\n", b"\r") for a, b in edges]
     content = b"\n".join([*values, b""])
     lines = np.frombuffer(bytearray(content + b"\n" + bytes(PADDING)), np.uint8)
-    found, is_bad, _ = strings_of_lines(
+    inner, status, _ = strings_of_lines(
         lines, len(content), holders.size, fields, roots=of_holders.fields
     )
-    is_unusual[of_holders.rows[is_bad]] = True
-    is_replaced = np.zeros(strings.starts.size, np.bool_)
-    is_replaced[holders[found.rows]] = True  # JSON without any string stays as it is
-    strings.is_json[holders] = 0
-    kept = strings.take(~is_replaced)
-    at, size = holders[found.rows], strings.text.size
-    order = np.argsort(np.concatenate([np.flatnonzero(~is_replaced), at]), kind="stable")
+    is_unusual[of_holders.rows[status == json_lines.UNUSUAL]] = True
+    np.bitwise_or.at(strings.marks, of_holders.rows, inner.marks)
+    is_whole = status == json_lines.WITHOUT_STRINGS  # such JSON stays as it is
+    whole = of_holders.take(np.flatnonzero(is_whole))
+    settle(whole, is_unusual, fields, may_decode=False)
+    strings.actions[holders] = string_values.TO_SKIP
+    strings.actions[holders[is_whole]] = whole.actions
+    (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)
+    others, size, at = strings.take(kept), strings.text.size, holders[inner.rows]
+    order = np.argsort(np.concatenate([kept, at]), kind="stable")
 
     def both(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate([first, second])[order]
 
     return Strings(
-        np.concatenate([strings.text, found.text]),
-        both(kept.starts, found.starts + size),
-        both(kept.stops, found.stops + size),
-        both(kept.continuing, found.continuing),
-        both(kept.fields, found.fields),
-        both(kept.rows, strings.rows[at]),
-        both(kept.is_json, found.is_json),
+        np.concatenate([strings.text, inner.text]),
+        both(others.starts, inner.starts + size),
+        both(others.stops, inner.stops + size),
+        both(others.continuing, inner.continuing),
+        both(others.fields, inner.fields),
+        both(others.rows, strings.rows[at]),
+        both(others.actions, inner.actions),
+        strings.marks,
+        has_room=strings.has_room,
     )
 
 
 def texts_of(strings: Strings, is_unusual: Flags, tree: FieldTree, fields: Fields) -> Texts:
     """Return the texts of rows that are not unusual. A row without a string to read is unusual."""
     counts = np.bincount(strings.rows, minlength=is_unusual.size)
-    is_unusual = is_unusual | (counts > MOST_STRINGS)
-    strings = strings.take(~is_unusual[strings.rows])
-    kinds, has_placeholder = _kinds(strings, tree, fields, is_unusual.size)
-    row_texts.settle(strings.text, strings.starts, strings.stops, kinds)
-    is_read = (kinds == Kind.VISIBLE) | (kinds == Kind.HIDDEN)
+    layouts, of_row = _layouts(strings.marks, tree)
+    has_placeholder = np.array([layout.placeholder is not None for layout in layouts])[of_row]
+    is_read = strings.actions == string_values.TO_READ
     has_text = np.zeros(is_unusual.size, np.bool_)
     has_text[strings.rows[is_read]] = True
-    is_unusual = is_unusual | ~has_text | has_placeholder
+    is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder
     is_usual = ~is_unusual[strings.rows]
-    unread = strings.take((kinds == Kind.UNREAD) & is_usual)
-    read, kinds = strings.take(is_read & is_usual), kinds[is_read & is_usual]
+    unread, read = strings.take(is_usual & ~is_read), strings.take(is_usual & is_read)
     if len(tree.paths) > 1:
-        order = np.lexsort((fields.places[read.fields], read.rows))
-        read, kinds = read.take(order), kinds[order]
+        read = read.take(np.lexsort((fields.places[read.fields], read.rows)))
+    kinds = _kinds(read, layouts, of_row, tree, fields)
     return _joined(read, kinds, _counts_by_path(unread, tree), is_unusual)
 
 
@@ -241,14 +273,9 @@ def _joined(
     read: Strings, kinds: Bytes, unread: Mapping[str, Sequence[int]], is_unusual: Flags
 ) -> Texts:
     n_strings, n_read = read.starts.size, int((read.stops - read.starts).sum())
-    n_text = int(read.stops[-1] - read.starts[0]) if n_strings else 0
-    is_single = n_strings == np.unique(read.rows).size and bool((kinds == Kind.VISIBLE).all())
-    if is_single and n_read > _SHARE_IN_PLACE * n_text:
-        n_characters = n_read - int(read.continuing.sum())
-        places = read.starts, read.stops, read.rows
-        return Texts(read.text, *places, n_characters, unread, is_unusual)
     n_bytes = n_read + 2 * n_strings
-    text = alloc_array(n_bytes + PADDING, np.uint8)
+    is_in_place = _may_stay(read, kinds, n_bytes)
+    text = read.text if is_in_place else alloc_array(n_bytes + PADDING, np.uint8)
     # A row may have only a hidden string, and an empty visible text beside it.
     starts, stops, rows = np.empty((3, 2 * n_strings), np.int64)
     n, n_characters = row_texts.join_strings(
@@ -260,6 +287,7 @@ def _joined(
         read.rows,
         np.empty(3 * row_texts.TABLE, np.int64),
         np.full(row_texts.TABLE, -1, np.int64),
+        is_in_place,
         text,
         starts,
         stops,
@@ -268,28 +296,32 @@ def _joined(
     return Texts(text, starts[:n], stops[:n], rows[:n], int(n_characters), unread, is_unusual)
 
 
-def _kinds(strings: Strings, tree: FieldTree, fields: Fields, n_rows: int) -> tuple[Bytes, Flags]:
-    """Return what is done with each string, and which rows may be placeholders of others."""
-    has_placeholder = np.zeros(n_rows, np.bool_)
-    if not strings.rows.size:
-        return np.empty(0, np.uint8), has_placeholder
-    first = np.flatnonzero(np.diff(strings.rows, prepend=-1))
-    layouts, of_row = _layouts(strings, first, tree, fields)
+def _may_stay(read: Strings, kinds: Bytes, n_bytes: int) -> bool:
+    """Return whether the strings of each row can be joined where they are."""
+    if not read.rows.size or n_bytes < _SHARE_IN_PLACE * (read.stops[-1] - read.starts[0]):
+        return False
+    is_same_row = np.diff(read.rows) == 0
+    if not (read.has_room or not is_same_row.any()):
+        return False
+    is_in_order = np.diff(read.starts) > 0
+    is_in_order &= (kinds[1:] >= kinds[:-1]) | ~is_same_row  # hidden text comes last
+    return bool(is_in_order.all())
+
+
+def _kinds(
+    read: Strings, layouts: Sequence[Layout], of_row: Integers, tree: FieldTree, fields: Fields
+) -> Bytes:
+    """Return of each string that is read whether it is visible or hidden."""
     kinds = np.stack([_kinds_in(tree, fields, layout) for layout in layouts])
-    of_string = np.repeat(of_row, np.diff([*first, strings.rows.size]))
-    is_placeholder = np.array([layout.placeholder is not None for layout in layouts])
-    has_placeholder[strings.rows[is_placeholder[of_string]]] = True
-    return kinds[of_string, strings.fields], has_placeholder
+    return kinds[of_row[read.rows], read.fields]
 
 
-def _layouts(
-    strings: Strings, first: Integers, tree: FieldTree, fields: Fields
-) -> tuple[list[Layout], Integers]:
-    """Return the layouts of rows, and which of them each row has; `first` are their strings."""
-    if tree.is_uniform:
-        return [tree.layout_of(0)], np.zeros(first.size, np.int64)
-    low, high = (np.bitwise_or.reduceat(word[strings.fields], first) for word in fields.marks)
-    pairs = [*zip(low.tolist(), high.tolist(), strict=True)]
+def _layouts(marks: Words64, tree: FieldTree) -> tuple[list[Layout], Integers]:
+    """Return the layouts of rows, and which of them each row has."""
+    if not len(marks) or tree.is_uniform or bool((marks == marks[0]).all()):
+        low, high = marks[0].tolist() if len(marks) else (0, 0)
+        return [tree.layout_of(low | high << 64)], np.zeros(len(marks), np.int64)
+    pairs = [*map(tuple, marks.tolist())]
     numbers = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
     layouts = [tree.layout_of(low | high << 64) for low, high in numbers]
     return layouts, np.array([numbers[pair] for pair in pairs], np.int64)
@@ -298,12 +330,8 @@ def _layouts(
 def _kinds_in(tree: FieldTree, fields: Fields, layout: Layout) -> Bytes:
     """Return what is done with each field in rows of a layout."""
     if layout.name not in fields.kinds:
-        kinds = np.array([one.kind(layout) for one in tree.fields[: fields.n]], np.uint8)
-        is_label = np.array([one.is_label for one in tree.fields[: fields.n]], np.bool_)
-        kinds[is_label] |= row_texts.LABEL
-        if not tree.is_counting:
-            kinds[(kinds & 3) == Kind.UNREAD] = row_texts.SKIPPED
-        fields.kinds[layout.name] = kinds
+        kinds = [one.kind(layout) for one in tree.fields[: fields.n]]
+        fields.kinds[layout.name] = np.array(kinds, np.uint8)
     return fields.kinds[layout.name]
 
 

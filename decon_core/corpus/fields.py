@@ -105,6 +105,11 @@ class Field:
         paths = self._tree.paths
         return self.place is not None or any(leads_to(self.path, path) for path in paths)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether text here that is not read is counted."""
+        return self._tree.is_counting
+
     def kind(self, layout: Layout) -> Kind:
         """Return what is done with text here in rows of a layout."""
         found = self._kinds.get(layout.name)

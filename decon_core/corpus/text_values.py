@@ -1,6 +1,6 @@
 """What a string in a row is: text, a short value, encoded bytes, or JSON.
 
-`kernels/row_texts.py` decides the same in compiled code.
+`kernels/string_values.py` decides the same in compiled code.
 """
 
 from __future__ import annotations

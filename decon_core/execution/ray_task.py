@@ -14,6 +14,7 @@ from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import advancing
 
 _SECONDS_BETWEEN_ADVANCES = 1.0
+_SECONDS_TO_SAY_IT_STARTED = 10.0
 _prepared_for: set[str] = set()  # runs that this process was prepared for
 
 
@@ -39,9 +40,13 @@ def run_task(
     `work` and `job` are pickled here, as they are for processes: Ray would pickle functions of the
     main program by value.
     """
+    import ray
+
     if Path(folder).is_dir():
         os.chdir(folder)
-    board.add.remote([Event(Kind.STARTED, number, _log_file())])
+    started = board.add.remote([Event(Kind.STARTED, number, _log_file())])
+    # A job may end this process at once, and what was not sent with it: then nobody knows its log.
+    ray.wait([started], timeout=_SECONDS_TO_SAY_IT_STARTED)
     n_units = n_waiting = 0
     sent_at = time.monotonic()
 

@@ -10,8 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers, Table
+from decon_core.kernels.arrays import Bytes, Integers, Table, Words64
 from decon_core.kernels.jit import entry, inlined, kernel
+from decon_core.kernels.string_values import (
+    TO_COUNT,
+    TO_DECODE,
+    TO_SKIP,
+    action_on,
+    is_data,
+    may_be_json,
+)
 from decon_core.kernels.utf8 import hex_value, valid_size, write_character
 
 # Unsigned: signed indexes cost one more comparison per byte.
@@ -20,11 +28,12 @@ Number = int | np.int64
 Byte = np.uint8
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
-# its lists, its rank among siblings, and whether JSON in its strings is decoded. -1: none.
-PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED = range(6)
+# its lists, its rank among siblings, whether JSON in its strings is decoded, and what its source
+# does with it. -1: none.
+PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE = range(7)
 # Columns of an array with a row for each string: its field, its bytes in the text, how many of them
-# begin no character, whether it may be JSON, and its line.
-FIELD, START, STOP, CONTINUING, IS_JSON, LINE = range(6)
+# begin no character, what is done with it, and its line.
+FIELD, START, STOP, CONTINUING, ACTION, LINE = range(6)
 # Columns of an array with a row for each open container: its field, the highest rank of its members
 # so far, the number of the object, and its first member.
 _FIELD_AT, _RANK_AT, _OBJECT_AT, _MEMBER_AT = range(4)
@@ -49,6 +58,9 @@ _WIDEST = 4  # bytes of a character
 LINE_BREAK = 0x0A
 _QUOTE, _BACKSLASH, _COLON, _COMMA = 0x22, 0x5C, 0x3A, 0x2C
 _OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
+
+# Of a line.
+WITHOUT_STRINGS, WITH_STRINGS, UNUSUAL = range(3)
 
 # Parser states: what may come next in a line.
 _FIRST_KEY, _KEY, _FIRST_VALUE, _VALUE, _AFTER_VALUE = 0, 1, 2, 3, 4
@@ -310,36 +322,6 @@ def enter_fields(table: Integers, fields: Table, names: Bytes, is_entered: Bytes
 
 
 @kernel
-def _is_space(byte: Byte) -> bool:
-    return bool((byte == 0x20) | (byte == 0x0A) | (byte == 0x09) | (byte == 0x0D))
-
-
-@kernel
-def _may_be_json(text: Bytes, start: Place, stop: Place) -> bool:
-    """Return whether a text begins and ends like an object or a list."""
-    while (start < stop) and _is_space(text[start]):
-        start += _ONE
-    if (start == stop) or ((text[start] != _OBJECT) & (text[start] != _LIST)):
-        return False
-    while _is_space(text[stop - _ONE]):
-        stop -= _ONE
-    last = text[stop - _ONE]
-    return bool((last == _OBJECT_END) | (last == _LIST_END))
-
-
-@kernel
-def _is_data(text: Bytes, start: Place) -> bool:
-    """Return whether a text may be a data URI, which Python decides."""
-    return bool(
-        (text[start] == 0x64)
-        & (text[start + _ONE] == 0x61)
-        & (text[start + np.uint64(2)] == 0x74)
-        & (text[start + np.uint64(3)] == 0x61)
-        & (text[start + np.uint64(4)] == 0x3A)
-    )
-
-
-@kernel
 def _put_in_order(
     members: Table, first: Number, stop: Number, strings: Table, n_strings: Number, copy: Table
 ) -> None:
@@ -368,6 +350,7 @@ def _read_line(
     table: Integers,
     fields: Table,
     names: Bytes,
+    marks_of: Words64,
     seen_in: Integers,
     depths: Table,
     members: Table,
@@ -377,6 +360,9 @@ def _read_line(
     strings: Table,
     n_strings: Number,
     n_objects: Number,
+    line: int,
+    status: Bytes,
+    marks: Words64,
 ) -> tuple[Place, Place, Number, Number]:
     """Read the strings of one line.
 
@@ -481,15 +467,27 @@ def _read_line(
             if at == _ZERO:
                 return _ZERO, n, n_strings, n_objects
             if n > first:
-                if _is_data(text, first) | (n_strings - first_string == MOST_STRINGS):
+                status[line] = WITH_STRINGS
+                if is_data(text, first) | (n_strings - first_string == MOST_STRINGS):
                     return _ZERO, n, n_strings, n_objects
-                strings[n_strings, FIELD] = field
-                strings[n_strings, START] = np.int64(first)
-                strings[n_strings, STOP] = np.int64(n)
-                strings[n_strings, CONTINUING] = n_continuing
-                may_be_json = (fields[field, IS_DECODED] != 0) and _may_be_json(text, first, n)
-                strings[n_strings, IS_JSON] = may_be_json
-                n_strings += 1
+                if fields[field, IS_DECODED] and may_be_json(text, first, n):
+                    action = TO_DECODE
+                else:
+                    action = action_on(text, first, n, fields[field, USE])
+                    marks[line, 0] |= marks_of[field, 0]
+                    marks[line, 1] |= marks_of[field, 1]
+                if action != TO_SKIP:
+                    strings[n_strings, FIELD] = field
+                    strings[n_strings, START] = np.int64(first)
+                    strings[n_strings, STOP] = np.int64(n)
+                    strings[n_strings, CONTINUING] = n_continuing
+                    strings[n_strings, ACTION] = action
+                    n_strings += 1
+                if action >= TO_COUNT:
+                    n = first
+                else:
+                    text[n] = text[n + _ONE] = LINE_BREAK  # before the next part of a document
+                    n += np.uint64(2)
         else:
             at = _end_of_scalar(block, at)
             if at == _ZERO:
@@ -510,19 +508,25 @@ def read_lines(
     table: Integers,
     fields: Table,
     names: Bytes,
+    marks_of: Words64,
     seen_in: Integers,
     depths: Table,
     members: Table,
     copy: Table,
     text: Bytes,
     strings: Table,
-    is_unusual: Bytes,
+    status: Bytes,
     line_starts: Integers,
+    marks: Words64,
 ) -> int:
-    """Write the strings of every line, and which lines are unusual; return the number of strings.
+    """Write the strings of every line, and its status; return the number of strings.
 
-    `roots`: the field of the value in each line; of rows it is an object. `seen_in` has a number
-    below 0 for each field, `depths`, `members` and `copy` are scratch.
+    `roots`: the field of the value in each line; of rows it is an object. `marks_of` fields are
+    collected in `marks` of lines. `seen_in` has a number below 0 for each field, `depths`,
+    `members` and `copy` are scratch; `status` and `marks` are 0.
+
+    Two line breaks follow each string that is kept: most documents stand in the text as they are.
+    The bytes of strings that are only counted are not kept.
     """
     at = _ZERO
     end = np.uint64(n_bytes)
@@ -539,6 +543,7 @@ def read_lines(
             table,
             fields,
             names,
+            marks_of,
             seen_in,
             depths,
             members,
@@ -548,14 +553,17 @@ def read_lines(
             strings,
             n_strings,
             n_objects,
+            line,
+            status,
+            marks,
         )
-        is_unusual[line] = behind == _ZERO
         if behind != _ZERO:
             n = stop
             for one in range(n_strings, n_after):
                 strings[one, LINE] = line
             n_strings = n_after
         else:
+            status[line] = UNUSUAL
             behind = at
             while block[behind] != LINE_BREAK:
                 behind += _ONE
@@ -566,55 +574,27 @@ def read_lines(
     return int(n_strings)
 
 
-@kernel
-def _n_characters(text: Bytes, start: int, stop: int) -> int:
-    """Return the number of characters of a text; -1 if it is not strict UTF-8."""
-    at, end = np.uint64(start), np.uint64(stop)
-    n_characters = 0
-    while at < end:
-        limit = min(at + _STRIDE_U, end)
-        if limit - at == _STRIDE_U:
-            bits = np.uint8(0)
-            for step in range(_STRIDE):
-                bits |= text[at + np.uint64(step)]
-            if bits < 0x80:
-                at = limit
-                n_characters += _STRIDE
-                continue
-        while at < limit:
-            lead = text[at]
-            size = 1
-            if lead >= 0x80:
-                needed = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-                if np.int64(end - at) < needed:
-                    return -1
-                size = valid_size(text, at)
-                if size == 0:
-                    return -1
-            at += np.uint64(size)
-            n_characters += 1
-    return n_characters
-
-
-@kernel
-def count_characters(text: Bytes, starts: Integers, stops: Integers, counts: Integers) -> None:
-    """Count the characters of each text; -1 if it is not strict UTF-8."""
-    for number in range(starts.size):
-        counts[number] = _n_characters(text, starts[number], stops[number])
-
-
 @entry(compile_seconds=0.5, steps=lambda _text, starts, *_: starts.size)
-def mark_strings(
+def settle(
     text: Bytes,
     starts: Integers,
     stops: Integers,
     of_field: Integers,
+    rows: Integers,
     fields: Table,
-    is_json: Integers,
-    is_data: Bytes,
+    marks_of: Words64,
+    may_decode: bool,
+    actions: Integers,
+    marks: Words64,
+    is_unusual: Bytes,
 ) -> None:
-    """Mark strings of tables that may be JSON, and those that may be data URIs."""
+    """Write what is done with strings that were not read here, and the marks of their rows."""
     for at in range(starts.size):
-        start, stop = np.uint64(starts[at]), np.uint64(stops[at])
-        is_json[at] = (fields[of_field[at], IS_DECODED] != 0) and _may_be_json(text, start, stop)
-        is_data[at] = _is_data(text, start)
+        start, stop, field = np.uint64(starts[at]), np.uint64(stops[at]), of_field[at]
+        is_unusual[rows[at]] |= is_data(text, start)
+        if may_decode and fields[field, IS_DECODED] and may_be_json(text, start, stop):
+            actions[at] = TO_DECODE
+            continue
+        actions[at] = action_on(text, start, stop, fields[field, USE])
+        marks[rows[at], 0] |= marks_of[field, 0]
+        marks[rows[at], 1] |= marks_of[field, 1]

@@ -79,7 +79,8 @@ class JsonBlock(LineBlock):
             for row in self.rows[:_N_FIRST_ROWS]:
                 self.document(row, source)  # its fields are known then
         fields = fields_of(tree)
-        strings, is_unusual, edges = strings_of_lines(self.lines, self.n_bytes, self.n_rows, fields)
+        strings, status, edges = strings_of_lines(self.lines, self.n_bytes, self.n_rows, fields)
+        is_unusual = status == json_lines.UNUSUAL
         strings = with_decoded(strings, is_unusual, fields)
         reread = partial(self._document, edges=edges, source=source)
         return batch_of(texts_of(strings, is_unusual, tree, fields), self.row, reread)

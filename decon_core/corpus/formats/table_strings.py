@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.corpus.compiled_rows import Fields, Strings, fields_of
+from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
 from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import is_text
-from decon_core.kernels import json_lines
+from decon_core.kernels import string_values
 from decon_core.kernels.json_lines import PADDING
 
 Integers = npt.NDArray[np.int64]
@@ -53,22 +53,14 @@ def strings_of_table(
         for column in _columns(values, _child(tree.root, name), rows, [np.full(rows.size, at)])
     ]
     fields = fields_of(tree)
-    strings = _sorted(columns)
+    strings = _sorted(columns, table.num_rows)
     counts = np.empty(strings.starts.size, np.int64)
-    json_lines.count_characters(strings.text, strings.starts, strings.stops, counts)
-    is_data = np.empty(counts.size, np.uint8)
-    json_lines.mark_strings(
-        strings.text,
-        strings.starts,
-        strings.stops,
-        strings.fields,
-        fields.columns,
-        strings.is_json,
-        is_data,
-    )
+    string_values.count_characters(strings.text, strings.starts, strings.stops, counts)
     is_unusual = np.zeros(table.num_rows, np.bool_)
-    is_unusual[strings.rows[(counts < 0) | (is_data != 0)]] = True
+    is_unusual[strings.rows[counts < 0]] = True
     np.subtract(strings.stops - strings.starts, counts, out=strings.continuing)
+    settle(strings, is_unusual, fields, may_decode=True)
+    strings = strings.take(strings.actions != string_values.TO_SKIP)
     return strings, is_unusual, fields
 
 
@@ -114,7 +106,7 @@ def _columns(
         raise UnusualColumnError
 
 
-def _sorted(columns: Sequence[_Column]) -> Strings:
+def _sorted(columns: Sequence[_Column], n_rows: int) -> Strings:
     """Return all strings that are not empty, row after row in reading order."""
     depth = max((len(column.keys) for column in columns), default=0)
     texts, parts = [np.empty(0, np.uint8)], []
@@ -134,8 +126,17 @@ def _sorted(columns: Sequence[_Column]) -> Strings:
     nothing = [np.empty((4 + depth, 0), np.int64)]
     starts, stops, numbers, rows, *keys = np.concatenate([*nothing, *map(np.stack, parts)], axis=1)
     order = np.lexsort((*reversed(keys), rows)) if len(columns) > 1 else np.arange(rows.size)
-    n_continuing, is_json = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
-    strings = Strings(np.concatenate(texts), starts, stops, n_continuing, numbers, rows, is_json)
+    strings = Strings(
+        np.concatenate(texts),
+        starts,
+        stops,
+        np.empty(rows.size, np.int64),
+        numbers,
+        rows,
+        np.empty(rows.size, np.int64),
+        np.zeros((n_rows, 2), np.uint64),
+        has_room=False,
+    )
     return strings.take(order)
 
 

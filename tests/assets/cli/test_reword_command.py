@@ -10,6 +10,7 @@ from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.compression import open_bytes
+from tests.core.places import manifest_of
 from tests.core.similarity.chat_server import Reply, answer, serving
 
 BLEND = """
@@ -85,10 +86,11 @@ def test_items_are_asked_for_once_and_the_blend_holds_the_answers(scanned, capsy
     asked = {question_in(body): in_other_words(body) for body in server.bodies}
     scanned.run()
     folder = scanned.store.blend("garlic")
-    texts = pq.read_table(folder / "_texts.parquet").to_pylist()
+    lists = manifest_of(folder).parent
+    texts = pq.read_table(lists / "texts.parquet").to_pylist()
     inserted = [one for one in texts if one["shard"] is None]
     assert {one["form"] for one in inserted} == {"reworded"}
-    items = pq.read_table(folder / "_items.parquet").to_pylist()
+    items = pq.read_table(lists / "items.parquet").to_pylist()
     seen = {one["instance_index"] for one in items if one["is_seen"]}
     assert len(items) == 5
     assert {one["instance_index"] for one in inserted} == seen

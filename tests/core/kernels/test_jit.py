@@ -12,15 +12,15 @@ NOT_SHIPPED = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}
 
 PROGRAM = """
 import numpy as np
-from decon_core.kernels import json_lines
+from decon_core.kernels import string_values
 from decon_core.kernels.jit import is_new, is_ready
 
 def told():
-    return is_ready(json_lines.count_characters), is_new(json_lines.count_characters)
+    return is_ready(string_values.count_characters), is_new(string_values.count_characters)
 
 before = told()
 places = np.array([0]), np.array([1]), np.zeros(1, np.int64)
-json_lines.count_characters(np.zeros(1, np.uint8), *places)
+string_values.count_characters(np.zeros(1, np.uint8), *places)
 print(before, told())
 """
 

@@ -1,0 +1,218 @@
+"""What the value of a string is: text, JSON, base64, a data URI; and what is done with it.
+
+`corpus/text_values.py` does the same in plain Python.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.jit import kernel
+from decon_core.kernels.utf8 import valid_size
+
+# What a source does with a string of a field: reads it; reads it if it is text; counts it if it is
+# text; ignores it.
+READ, READ_IF_TEXT, COUNT, IGNORE = range(4)
+# What is done with a string: it is read; it may be JSON that is read as the value that it holds; it
+# is counted; nothing.
+TO_READ, TO_DECODE, TO_COUNT, TO_SKIP = range(4)
+
+_LEAST_WORDS = 8
+_LEAST_LETTERS = 24
+_LEAST_BYTES = 15
+_LEAST_ENCODED = 64
+_FIRST_BYTES = 96  # that are looked at first
+_LINE_OF_BASE64 = 60
+_STRIDE = 32
+_STRIDE_U = np.uint64(_STRIDE)
+_ONE = np.uint64(1)
+_OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
+
+Place = np.uint64
+Byte = np.uint8
+
+
+@kernel
+def _is_letter(byte: np.uint8) -> bool:
+    """Return whether a byte is a letter or digit, or of a character beyond ASCII."""
+    return bool(
+        ((byte >= 0x30) & (byte <= 0x39))
+        | ((byte | 0x20) >= 0x61) & ((byte | 0x20) <= 0x7A)
+        | (byte >= 0x80)
+    )
+
+
+@kernel
+def _n_beginnings(text: Bytes, start: int, stop: int) -> int:
+    """Count the words that follow a space and begin with a letter: a loop without branches."""
+    n = 0
+    for at in range(np.uint64(start), np.uint64(stop) - np.uint64(1)):
+        n += (text[at] == 0x20) & _is_letter(text[at + np.uint64(1)])
+    return n
+
+
+@kernel
+def is_text(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether a string has some words, or many letters of a script without spaces."""
+    if stop - start < _LEAST_BYTES:
+        return False
+    if _n_beginnings(text, start, min(stop, start + _FIRST_BYTES)) >= _LEAST_WORDS:
+        return True
+    n_words = n_letters = 0
+    has_letter = False
+    for at in range(start, stop):
+        byte = text[at]
+        if (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D)):
+            n_words += has_letter
+            has_letter = False
+            if n_words >= _LEAST_WORDS:
+                return True
+        elif byte < 0x80:
+            has_letter |= _is_letter(byte)
+        else:
+            has_letter = True
+            if byte >= 0xE0:
+                n_letters += _is_unspaced(byte, text[at + 1])
+                if n_letters >= _LEAST_LETTERS:
+                    return True
+    return bool(n_words + has_letter >= _LEAST_WORDS)
+
+
+@kernel
+def _is_unspaced(lead: np.uint8, second: np.uint8) -> bool:
+    """Return whether a character is of a script without spaces, by its first two bytes."""
+    if (lead >= 0xE3) & (lead <= 0xE9):
+        return True
+    if lead == 0xE0:
+        return bool((second >= 0xB8) & (second <= 0xBB))
+    if lead == 0xE1:
+        return bool(((second >= 0x80) & (second <= 0x82)) | (second == 0x9E) | (second == 0x9F))
+    if lead == 0xE2:
+        return bool(second >= 0xBA)
+    if lead == 0xEF:
+        return bool((second >= 0xA4) & (second <= 0xAB))
+    return bool((lead == 0xF0) & (second >= 0xA0))
+
+
+@kernel
+def _is_of_base64(byte: np.uint8) -> bool:
+    return bool(
+        ((byte >= 0x61) & (byte <= 0x7A))
+        | ((byte >= 0x41) & (byte <= 0x5A))
+        | ((byte >= 0x2F) & (byte <= 0x39))
+        | (byte == 0x2B)
+        | (byte == 0x5F)
+        | (byte == 0x2D)
+    )
+
+
+@kernel
+def is_base64(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether a string is base64, in one line or in lines of at least 60 characters."""
+    if stop - start < _LEAST_ENCODED:
+        return False
+    at, first = start, start
+    while True:
+        while (at < stop) and _is_of_base64(text[at]):
+            at += 1
+        n = at - first
+        if at == stop:
+            return bool(n > 0)
+        byte = text[at]
+        is_break = (byte == 0x0A) | ((byte == 0x0D) & (at + 1 < stop) and text[at + 1] == 0x0A)
+        if not (is_break & (n >= _LINE_OF_BASE64)):
+            break
+        after = at + (2 if byte == 0x0D else 1)
+        if (after == stop) or not _is_of_base64(text[after]):
+            break
+        at = first = after
+    if n == 0:
+        return False
+    for _ in range(2):
+        if (at < stop) and (text[at] == 0x3D):
+            at += 1
+    while at < stop:
+        byte = text[at]
+        if not ((byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D))):
+            return False
+        at += 1
+    return True
+
+
+@kernel
+def _is_space(byte: Byte) -> bool:
+    return bool((byte == 0x20) | (byte == 0x0A) | (byte == 0x09) | (byte == 0x0D))
+
+
+@kernel
+def may_be_json(text: Bytes, start: Place, stop: Place) -> bool:
+    """Return whether a text begins and ends like an object or a list."""
+    while (start < stop) and _is_space(text[start]):
+        start += _ONE
+    if (start == stop) or ((text[start] != _OBJECT) & (text[start] != _LIST)):
+        return False
+    while _is_space(text[stop - _ONE]):
+        stop -= _ONE
+    last = text[stop - _ONE]
+    return bool((last == _OBJECT_END) | (last == _LIST_END))
+
+
+@kernel
+def is_data(text: Bytes, start: Place) -> bool:
+    """Return whether a text may be a data URI, which Python decides."""
+    return bool(
+        (text[start] == 0x64)
+        & (text[start + _ONE] == 0x61)
+        & (text[start + np.uint64(2)] == 0x74)
+        & (text[start + np.uint64(3)] == 0x61)
+        & (text[start + np.uint64(4)] == 0x3A)
+    )
+
+
+@kernel
+def action_on(text: Bytes, start: Place, stop: Place, use: int) -> int:
+    """Return what is done with a string, by the use of its field."""
+    first, end = np.int64(start), np.int64(stop)
+    if use == IGNORE or (use != READ and not is_text(text, first, end)):
+        return TO_SKIP
+    if is_base64(text, first, end):
+        return TO_SKIP
+    return TO_COUNT if use == COUNT else TO_READ
+
+
+@kernel
+def _n_characters(text: Bytes, start: int, stop: int) -> int:
+    """Return the number of characters of a text; -1 if it is not strict UTF-8."""
+    at, end = np.uint64(start), np.uint64(stop)
+    n_characters = 0
+    while at < end:
+        limit = min(at + _STRIDE_U, end)
+        if limit - at == _STRIDE_U:
+            bits = np.uint8(0)
+            for step in range(_STRIDE):
+                bits |= text[at + np.uint64(step)]
+            if bits < 0x80:
+                at = limit
+                n_characters += _STRIDE
+                continue
+        while at < limit:
+            lead = text[at]
+            size = 1
+            if lead >= 0x80:
+                needed = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+                if np.int64(end - at) < needed:
+                    return -1
+                size = valid_size(text, at)
+                if size == 0:
+                    return -1
+            at += np.uint64(size)
+            n_characters += 1
+    return n_characters
+
+
+@kernel
+def count_characters(text: Bytes, starts: Integers, stops: Integers, counts: Integers) -> None:
+    """Count the characters of each text; -1 if it is not strict UTF-8."""
+    for number in range(starts.size):
+        counts[number] = _n_characters(text, starts[number], stops[number])
