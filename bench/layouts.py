@@ -17,7 +17,7 @@ import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,7 @@ class Case:
     name: str
     place: str  # relative to the corpus
     slots: Sequence[Slot]
+    is_session: bool = False  # the file is one document
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ def write_cases(corpus: Path, *, n_unknown: int, seed: int, names: Sequence[str]
             place = f"{layout.name}-{form}"
             write_rows(corpus / place, form, rows)
             group = _PUBLISHED if layout.family else _UNKNOWN
-            cases.append(Case(group, f"{layout.name} ({form})", place, slots))
+            name = f"{layout.name} ({form})"
+            cases.append(Case(group, name, place, slots, is_session=layout.is_session))
     return cases
 
 
@@ -100,20 +102,22 @@ def copy_cases(corpus: Path, folder: Path) -> list[Case]:
 
 def scan_cases(corpus: Path, cases: Sequence[Case], out: Path) -> list[Result]:
     """Scan all files at once with an item for each sentence, and count what was found."""
-    items = {text: number for number, text in enumerate(sorted(_texts(cases)))}
-    evals = out.parent / "evals"
-    _write_items(evals, items)
-    request = Request(evals=evals, corpus=str(corpus), out=out, policy=_POLICY)
-    outcome = scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
-    if unseen := outcome.n_unseen["exact"]:
-        raise RuntimeError(f"{unseen} sentences cannot be found by `exact` in any file")
+    items = scan_for({slot.text for case in cases for slot in case.slots}, corpus, out)
     read = read_items(out)
     refused, named = refused_rows(out, [case.place for case in cases]), named_paths(out)
     return [_result(case, items, read, refused[case.place], named) for case in cases]
 
 
-def _texts(cases: Sequence[Case]) -> set[str]:
-    return {slot.text for case in cases for slot in case.slots}
+def scan_for(texts: Collection[str], corpus: Path, out: Path) -> dict[str, int]:
+    """Scan a folder with an item for each text; return the numbers of the items."""
+    items = {text: number for number, text in enumerate(sorted(texts))}
+    evals = out.with_name(f"{out.name}-evals")
+    _write_items(evals, items)
+    request = Request(evals=evals, corpus=str(corpus), out=out, policy=_POLICY)
+    outcome = scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+    if unseen := outcome.n_unseen["exact"]:
+        raise RuntimeError(f"{unseen} sentences cannot be found by `exact` in any file")
+    return items
 
 
 def _write_items(evals: Path, items: Mapping[str, int]) -> None:
