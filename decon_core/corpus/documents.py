@@ -27,20 +27,9 @@ class Part:
     copies: tuple[Keys, ...] = field(default=(), compare=False)  # where the row repeats it
 
     @property
-    def turn(self) -> Keys | None:
-        """The keys of the element of a list that the string belongs to: the turn, if it has one."""
-        return turn_of(self.keys)
-
-    @property
     def places(self) -> tuple[Keys, ...]:
         """Everywhere that the row has the string."""
         return (self.keys, *self.copies)
-
-
-def turn_of(keys: Keys) -> Keys | None:
-    """Return the keys of the outermost element of a list on the way to a value."""
-    at = next((at for at, key in enumerate(keys) if isinstance(key, int)), None)
-    return None if at is None else keys[: at + 1]
 
 
 @dataclass(frozen=True)

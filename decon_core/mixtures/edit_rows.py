@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from decon_core.corpus.documents import Part, turn_of
+from decon_core.corpus.documents import Part
 from decon_core.corpus.row_texts import KEY, Keys, role_of
 from decon_core.corpus.text_values import decoded
 
@@ -99,9 +99,20 @@ def _encoded_like(text: str, old: Any, new: Any) -> str:
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:
     """Return the turns of which nothing is left, and the answers to them."""
     left = [keys for part in parts if part not in emptied for keys in part.places]
-    turns = {_turn_at(value, keys) for part in emptied for keys in part.places}
-    gone = {turn for turn in turns if turn and not any(keys[: len(turn)] == turn for keys in left)}
-    for turn in [*gone]:
+    turns = filter(None, turns_of(value, emptied))
+    gone = {turn for turn in turns if not any(keys[: len(turn)] == turn for keys in left)}
+    return with_answers(value, gone)
+
+
+def turns_of(value: Any, parts: Iterable[Part]) -> set[Keys | None]:
+    """Return the turns that these strings are in; None: one of them is in no turn."""
+    return {_turn_at(value, keys) for part in parts for keys in part.places}
+
+
+def with_answers(value: Any, turns: Collection[Keys]) -> set[Keys]:
+    """Return turns and the answers to them."""
+    gone = {*turns}
+    for turn in turns:
         siblings, at = _opened(_at(value, turn[:-1])), int(turn[-1])
         # A call of a tool takes its results along, a question all of its answer.
         is_answer = _role_of(siblings[at]) in _ANSWERING
@@ -114,10 +125,9 @@ def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]
 
 def _turn_at(value: Any, keys: Keys) -> Keys | None:
     """Return the keys of the element of a list around a string that has a role, or of any."""
-    for at, key in enumerate(keys, start=1):
-        if isinstance(key, int) and _role_of(_at(value, keys[:at])) is not None:
-            return keys[:at]
-    return turn_of(keys)
+    elements = [keys[:at] for at, key in enumerate(keys, start=1) if isinstance(key, int)]
+    with_role = (element for element in elements if _role_of(_at(value, element)) is not None)
+    return next(with_role, elements[0] if elements else None)
 
 
 def _role_of(turn: Any) -> object:

@@ -17,7 +17,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.batches import Batch, Block, Place
-from decon_core.corpus.documents import Document, Part, document_of, not_a_document, turn_of
+from decon_core.corpus.documents import Document, Part, document_of, not_a_document
 from decon_core.corpus.row_texts import Keys, WholeRow
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
@@ -27,7 +27,9 @@ from decon_core.mixtures.edit_rows import (
     NotExactError,
     is_empty,
     replaced,
+    turns_of,
     turns_to_remove,
+    with_answers,
     without_elements,
     without_spans,
 )
@@ -110,16 +112,18 @@ class MaskedRow:
     def without(self, entries: Sequence[Entry]) -> MaskedRow | str:
         spans = merged(entries, self.document.text)
         if self.mixture.cut == "turns":
-            text = self.text.with_turns(spans)
-            if text is None:
+            turns = turns_of(self.value, self.text.parts_with(spans))
+            if None in turns:
                 return NO_TURN
+            gone = with_answers(self.value, {*filter(None, turns)})
+            text = self.text.without_turns(gone)
         else:
             text = self.text.with_spans(spans)
             emptied = text.emptied()
-            if any(part.turn is None for part in emptied) and len(text.whole.parts) > 1:
+            if None in turns_of(self.value, emptied) and len(text.whole.parts) > 1:
                 return NOTHING_LEFT_OF_FIELD
             gone = turns_to_remove(self.value, text.whole.parts, emptied)
-            text = text.without_parts(gone)
+            text = text.without_turns(gone)
         if _is_empty(text.remainder, self.mixture):
             return NOTHING_LEFT
         return replace(self, text=text)
@@ -208,7 +212,7 @@ def excised(
     spans = merged(entries, document.text)
     touched = [part for part in document.parts if _spans_in(part, spans)]
     if mixture.cut == "turns":
-        return _without_turns(value, {turn_of(keys) for part in touched for keys in part.places})
+        return _without_turns(value, turns_of(value, touched))
     left = {
         part: without_spans(
             document.text[part.start : part.stop], _spans_in(part, spans), mixture.mask
@@ -220,8 +224,7 @@ def excised(
         for part, text in left.items()
         if is_empty(text, mixture.mask) and text != document.text[part.start : part.stop]
     }
-    places = [keys for part in emptied for keys in part.places]
-    if any(turn_of(keys) is None for keys in places) and len(document.parts) > 1:
+    if None in turns_of(value, emptied) and len(document.parts) > 1:
         return NOTHING_LEFT_OF_FIELD
     try:
         for part, text in left.items():
@@ -237,7 +240,7 @@ def _without_turns(value: Value, turns: set[Keys | None]) -> Value | str:
     if None in turns:
         return NO_TURN
     try:
-        row: Value = without_elements(value, filter(None, turns))
+        row: Value = without_elements(value, with_answers(value, {*filter(None, turns)}))
     except NotExactError:
         return NOT_EXACT
     return row

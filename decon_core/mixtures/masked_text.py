@@ -78,18 +78,17 @@ class MaskedText:
             and not any(text[at].isalnum() for at in left.get(part, none).tolist())
         ]
 
-    def without_parts(self, turns: Collection[Keys]) -> MaskedText:
+    def without_turns(self, turns: Collection[Keys]) -> MaskedText:
         """Mask all parts of some turns."""
         is_masked = self.is_masked.copy()
         for part in self.whole.parts:
-            if part.turn in turns:
+            if any(part.keys[: len(turn)] == turn for turn in turns):
                 is_masked[part.start : part.stop] = True
         return replace(self, is_masked=is_masked)
 
-    def with_turns(self, spans: Spans) -> MaskedText | None:
-        """Mask all turns with these characters of the remainder; None if they are in no turn."""
-        turns = {part.turn for part, _, _, _ in self._within_parts(spans)}
-        return None if None in turns else self.without_parts({*filter(None, turns)})
+    def parts_with(self, spans: Spans) -> list[Part]:
+        """Return the parts with these characters of the remainder."""
+        return [part for part, _, _, _ in self._within_parts(spans)]
 
     def _within_parts(self, spans: Spans) -> Iterator[tuple[Part, Integers, int, int]]:
         """Yield each span in each part that it touches, and the places of the part's characters."""

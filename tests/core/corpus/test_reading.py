@@ -135,7 +135,6 @@ def test_strings_of_turns_keep_their_places_in_the_text(tmp_path):
         Part("chat.turns[2].content[1].text", 11, 12),
     )
     assert [row.text[part.start : part.stop] for part in row.parts] == ["Naïve?", "a", "b"]
-    assert [part.turn for part in row.parts] == [("chat", "turns", at) for at in (1, 2, 2)]
 
 
 def test_only_the_turns_of_the_named_roles_are_read_and_the_text_of_others_is_counted(tmp_path):
