@@ -64,7 +64,9 @@ def _tool_calls(texts: Iterable[str]) -> Iterator[Row]:
     for row in _chats(texts):
         for at, message in enumerate(row["messages"]):
             if message["role"] == "assistant":
-                arguments = json.dumps({"path": f"notes-{at}.md", "text": message.pop("content")})
+                arguments = json.dumps(
+                    {"path": f"notes-{at}.md", "text": message.pop("content")}, ensure_ascii=False
+                )
                 function = {"name": "write_file", "arguments": arguments}
                 call = {"id": f"call-{at}", "type": "function", "function": function}
                 message |= {"content": None, "tool_calls": [call]}
@@ -124,10 +126,9 @@ def _measured(folder: Path, options: argparse.Namespace) -> str:
     rates: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in _SHAPES}
     for _ in range(options.rounds):
         for name, (shape, settings) in _SHAPES.items():
-            source = {"path": str(files[shape]), **settings}
-            done = run_ours(
-                {**job, "job": "stages", "source": source, "benchmarks": index["benchmarks"]}
-            )
+            here = {"corpus": str(files[shape]), "source": settings}
+            names = index["benchmarks"]
+            done = run_ours({**job, **here, "job": "stages", "benchmarks": names})
             n_mb = files[shape].stat().st_size / 1e6
             rates[name][0].append(n_mb / done["seconds"]["read"])
             rates[name][1].append(n_mb / sum(done["seconds"].values()))

@@ -13,7 +13,7 @@ from decon_core.config.layouts import Layout
 from decon_core.corpus.batches import Batch, Reread, summed
 from decon_core.corpus.fields import Field, FieldTree
 from decon_core.corpus.row_texts import LONGEST_NAME
-from decon_core.corpus.text_values import is_text, without_lone_surrogates
+from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Table, Words64, alloc_array
 from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS, PADDING
@@ -217,14 +217,16 @@ def _decoded_once(
     strings: Strings, holders: Integers, is_unusual: Flags, fields: Fields
 ) -> Strings:
     of_holders = strings.take(holders)
-    edges = zip(of_holders.starts.tolist(), of_holders.stops.tolist(), strict=True)
-    # A line break between values is white space, as a carriage return is.
-    values = [strings.text[a:b].tobytes().replace(b"\n", b"\r") for a, b in edges]
-    content = b"\n".join([*values, b""])
-    lines = np.frombuffer(bytearray(content + b"\n" + bytes(PADDING)), np.uint8)
+    lines = np.zeros(int((of_holders.stops - of_holders.starts + 1).sum()) + PADDING, np.uint8)
+    n_bytes = json_lines.copy_to_lines(strings.text, of_holders.starts, of_holders.stops, lines)
+    lines[n_bytes] = json_lines.LINE_BREAK
     inner, status, _ = strings_of_lines(
-        lines, len(content), holders.size, fields, roots=of_holders.fields
+        lines, n_bytes, holders.size, fields, roots=of_holders.fields
     )
+    for line in np.flatnonzero(status == json_lines.UNUSUAL).tolist():
+        value = strings.text[of_holders.starts[line] : of_holders.stops[line]]
+        if decoded(value.tobytes().decode()) is None:
+            status[line] = json_lines.WITHOUT_STRINGS
     is_unusual[of_holders.rows[status == json_lines.UNUSUAL]] = True
     np.bitwise_or.at(strings.marks, of_holders.rows, inner.marks)
     is_whole = status == json_lines.WITHOUT_STRINGS  # such JSON stays as it is
@@ -232,30 +234,31 @@ def _decoded_once(
     settle(whole, is_unusual, fields, may_decode=False)
     strings.actions[holders] = string_values.TO_SKIP
     strings.actions[holders[is_whole]] = whole.actions
+    json_lines.put_in_place(
+        inner.text, inner.starts, inner.stops, inner.rows, strings.text, of_holders.starts
+    )
     (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)
-    others, size, at = strings.take(kept), strings.text.size, holders[inner.rows]
+    others, at = strings.take(kept), holders[inner.rows]
     order = np.argsort(np.concatenate([kept, at]), kind="stable")
 
     def both(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.concatenate([first, second])[order]
 
-    return Strings(
-        np.concatenate([strings.text, inner.text]),
-        both(others.starts, inner.starts + size),
-        both(others.stops, inner.stops + size),
-        both(others.continuing, inner.continuing),
-        both(others.fields, inner.fields),
-        both(others.rows, strings.rows[at]),
-        both(others.actions, inner.actions),
-        strings.marks,
-        has_room=strings.has_room,
+    return replace(
+        strings,
+        starts=both(others.starts, inner.starts),
+        stops=both(others.stops, inner.stops),
+        continuing=both(others.continuing, inner.continuing),
+        fields=both(others.fields, inner.fields),
+        rows=both(others.rows, strings.rows[at]),
+        actions=both(others.actions, inner.actions),
     )
 
 
 def texts_of(strings: Strings, is_unusual: Flags, tree: FieldTree, fields: Fields) -> Texts:
     """Return the texts of rows that are not unusual. A row without a string to read is unusual."""
     counts = np.bincount(strings.rows, minlength=is_unusual.size)
-    layouts, of_row = _layouts(strings.marks, tree)
+    layouts, of_row = _layouts(strings.marks, is_unusual, tree)
     has_placeholder = np.array([layout.placeholder is not None for layout in layouts])[of_row]
     is_read = strings.actions == string_values.TO_READ
     has_text = np.zeros(is_unusual.size, np.bool_)
@@ -316,15 +319,18 @@ def _kinds(
     return kinds[of_row[read.rows], read.fields]
 
 
-def _layouts(marks: Words64, tree: FieldTree) -> tuple[list[Layout], Integers]:
-    """Return the layouts of rows, and which of them each row has."""
-    if not len(marks) or tree.is_uniform or bool((marks == marks[0]).all()):
-        low, high = marks[0].tolist() if len(marks) else (0, 0)
-        return [tree.layout_of(low | high << 64)], np.zeros(len(marks), np.int64)
-    pairs = [*map(tuple, marks.tolist())]
-    numbers = {pair: at for at, pair in enumerate(dict.fromkeys(pairs))}
-    layouts = [tree.layout_of(low | high << 64) for low, high in numbers]
-    return layouts, np.array([numbers[pair] for pair in pairs], np.int64)
+def _layouts(marks: Words64, is_unusual: Flags, tree: FieldTree) -> tuple[list[Layout], Integers]:
+    """Return the layouts of rows, and which of them each row has; unusual rows have any."""
+    (usual,) = np.nonzero(~is_unusual)
+    of_row = np.zeros(is_unusual.size, np.int64)
+    if tree.is_uniform or not usual.size:
+        return [tree.layout_of(0)], of_row
+    words = marks[usual]
+    if not (words == words[0]).all():
+        words, of_row[usual] = np.unique(words, axis=0, return_inverse=True)
+    else:
+        words = words[:1]
+    return [tree.layout_of(low | high << 64) for low, high in words.tolist()], of_row
 
 
 def _kinds_in(tree: FieldTree, fields: Fields, layout: Layout) -> Bytes:

@@ -45,6 +45,7 @@ PADDING = 64  # spare bytes after a block, for lookahead, and after a text, for 
 MOST_MEMBERS = 1 << 12  # of the objects that are open
 MOST_STRINGS = 1 << 11  # of a row; rows with more are left to Python
 N_RANKS = 8  # of siblings, at most
+LONGEST_NAME = 32  # bytes of a key that is surely no text
 MOST_DEEP = 64  # maximum nesting: one bit of a number per container
 _LONGEST_NUMBER = 40  # neither infinite, nor more digits than Python turns into an int
 
@@ -341,6 +342,20 @@ def _put_in_order(
             strings[base + one, column] = copy[one, column]
 
 
+@kernel
+def _may_be_passed(block: Bytes, start: Place, stop: Place) -> bool:
+    """Return whether an unknown key matters only if its value is a string or holds some.
+
+    One with an escape may be a known one, and a long one may be a text.
+    """
+    if stop - start > np.uint64(LONGEST_NAME):
+        return False
+    for at in range(start, stop):  # noqa: SIM110 - a generator is not compiled
+        if block[at] == _BACKSLASH:
+            return False
+    return True
+
+
 @inlined
 def _read_line(
     block: Bytes,
@@ -416,24 +431,21 @@ def _read_line(
                 return _ZERO, n, n_strings, n_objects
             stop = at - _ONE
             field = _child(block, start, stop, depths[depth, _FIELD_AT], table, fields, names)
-            if field < 0:
-                return _ZERO, n, n_strings, n_objects  # unknown, or written with escapes
-            if (seen_in[field] == depths[depth, _OBJECT_AT]) | (n_members == MOST_MEMBERS):
-                return (
-                    _ZERO,
-                    n,
-                    n_strings,
-                    n_objects,
-                )  # a duplicate key, of which the last one counts
-            seen_in[field] = depths[depth, _OBJECT_AT]
-            rank = fields[field, RANK]
-            if rank < depths[depth, _RANK_AT]:
-                out_of_order |= _ONE
-            else:
-                depths[depth, _RANK_AT] = rank
-            members[n_members, _FIRST_STRING] = n_strings
-            members[n_members, _MEMBER_RANK] = rank
-            n_members += 1
+            if field >= 0:
+                # Of a key that an object has twice, the last one counts.
+                if (seen_in[field] == depths[depth, _OBJECT_AT]) | (n_members == MOST_MEMBERS):
+                    return _ZERO, n, n_strings, n_objects
+                seen_in[field] = depths[depth, _OBJECT_AT]
+                rank = fields[field, RANK]
+                if rank < depths[depth, _RANK_AT]:
+                    out_of_order |= _ONE
+                else:
+                    depths[depth, _RANK_AT] = rank
+                members[n_members, _FIRST_STRING] = n_strings
+                members[n_members, _MEMBER_RANK] = rank
+                n_members += 1
+            elif not _may_be_passed(block, start, stop):
+                return _ZERO, n, n_strings, n_objects
             at = _skip_space(block, at)
             if block[at] != _COLON:
                 return _ZERO, n, n_strings, n_objects
@@ -564,6 +576,7 @@ def read_lines(
             n_strings = n_after
         else:
             status[line] = UNUSUAL
+            marks[line, 0] = marks[line, 1] = 0
             behind = at
             while block[behind] != LINE_BREAK:
                 behind += _ONE
@@ -598,3 +611,38 @@ def settle(
         actions[at] = action_on(text, start, stop, fields[field, USE])
         marks[rows[at], 0] |= marks_of[field, 0]
         marks[rows[at], 1] |= marks_of[field, 1]
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()))
+def copy_to_lines(text: Bytes, starts: Integers, stops: Integers, lines: Bytes) -> int:
+    """Write JSON values as lines; return their bytes. Line breaks in them become white space."""
+    n = _ZERO
+    for at in range(starts.size):
+        start, size = np.uint64(starts[at]), np.uint64(stops[at] - starts[at])
+        for step in range(size):
+            byte = text[start + step]
+            lines[n + step] = 0x0D if byte == LINE_BREAK else byte
+        n += size
+        lines[n] = LINE_BREAK
+        n += _ONE
+    return int(n)
+
+
+@entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()))
+def put_in_place(
+    inner: Bytes, starts: Integers, stops: Integers, lines: Integers, text: Bytes, targets: Integers
+) -> None:
+    """Move the strings of lines to `text`, from the target of each line on; set their edges.
+
+    There they take no more room than the JSON that they are from.
+    """
+    line, n = -1, _ZERO
+    for at in range(starts.size):
+        if lines[at] != line:
+            line = lines[at]
+            n = np.uint64(targets[line])
+        first, size = np.uint64(starts[at]), np.uint64(stops[at] - starts[at])
+        for step in range(size + np.uint64(2)):
+            text[n + step] = inner[first + step]
+        starts[at], stops[at] = np.int64(n), np.int64(n + size)
+        n += size + np.uint64(2)

@@ -53,12 +53,25 @@ def _n_beginnings(text: Bytes, start: int, stop: int) -> int:
 
 
 @kernel
+def _may_be_text(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether there is enough white space, or a wide character: a loop without branches."""
+    n, highest = 1, np.uint8(0)
+    for at in range(np.uint64(start), np.uint64(stop)):
+        byte = text[at]
+        n += (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D))
+        highest = max(highest, byte)
+    return bool((n >= _LEAST_WORDS) | (highest >= 0xE0))
+
+
+@kernel
 def is_text(text: Bytes, start: int, stop: int) -> bool:
     """Return whether a string has some words, or many letters of a script without spaces."""
     if stop - start < _LEAST_BYTES:
         return False
     if _n_beginnings(text, start, min(stop, start + _FIRST_BYTES)) >= _LEAST_WORDS:
         return True
+    if not _may_be_text(text, start, stop):
+        return False
     n_words = n_letters = 0
     has_letter = False
     for at in range(start, stop):
