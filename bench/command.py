@@ -243,13 +243,13 @@ class _Work:
         detectors = chosen_detectors(self.options.detectors)
         corpus, made = self._corpus()
         job = {**self._job(corpus), "cores": 1}
-        index = run_ours({**job, "job": "index"})
+        index = _run_ours({**job, "job": "index"})
         job["benchmarks"] = index["benchmarks"]
-        read = run_ours({**job, "job": "read"})
+        read = _run_ours({**job, "job": "read"})
         self.say("decon, and with the other detectors, in turn …")
         job["job"], rounds, data = "scan at work", self._n_rounds, _data(read, index, made)
         jobs = [{**job, "detectors": chosen} for chosen in (ALONE, detectors)]
-        lines, ratio = measure_rates(run_ours, jobs, read["n_text_bytes"], rounds)
+        lines, ratio = measure_rates(_run_ours, jobs, read["n_text_bytes"], rounds)
         introduction = INTRODUCTION.format(rounds=rounds)
         page = Page(data, _command(), "A worker", introduction, detectors=lines)
         page.ratios.append((f"time with {', '.join(detectors)} over decon alone", ratio))
@@ -259,13 +259,13 @@ class _Work:
         """Measure mixtures, all rounds in one process, so that copies and mixtures alternate."""
         corpus, made = self._corpus()
         job = {**self._job(corpus), "cores": 1, "workers": 1, "rounds": self._n_rounds}
-        index = run_ours({**job, "job": "index"})
+        index = _run_ours({**job, "job": "index"})
         job["benchmarks"] = index["benchmarks"]
-        read = run_ours({**job, "job": "read"})
+        read = _run_ours({**job, "job": "read"})
         self.say("scan …")
-        run_ours({**job, "job": "scan"})
+        _run_ours({**job, "job": "scan"})
         self.say("mixtures …")
-        found = run_ours({**job, "job": "mixtures"})
+        found = _run_ours({**job, "job": "mixtures"})
         page = Page(
             _data(read, index, made),
             _command(),
@@ -283,7 +283,7 @@ class _Work:
         """Measure the report of a large scan; the median of several rounds."""
         job = {"store": str(self.folder / "store"), "sizes": _LARGE, "cores": usable_cores()}
         self.say("making up tiles …")
-        run_ours({**job, "job": "large store"})
+        _run_ours({**job, "job": "large store"})
         found = self._median("report", job, "seconds", cores=usable_cores())
         sizes = ", ".join(f"{n:,} {name[2:]}" for name, n in _LARGE.items())
         page = Page(
@@ -387,7 +387,7 @@ class _Work:
         self.say("stages, two at once …")
         with ThreadPoolExecutor(2) as pool:
             jobs = [{**job, "job": "stages", "cores": 1, "first_core": core} for core in (0, 1)]
-            found = list(pool.map(run_ours, jobs))
+            found = list(pool.map(_run_ours, jobs))
         return float(sum(seconds_alone / sum(one["seconds"].values()) for one in found))
 
     def _index_lines(self, index: dict[str, Any], stages: dict[str, Any]) -> Iterator[Line]:
@@ -454,7 +454,7 @@ class _Work:
     ) -> dict[str, Any]:
         """Return the median of several rounds."""
         self.say(f"{name} {job.get('workers', '')}…".replace(" …", " …"))
-        rounds = [run_ours({**job, "job": name, "cores": cores}) for _ in range(self._n_rounds)]
+        rounds = [_run_ours({**job, "job": name, "cores": cores}) for _ in range(self._n_rounds)]
         if by is None:
             rounds.sort(key=lambda found: sum(found["seconds"].values()))
         else:
@@ -493,7 +493,7 @@ def _line(name: str, n_bytes: int, found: dict[str, Any]) -> Line:
     )
 
 
-def run_ours(job: dict[str, Any]) -> dict[str, Any]:
+def _run_ours(job: dict[str, Any]) -> dict[str, Any]:
     return _run([sys.executable, "-m", "bench.stages", json.dumps(job)])
 
 

@@ -3,7 +3,8 @@
 Writes the same texts as rows of plain text, of text with metadata, of conversations, of tool calls,
 and with most of the text in a field that is not read; each shape in one file of the same size.
 Measures reading, and reading, words and search together, one shape after the other, several times,
-on one core. Prints the median rates in bytes of the file, and their ratios to rows of plain text.
+on one core. Prints the median rates in bytes of the file, and the medians of their ratios to plain
+text in the same round.
 
 Where text is not read, the rate without counting it (`ignore = ["*"]`) stands beside.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,9 +21,9 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
-from bench.command import run_ours
 from bench.corpus import make_corpus
-from bench.stages import pack_texts
+from bench.stages import index, pack_texts, stages
+from decon_core.kernels.jit import compiled_at_once
 
 Row = dict[str, Any]
 _TURN_CHARACTERS = 500
@@ -108,36 +110,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mb", type=float, default=60, help="of each file (default 60)")
     parser.add_argument("--rounds", type=int, default=7, help="default 7")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="decon-bench-") as folder:
+    if hasattr(os, "sched_setaffinity"):  # "one core" must not mean a thread on each
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    with tempfile.TemporaryDirectory(prefix="decon-bench-") as folder, compiled_at_once():
         print(_measured(Path(folder), options))
 
 
 def _measured(folder: Path, options: argparse.Namespace) -> str:
     corpus, store = folder / "corpus", folder / "store"
     make_corpus(corpus, texts=options.texts, evals=options.evals, mb=options.mb)
-    job = {"store": str(store), "evals": str(options.evals), "cores": 1}
-    index = run_ours({**job, "job": "index"})
+    job = {"store": str(store), "evals": str(options.evals)}
+    job["benchmarks"] = index(job)["benchmarks"]
     texts = [*pack_texts({"store": str(store), "corpus": str(corpus)})]
-    files: dict[Callable[..., Any], Path] = {}
-    for shape, _ in _SHAPES.values():
-        if shape not in files:
-            files[shape] = folder / f"{shape.__name__}.jsonl"
-            _write(shape(texts), files[shape], int(options.mb * 1e6))
-    rates: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in _SHAPES}
-    for _ in range(options.rounds):
+    files = {shape: folder / f"{shape.__name__}.jsonl" for shape, _ in _SHAPES.values()}
+    for shape, file in files.items():
+        _write(shape(texts), file, int(options.mb * 1e6))
+    rates: dict[str, list[tuple[float, float]]] = {name: [] for name in _SHAPES}
+    for number in range(options.rounds + 1):
         for name, (shape, settings) in _SHAPES.items():
-            here = {"corpus": str(files[shape]), "source": settings}
-            names = index["benchmarks"]
-            done = run_ours({**job, **here, "job": "stages", "benchmarks": names})
+            seconds = stages({**job, "corpus": str(files[shape]), "source": settings})["seconds"]
             n_mb = files[shape].stat().st_size / 1e6
-            rates[name][0].append(n_mb / done["seconds"]["read"])
-            rates[name][1].append(n_mb / sum(done["seconds"].values()))
-    medians = {name: [*map(statistics.median, both)] for name, both in rates.items()}
-    first = medians["plain text"]
+            if number:  # the first round compiles
+                rates[name].append((n_mb / seconds["read"], n_mb / sum(seconds.values())))
     lines = [f"{'MB/s':52} reading  ratio    all  ratio"]
-    for name, (reading, whole) in medians.items():
-        ratios = reading / first[0], whole / first[1]
-        lines.append(f"{name:52} {reading:7.0f}  {ratios[0]:5.2f}  {whole:5.0f}  {ratios[1]:5.2f}")
+    first = rates["plain text"]
+    for name, rounds in rates.items():
+        line = f"{name:52}"
+        for at in (0, 1):
+            ratios = [one[at] / plain[at] for one, plain in zip(rounds, first, strict=True)]
+            rate = statistics.median(one[at] for one in rounds)
+            line += f" {rate:7.0f}  {statistics.median(ratios):5.2f}"
+        lines.append(line)
     return "\n".join(lines)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,28 +96,50 @@ class Strings:
     """Strings of rows, in reading order: row after row."""
 
     text: Bytes  # of which they are slices
-    starts: Integers
-    stops: Integers
-    continuing: Integers  # bytes that begin no character
-    fields: Integers
-    rows: Integers
-    actions: Integers  # what is done with each
+    columns: Table  # `json_lines.FIELD` and so on, of each string
     marks: Words64  # of layouts, for each row
     has_room: bool  # whether two spare bytes follow each string that is read
 
-    def take(self, which: npt.NDArray[np.generic]) -> Strings:
+    @property
+    def fields(self) -> Integers:
+        return self._column(json_lines.FIELD)
+
+    @property
+    def starts(self) -> Integers:
+        return self._column(json_lines.START)
+
+    @property
+    def stops(self) -> Integers:
+        return self._column(json_lines.STOP)
+
+    @property
+    def continuing(self) -> Integers:
+        """Bytes that begin no character."""
+        return self._column(json_lines.CONTINUING)
+
+    @property
+    def actions(self) -> Integers:
+        """What is done with each string."""
+        return self._column(json_lines.ACTION)
+
+    @property
+    def keys(self) -> Integers:
+        return self._column(json_lines.KEY)
+
+    @property
+    def rows(self) -> Integers:
+        return self._column(json_lines.LINE)
+
+    def _column(self, number: int) -> Integers:
+        column: Integers = self.columns[number]
+        return column
+
+    def take(self, which: Flags | Integers) -> Strings:
         """Return some of the strings: by a flag for each, or by their numbers in order."""
         if which.dtype == np.bool_ and which.all():
             return self
-        return replace(
-            self,
-            starts=self.starts[which],
-            stops=self.stops[which],
-            continuing=self.continuing[which],
-            fields=self.fields[which],
-            rows=self.rows[which],
-            actions=self.actions[which],
-        )
+        numbers = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return replace(self, columns=self.columns.take(numbers, axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +178,8 @@ def strings_of_lines(
     `roots`: the field of the value in each line; None: each is a row.
     """
     text = alloc_array(n_bytes + PADDING, np.uint8)
-    strings = np.empty((n_bytes // 3 + 1, 6), np.int64)  # two quotes and what separates values
+    most = n_bytes // 3 + 1  # two quotes and what separates values
+    strings = np.empty((most, json_lines.N_OF_STRING), np.int64)
     status, line_starts = np.zeros(n_lines, np.uint8), np.empty(n_lines + 1, np.int64)
     marks = np.zeros((n_lines, 2), np.uint64)
     n = json_lines.read_lines(
@@ -170,32 +192,27 @@ def strings_of_lines(
         fields.names,
         fields.marks,
         np.full(fields.n, -1),
-        np.empty((MOST_DEEP + 1, 4), np.int64),
+        np.full(2 * fields.n, -1),
+        np.empty((MOST_DEEP + 1, json_lines.N_OF_CONTAINER), np.int64),
         np.empty((MOST_MEMBERS, 2), np.int64),
-        np.empty((MOST_STRINGS, 5), np.int64),
+        np.empty((MOST_STRINGS, json_lines.N_OF_STRING), np.int64),
         text,
         strings,
         status,
         line_starts,
         marks,
     )
-    of_field, starts, stops, continuing, actions, rows = strings[:n].T.copy()
-    read = Strings(text, starts, stops, continuing, of_field, rows, actions, marks, has_room=True)
-    return read, status, line_starts
+    return Strings(text, strings[:n].T.copy(), marks, has_room=True), status, line_starts
 
 
 def settle(strings: Strings, is_unusual: Flags, fields: Fields, *, may_decode: bool) -> None:
     """Set what is done with strings that the line reader did not see; marks rows as unusual."""
     json_lines.settle(
         strings.text,
-        strings.starts,
-        strings.stops,
-        strings.fields,
-        strings.rows,
+        strings.columns,
         fields.columns,
         fields.marks,
         may_decode,
-        strings.actions,
         strings.marks,
         is_unusual.view(np.uint8),
     )
@@ -238,21 +255,11 @@ def _decoded_once(
         inner.text, inner.starts, inner.stops, inner.rows, strings.text, of_holders.starts
     )
     (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)
-    others, at = strings.take(kept), holders[inner.rows]
+    at = holders[inner.rows]
+    inner.rows[:] = strings.rows[at]
     order = np.argsort(np.concatenate([kept, at]), kind="stable")
-
-    def both(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return np.concatenate([first, second])[order]
-
-    return replace(
-        strings,
-        starts=both(others.starts, inner.starts),
-        stops=both(others.stops, inner.stops),
-        continuing=both(others.continuing, inner.continuing),
-        fields=both(others.fields, inner.fields),
-        rows=both(others.rows, strings.rows[at]),
-        actions=both(others.actions, inner.actions),
-    )
+    columns = np.concatenate([strings.columns[:, kept], inner.columns], axis=1)
+    return replace(strings, columns=columns.take(order, axis=1))
 
 
 def texts_of(strings: Strings, is_unusual: Flags, tree: FieldTree, fields: Fields) -> Texts:
@@ -287,8 +294,8 @@ def _joined(
         read.stops,
         kinds,
         read.continuing,
+        read.keys,
         read.rows,
-        np.empty(3 * row_texts.TABLE, np.int64),
         np.full(row_texts.TABLE, -1, np.int64),
         is_in_place,
         text,

@@ -11,13 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers, Table, Words64
+from decon_core.kernels.instructions import bytes_between, lowest_bit
 from decon_core.kernels.jit import entry, inlined, kernel
 from decon_core.kernels.string_values import (
+    LEAST_BYTES,
+    READ_IF_TEXT,
     TO_COUNT,
     TO_DECODE,
     TO_SKIP,
     action_on,
     is_data,
+    key_of,
     may_be_json,
 )
 from decon_core.kernels.utf8 import hex_value, valid_size, write_character
@@ -32,11 +36,14 @@ Byte = np.uint8
 # does with it. -1: none.
 PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE = range(7)
 # Columns of an array with a row for each string: its field, its bytes in the text, how many of them
-# begin no character, what is done with it, and its line.
-FIELD, START, STOP, CONTINUING, ACTION, LINE = range(6)
+# begin no character, what is done with it, the key of its text, and its line.
+FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
+N_OF_STRING = 7
 # Columns of an array with a row for each open container: its field, the highest rank of its members
-# so far, the number of the object, and its first member.
-_FIELD_AT, _RANK_AT, _OBJECT_AT, _MEMBER_AT = range(4)
+# so far, the number of the object, its first member, and where its next key is noted, which is the
+# same in most such objects.
+_FIELD_AT, _RANK_AT, _OBJECT_AT, _MEMBER_AT, _NEXT_AT = range(5)
+N_OF_CONTAINER = 5
 # Columns of an array with a row for each member of an open object: its first string, and its rank.
 _FIRST_STRING, _MEMBER_RANK = range(2)
 
@@ -75,28 +82,29 @@ def _skip_space(block: Bytes, at: Place) -> Place:
 
 
 @kernel
-def _is_other(byte: Byte) -> bool:
-    """Return whether a byte of a string is special: a control, quote, backslash or non-ASCII."""
-    return bool((byte < 0x20) | (byte == _QUOTE) | (byte == _BACKSLASH) | (byte >= 0x80))
-
-
-@kernel
 def _n_plain(block: Bytes, at: Place) -> int:
-    """Count the plain bytes at the start of the next `_STRIDE` bytes of a string.
+    """Count the plain bytes at the start of the next bytes of a string, `_STRIDE` at most.
 
-    Two branch-free loops that become vector instructions. The second one, which finds the position,
-    is slower.
+    All others are special: controls, quotes, backslashes and what is not ASCII. Whether there is
+    one takes vector instructions only, and less time than where it is.
     """
     has_other = False
     for step in range(_STRIDE):
         has_other |= _is_other(block[at + np.uint64(step)])
     if not has_other:
         return _STRIDE
-    n_plain = np.uint8(_STRIDE)
-    for step in range(_STRIDE):
-        is_other = _is_other(block[at + np.uint64(step)])
-        n_plain = min(n_plain, np.uint8(step) if is_other else np.uint8(_STRIDE))
-    return int(n_plain)
+    special = (
+        bytes_between(block, at, 0x00, 0x1F)
+        | bytes_between(block, at, _QUOTE, _QUOTE)
+        | bytes_between(block, at, _BACKSLASH, _BACKSLASH)
+        | bytes_between(block, at, 0x80, 0xFF)
+    )
+    return int(lowest_bit(special))
+
+
+@kernel
+def _is_other(byte: Byte) -> bool:
+    return bool((byte < 0x20) | (byte == _QUOTE) | (byte == _BACKSLASH) | (byte >= 0x80))
 
 
 @kernel
@@ -213,6 +221,16 @@ def _read_string(block: Bytes, at: Place, text: Bytes, n: Place) -> tuple[Place,
 
 
 @kernel
+def _end_of_label(block: Bytes, at: Place) -> Place:
+    """Return the position after a string that is too short for a text; 0 if it may be another."""
+    first = block[at]
+    if (first <= 0x20) | (first == _OBJECT) | (first == _LIST):
+        return _ZERO  # may be JSON
+    end = _end_of_string(block, at)
+    return end if end - at <= np.uint64(LEAST_BYTES) else _ZERO
+
+
+@kernel
 def _end_of_digits(block: Bytes, at: Place) -> Place:
     while (block[at] >= 0x30) & (block[at] <= 0x39):
         at += _ONE
@@ -308,6 +326,17 @@ def _child(
         at = (at + _ONE) & mask
 
 
+@kernel
+def _end_of_key(block: Bytes, start: Place, field: Number, fields: Table, names: Bytes) -> Place:
+    """Return where a key ends, if it is that of a field; 0 if it is another one."""
+    first = np.uint64(fields[field, NAME_START])
+    size = np.uint64(fields[field, NAME_STOP]) - first
+    for step in range(size):
+        if block[start + step] != names[first + step]:
+            return _ZERO
+    return start + size if block[start + size] == _QUOTE else _ZERO
+
+
 @entry(compile_seconds=0.5, steps=lambda table, *_: table.size)
 def enter_fields(table: Integers, fields: Table, names: Bytes, is_entered: Bytes) -> None:
     """Enter fields into the table of keys; elements of lists and the root have no key."""
@@ -367,6 +396,7 @@ def _read_line(
     names: Bytes,
     marks_of: Words64,
     seen_in: Integers,
+    next_keys: Integers,
     depths: Table,
     members: Table,
     copy: Table,
@@ -426,12 +456,19 @@ def _read_line(
             if byte != _QUOTE:
                 return _ZERO, n, n_strings, n_objects
             start = at + _ONE
-            at = _end_of_string(block, start)
-            if at == _ZERO:
-                return _ZERO, n, n_strings, n_objects
-            stop = at - _ONE
-            field = _child(block, start, stop, depths[depth, _FIELD_AT], table, fields, names)
+            next_at = depths[depth, _NEXT_AT]
+            field = next_keys[next_at]
+            stop = _end_of_key(block, start, field, fields, names) if field >= 0 else _ZERO
+            at = stop + _ONE
+            if stop == _ZERO:
+                at = _end_of_string(block, start)
+                if at == _ZERO:
+                    return _ZERO, n, n_strings, n_objects
+                stop = at - _ONE
+                field = _child(block, start, stop, depths[depth, _FIELD_AT], table, fields, names)
             if field >= 0:
+                next_keys[next_at] = field
+                depths[depth, _NEXT_AT] = field
                 # Of a key that an object has twice, the last one counts.
                 if (seen_in[field] == depths[depth, _OBJECT_AT]) | (n_members == MOST_MEMBERS):
                     return _ZERO, n, n_strings, n_objects
@@ -468,12 +505,23 @@ def _read_line(
                 depths[depth, _MEMBER_AT] = n_members
                 depths[depth, _OBJECT_AT] = n_objects
                 depths[depth, _RANK_AT] = 0
+                depths[depth, _NEXT_AT] = seen_in.size + field
             depths[depth, _FIELD_AT] = field
             state = _FIRST_KEY if is_object else _FIRST_VALUE
             continue
         if byte == _QUOTE:
             if field < 0:
                 return _ZERO, n, n_strings, n_objects
+            if fields[field, USE] == READ_IF_TEXT:
+                behind = _end_of_label(block, at + _ONE)
+                if behind != _ZERO:
+                    if behind - at > np.uint64(2):
+                        status[line] = WITH_STRINGS
+                        marks[line, 0] |= marks_of[field, 0]
+                        marks[line, 1] |= marks_of[field, 1]
+                    at = behind
+                    state = _AFTER_VALUE
+                    continue
             first = n
             at, n, n_continuing = _read_string(block, at + _ONE, text, first)
             if at == _ZERO:
@@ -494,6 +542,7 @@ def _read_line(
                     strings[n_strings, STOP] = np.int64(n)
                     strings[n_strings, CONTINUING] = n_continuing
                     strings[n_strings, ACTION] = action
+                    strings[n_strings, KEY] = key_of(text, first, n)
                     n_strings += 1
                 if action >= TO_COUNT:
                     n = first
@@ -522,6 +571,7 @@ def read_lines(
     names: Bytes,
     marks_of: Words64,
     seen_in: Integers,
+    next_keys: Integers,
     depths: Table,
     members: Table,
     copy: Table,
@@ -534,8 +584,9 @@ def read_lines(
     """Write the strings of every line, and its status; return the number of strings.
 
     `roots`: the field of the value in each line; of rows it is an object. `marks_of` fields are
-    collected in `marks` of lines. `seen_in` has a number below 0 for each field, `depths`,
-    `members` and `copy` are scratch; `status` and `marks` are 0.
+    collected in `marks` of lines. `seen_in` has a number below 0 for each field, `next_keys`
+    has -1 twice for each: the field that comes behind it in an object, and the first one in the
+    object that it is. `depths`, `members` and `copy` are scratch; `status` and `marks` are 0.
 
     Two line breaks follow each string that is kept: most documents stand in the text as they are.
     The bytes of strings that are only counted are not kept.
@@ -557,6 +608,7 @@ def read_lines(
             names,
             marks_of,
             seen_in,
+            next_keys,
             depths,
             members,
             copy,
@@ -587,30 +639,28 @@ def read_lines(
     return int(n_strings)
 
 
-@entry(compile_seconds=0.5, steps=lambda _text, starts, *_: starts.size)
+@entry(compile_seconds=0.5, steps=lambda _text, columns, *_: columns.shape[1])
 def settle(
     text: Bytes,
-    starts: Integers,
-    stops: Integers,
-    of_field: Integers,
-    rows: Integers,
+    columns: Table,
     fields: Table,
     marks_of: Words64,
     may_decode: bool,
-    actions: Integers,
     marks: Words64,
     is_unusual: Bytes,
 ) -> None:
-    """Write what is done with strings that were not read here, and the marks of their rows."""
-    for at in range(starts.size):
-        start, stop, field = np.uint64(starts[at]), np.uint64(stops[at]), of_field[at]
-        is_unusual[rows[at]] |= is_data(text, start)
+    """Write what is done with strings of other readers, their keys, and the marks of rows."""
+    for at in range(columns.shape[1]):
+        start, stop = np.uint64(columns[START, at]), np.uint64(columns[STOP, at])
+        field, row = columns[FIELD, at], columns[LINE, at]
+        is_unusual[row] |= is_data(text, start)
+        columns[KEY, at] = key_of(text, start, stop)
         if may_decode and fields[field, IS_DECODED] and may_be_json(text, start, stop):
-            actions[at] = TO_DECODE
+            columns[ACTION, at] = TO_DECODE
             continue
-        actions[at] = action_on(text, start, stop, fields[field, USE])
-        marks[rows[at], 0] |= marks_of[field, 0]
-        marks[rows[at], 1] |= marks_of[field, 1]
+        columns[ACTION, at] = action_on(text, start, stop, fields[field, USE])
+        marks[row, 0] |= marks_of[field, 0]
+        marks[row, 1] |= marks_of[field, 1]
 
 
 @entry(compile_seconds=0.5, steps=lambda _text, starts, stops, *_: int((stops - starts).sum()))

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.arrays import Bytes, Integers, Table
 from decon_core.kernels.jit import entry, kernel
+from decon_core.kernels.string_values import LEAST_REPEATED
 
-_LEAST_REPEATED = 32
 _LINE_BREAK = 0x0A
 
 _STRIDE = 32  # less than the spare bytes of texts, `PADDING` of `json_lines.py`
 
 VISIBLE, HIDDEN = 1, 2
 
-TABLE = 1 << 13  # of the strings of a row, at most `MOST_STRINGS` of `json_lines.py`
+# Of the strings of a row, at most `MOST_STRINGS` of `json_lines.py`: its row, where it was joined,
+# its size, its kind, and the key of its text.
+TABLE = 1 << 13, 5
+_ROW, _PLACE, _SIZE, _KIND, _TEXT = range(5)
+_FEWEST = 63
 
 
 @kernel
@@ -33,26 +37,23 @@ def _is_repeated(
     text: Bytes,
     start: int,
     n: int,
+    key: int,
     joined: Bytes,
     to: int,
     kind: int,
     row: int,
-    table: Integers,
-    of_row: Integers,
+    table: Table,
+    mask: int,
 ) -> bool:
     """Return whether a row has a text of this kind already; if not, enter it as joined at `to`."""
-    key = np.uint64(n) * np.uint64(4) + np.uint64(kind)
-    for step in range(8):
-        key = key * np.uint64(0x9E3779B97F4A7C15) + np.uint64(text[start + step])
-        key = key * np.uint64(0x9E3779B97F4A7C15) + np.uint64(text[start + n - 8 + step])
-    at = np.int64((key >> np.uint64(20)) & np.uint64(TABLE - 1))
-    while of_row[at] == row:
-        is_alike = (table[3 * at + 1] == n) & (table[3 * at + 2] == kind)
-        if is_alike and _is_same(text, start, joined, table[3 * at], n):
+    at = (key >> 40) & mask
+    while table[at, _ROW] == row:
+        is_alike = (table[at, _TEXT] == key) & (table[at, _SIZE] == n) & (table[at, _KIND] == kind)
+        if is_alike and _is_same(text, start, joined, table[at, _PLACE], n):
             return True
-        at = (at + 1) & (TABLE - 1)
-    of_row[at] = row
-    table[3 * at], table[3 * at + 1], table[3 * at + 2] = to, n, kind
+        at = (at + 1) & mask
+    table[at, _ROW], table[at, _PLACE], table[at, _SIZE] = row, to, n
+    table[at, _KIND], table[at, _TEXT] = kind, key
     return False
 
 
@@ -81,9 +82,9 @@ def join_strings(
     stops: Integers,
     kinds: Bytes,
     continuing: Integers,
+    keys: Integers,
     rows: Integers,
-    table: Integers,
-    of_row: Integers,
+    table: Table,
     is_in_place: bool,
     joined: Bytes,
     text_starts: Integers,
@@ -92,8 +93,8 @@ def join_strings(
 ) -> tuple[int, int]:
     """Join the strings of each row: those that are visible, then those that are hidden.
 
-    Strings are sorted by row. Returns the number of texts, and of their characters. `of_row` holds
-    -1 where `table` is free. In place, `joined` is `text`: a row's strings come in the order in
+    Strings are sorted by row. Returns the number of texts, and of their characters. `table` has
+    -1 for rows. In place, `joined` is `text`: a row's strings come in the order in
     which they are joined, with two spare bytes between them, and only those behind a text that is
     left out are moved.
     """
@@ -104,6 +105,9 @@ def join_strings(
         while (end < starts.size) and (rows[end] == row):
             has_hidden |= kinds[end] == HIDDEN
             end += 1
+        mask = _FEWEST
+        while mask < 2 * (end - at):  # few strings need little of the cache
+            mask = 2 * mask + 1
         if is_in_place:
             n = starts[at]
         for kind in range(VISIBLE, HIDDEN + has_hidden):
@@ -116,9 +120,9 @@ def join_strings(
                 if is_first & is_in_place:
                     first = n = start
                 to = n if is_first else n + 2
-                is_compared = (size >= _LEAST_REPEATED) & (end - at > 1)
+                is_compared = (size >= LEAST_REPEATED) & (end - at > 1)
                 if is_compared and _is_repeated(
-                    text, start, size, joined, to, kind, row, table, of_row
+                    text, start, size, keys[one], joined, to, kind, row, table, mask
                 ):
                     continue
                 if not is_first:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers
+from decon_core.kernels.instructions import bytes_between, eight_bytes, lowest_bit
 from decon_core.kernels.jit import kernel
 from decon_core.kernels.utf8 import valid_size
 
@@ -20,8 +21,10 @@ TO_READ, TO_DECODE, TO_COUNT, TO_SKIP = range(4)
 
 _LEAST_WORDS = 8
 _LEAST_LETTERS = 24
-_LEAST_BYTES = 15
+LEAST_BYTES = 15
 _LEAST_ENCODED = 64
+LEAST_REPEATED = 32
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_BYTES = 96  # that are looked at first
 _LINE_OF_BASE64 = 60
 _STRIDE = 32
@@ -66,7 +69,7 @@ def _may_be_text(text: Bytes, start: int, stop: int) -> bool:
 @kernel
 def is_text(text: Bytes, start: int, stop: int) -> bool:
     """Return whether a string has some words, or many letters of a script without spaces."""
-    if stop - start < _LEAST_BYTES:
+    if stop - start < LEAST_BYTES:
         return False
     if _n_beginnings(text, start, min(stop, start + _FIRST_BYTES)) >= _LEAST_WORDS:
         return True
@@ -121,14 +124,32 @@ def _is_of_base64(byte: np.uint8) -> bool:
 
 
 @kernel
+def _end_of_base64(text: Bytes, start: int, stop: int) -> int:
+    """Return where the letters of base64 from a place on end; reads up to 64 bytes beyond."""
+    at = np.uint64(start)
+    while True:
+        letters = (
+            bytes_between(text, at, 0x61, 0x7A)
+            | bytes_between(text, at, 0x41, 0x5A)
+            | bytes_between(text, at, 0x2F, 0x39)
+            | bytes_between(text, at, 0x2B, 0x2B)
+            | bytes_between(text, at, 0x5F, 0x5F)
+            | bytes_between(text, at, 0x2D, 0x2D)
+        )
+        n = lowest_bit(~letters)
+        at += n
+        if (n < np.uint64(64)) | (np.int64(at) >= stop):
+            return min(np.int64(at), stop)
+
+
+@kernel
 def is_base64(text: Bytes, start: int, stop: int) -> bool:
     """Return whether a string is base64, in one line or in lines of at least 60 characters."""
     if stop - start < _LEAST_ENCODED:
         return False
     at, first = start, start
     while True:
-        while (at < stop) and _is_of_base64(text[at]):
-            at += 1
+        at = _end_of_base64(text, at, stop)
         n = at - first
         if at == stop:
             return bool(n > 0)
@@ -192,6 +213,17 @@ def action_on(text: Bytes, start: Place, stop: Place, use: int) -> int:
     if is_base64(text, first, end):
         return TO_SKIP
     return TO_COUNT if use == COUNT else TO_READ
+
+
+@kernel
+def key_of(text: Bytes, start: Place, stop: Place) -> np.int64:
+    """Return a number that is the same for equal texts of some bytes, and little else."""
+    size = stop - start
+    if size < np.uint64(LEAST_REPEATED):
+        return np.int64(0)
+    first, last = eight_bytes(text, start), eight_bytes(text, stop - np.uint64(8))
+    key = ((first * _MULTIPLIER ^ last) * _MULTIPLIER + size) * _MULTIPLIER
+    return np.int64(key >> _ONE)
 
 
 @kernel

@@ -15,7 +15,7 @@ from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
 from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import is_text
-from decon_core.kernels import string_values
+from decon_core.kernels import json_lines, string_values
 from decon_core.kernels.json_lines import PADDING
 
 Integers = npt.NDArray[np.int64]
@@ -126,18 +126,14 @@ def _sorted(columns: Sequence[_Column], n_rows: int) -> Strings:
     nothing = [np.empty((4 + depth, 0), np.int64)]
     starts, stops, numbers, rows, *keys = np.concatenate([*nothing, *map(np.stack, parts)], axis=1)
     order = np.lexsort((*reversed(keys), rows)) if len(columns) > 1 else np.arange(rows.size)
-    strings = Strings(
-        np.concatenate(texts),
-        starts,
-        stops,
-        np.empty(rows.size, np.int64),
-        numbers,
-        rows,
-        np.empty(rows.size, np.int64),
-        np.zeros((n_rows, 2), np.uint64),
-        has_room=False,
-    )
-    return strings.take(order)
+    known = np.empty((json_lines.N_OF_STRING, rows.size), np.int64)
+    for row, column in (
+        *((json_lines.FIELD, numbers), (json_lines.LINE, rows)),
+        *((json_lines.START, starts), (json_lines.STOP, stops)),
+    ):
+        known[row] = column[order]
+    marks = np.zeros((n_rows, 2), np.uint64)
+    return Strings(np.concatenate(texts), known, marks, has_room=False)
 
 
 def as_strings(column: pa.Array) -> pa.Array | None:
