@@ -55,7 +55,7 @@ def fields_of(tree: FieldTree) -> Fields:
 def _copy_of(fields: Sequence[Field]) -> Fields:
     names = [(one.key or "").encode("utf-8", "replace") for one in fields]
     stops = np.cumsum([*map(len, names)], dtype=np.int64)
-    columns = np.empty((len(fields), 7), np.int64)
+    columns = np.empty((len(fields), json_lines.N_OF_FIELD), np.int64)
     columns[:, json_lines.PARENT] = [one.parent.number if one.parent else -1 for one in fields]
     columns[:, json_lines.NAME_START] = stops - [*map(len, names)]
     columns[:, json_lines.NAME_STOP] = stops

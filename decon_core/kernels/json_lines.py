@@ -35,6 +35,7 @@ Byte = np.uint8
 # its lists, its rank among siblings, whether JSON in its strings is decoded, and what its source
 # does with it. -1: none.
 PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE = range(7)
+N_OF_FIELD = 7
 # Columns of an array with a row for each string: its field, its bytes in the text, how many of them
 # begin no character, what is done with it, the key of its text, and its line.
 FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
