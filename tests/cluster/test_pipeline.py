@@ -1,6 +1,5 @@
-"""The sample world on Slurm and on Ray, by the command that people type."""
+"""The sample world on Slurm, as typed; `test_url_store.py` has a pipeline on Ray."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -36,35 +35,25 @@ def copy_of_data(folder):
     return folder / "data" / "decon.toml"
 
 
-def environment_of(engine, request, folder):
-    """The environment in which the engine is found, and the settings that go with it."""
-    if engine == "slurm":
-        return request.getfixturevalue("cluster").environment
-    address = request.getfixturevalue("ray_nodes").address
-    return {**os.environ, "RAY_ADDRESS": address, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-
-
 def store_files(config):
     files = files_of(config.parent / ".decon")
     return {name: content for name, content in files.items() if not name.startswith(_OWN)}
 
 
-@pytest.mark.parametrize("engine", ["slurm", "ray"])
-def test_the_sample_world_is_the_same_on_a_cluster(engine, request, tmp_path):
+def test_the_sample_world_is_the_same_on_a_cluster(cluster, tmp_path):
     expected = store_files(copy_finished_world(tmp_path / "here"))
     config = copy_of_data(tmp_path / "there")
     config.write_text(f'{config.read_text()}\n[execution.slurm]\nmemory = "500M"\narray_size = 3\n')
-    environment = environment_of(engine, request, tmp_path)
     done = subprocess.run(
-        command(config, "run", "--verbose", "--engine", engine),
-        env={**environment, "DAGSTER_HOME": str(ensure_home(tmp_path / "home"))},
+        command(config, "run", "--verbose", "--engine", "slurm"),
+        env={**cluster.environment, "DAGSTER_HOME": str(ensure_home(tmp_path / "home"))},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " done, 0 failed, 0 requeued" in done.stdout
-    assert ("Slurm job " in done.stdout) == (engine == "slurm")
+    assert "Slurm job " in done.stdout
     found = store_files(config)
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []
