@@ -130,8 +130,9 @@ def _turn_at(value: Any, keys: Keys) -> Keys | None:
     return next(with_role, elements[0] if elements else None)
 
 
-def _role_of(turn: Any) -> object:
-    return role_of(_opened(turn))
+def _role_of(turn: Any) -> str | None:
+    role = role_of(_opened(turn))
+    return role if isinstance(role, str) else None
 
 
 def _at(value: Any, keys: Keys) -> Any:

@@ -151,6 +151,12 @@ def test_a_copy_of_a_turn_is_removed_too_and_one_in_a_field_costs_the_row():
     assert cut({"a": turns, "b": QUESTION["content"]}, LEAK) == NOTHING_LEFT_OF_FIELD
 
 
+def test_a_role_that_is_no_string_is_none():
+    odd = [{"role": [LEAK], "n": 1}, {"role": {"a": "x"}}, NEXT]
+    for by in ("spans", "turns"):
+        assert cut({"messages": odd}, LEAK, by=by) == {"messages": odd[1:]}
+
+
 def test_turns_are_removed_whole_in_strings_with_json_too():
     turns = [QUESTION, ANSWER, NEXT]
     assert cut({"m": json.dumps(turns)}, LEAK, by="turns") == {"m": json.dumps([NEXT])}
