@@ -77,6 +77,8 @@ _FIRST_KEY, _KEY, _FIRST_VALUE, _VALUE, _AFTER_VALUE = 0, 1, 2, 3, 4
 
 @kernel
 def _skip_space(block: Bytes, at: Place) -> Place:
+    if block[at] > 0x20:
+        return at
     while (block[at] == 0x20) | (block[at] == 0x09) | (block[at] == 0x0D):
         at += _ONE
     return at

@@ -195,9 +195,10 @@ def may_be_json(text: Bytes, start: Place, stop: Place) -> bool:
 @kernel
 def is_data(text: Bytes, start: Place) -> bool:
     """Return whether a text may be a data URI, which Python decides."""
+    if text[start] != 0x64:
+        return False
     return bool(
-        (text[start] == 0x64)
-        & (text[start + _ONE] == 0x61)
+        (text[start + _ONE] == 0x61)
         & (text[start + np.uint64(2)] == 0x74)
         & (text[start + np.uint64(3)] == 0x61)
         & (text[start + np.uint64(4)] == 0x3A)
