@@ -24,7 +24,7 @@ _UNSPACED = re.compile(
     rb"|\xef[\xa4-\xab]|\xf0[\xa0-\xbf]"
 )
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]+={0,2}\s*", re.ASCII)
-_DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
+_DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]\S*\s*")  # text may follow one
 
 
 def is_text(value: str) -> bool:
@@ -50,7 +50,7 @@ def without_lone_surrogates(text: str) -> str:
 def is_encoded(value: str) -> bool:
     """Return whether a string is a data URI or base64, which no text is."""
     if value.startswith("data:"):
-        return bool(_DATA_URI.match(value))
+        return bool(_DATA_URI.fullmatch(value))
     return len(value) >= LEAST_ENCODED and bool(_BASE64.fullmatch(value))
 
 

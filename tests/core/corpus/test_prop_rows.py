@@ -169,3 +169,9 @@ def test_the_kernels_know_texts_and_base64_as_python_does(value):
     if not value.startswith("data:"):
         is_base64 = string_values.is_base64(text, 0, len(content))
         assert is_base64 == text_values.is_encoded(value)
+
+
+def test_text_behind_a_data_uri_is_read():
+    assert text_values.is_encoded("data:image/png;base64,aGk=\n")
+    assert not text_values.is_encoded("data:image/png;base64,aGk= and what is said of it")
+    assert not text_values.is_encoded("data:text/plain,Who wrote the first of these books?")
