@@ -17,7 +17,7 @@ import os
 import statistics
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, cycle
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,9 @@ def _web(texts: Iterable[str]) -> Iterator[Row]:
 def _chats(texts: Iterable[str]) -> Iterator[Row]:
     turns = _turns(texts)
     for number in count():
-        roles = zip(cycle(["user", "assistant"]), range(_N_TURNS), strict=False)
+        roles = ["user", "assistant"] * (_N_TURNS // 2)
         messages = [
-            {"role": role, "content": turn} for (role, _), turn in zip(roles, turns, strict=False)
+            {"role": role, "content": turn} for role, turn in zip(roles, turns, strict=False)
         ]
         if not messages:
             return

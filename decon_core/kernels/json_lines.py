@@ -60,7 +60,6 @@ _LONGEST_NUMBER = 40  # neither infinite, nor more digits than Python turns into
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _STRIDE = 32
-_STRIDE_U = np.uint64(_STRIDE)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _WIDEST = 4  # bytes of a character
 
@@ -227,7 +226,7 @@ def _read_string(block: Bytes, at: Place, text: Bytes, n: Place) -> tuple[Place,
 def _end_of_label(block: Bytes, at: Place) -> Place:
     """Return the position after a string that is too short for a text; 0 if it may be another."""
     first = block[at]
-    if (first <= 0x20) | (first == _OBJECT) | (first == _LIST):
+    if (first <= 0x20) | (first == _OBJECT) | (first == _LIST) | (first == _BACKSLASH):
         return _ZERO  # may be JSON
     end = _end_of_string(block, at)
     return end if end - at <= np.uint64(LEAST_BYTES) else _ZERO
