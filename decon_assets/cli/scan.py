@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -232,6 +233,10 @@ def scan(
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
     if unread := [*outcome.failed, *outcome.unread, *outcome.without_text]:
         warn(f"\nnot read: {format_problems(unread)}")
+    if outcome.unread_text:
+        say(f"\n{outcome.unread_text.line('the documents')}")
+        options = " ".join(f"--ignore {shlex.quote(path)}" for path, _ in outcome.unread_text.paths)
+        say(f"read it (without --text or --messages), or say that it may stay unread:\n{options}\n")
     most = max((rate.high for rate in outcome.rates if rate.of == "documents"), default=0)
     if most and not outcome.n_leaks:
         say(f"no leak in the sample is no proof: up to {counted(most, 'document')} may hold one")
@@ -394,8 +399,10 @@ def _format_coverage(outcome: Outcome) -> str:
         left_out.append(f"{len(skipped):,} skipped: {', '.join([*names, *more])}")
     if n_set_aside := len(outcome.skipped) - len(outcome.unexpected):
         left_out.append(f"{n_set_aside:,} set aside by name or pattern: see {SKIPPED_FILE}")
+    if outcome.without_text:
+        left_out.append(f"{counted(outcome.n_too_short, 'document')}, too short to be searched")
     if outcome.unread_text:
-        left_out.append(outcome.unread_text.line("the documents"))
+        left_out.append(f"{percent(outcome.unread_text.share)} of the text")
     n_read = f"{outcome.n_shards - n_unread:,} of {counted(outcome.n_shards, 'shard')}"
     done = f"scanned {counted(outcome.n_documents, 'document')} in {n_read}"
     if outcome.sample:

@@ -185,5 +185,5 @@ def _require_fields(value: Mapping[str, Any], tree: FieldTree) -> None:
             raise _NotADocumentError("field missing", path)
         if found is None:
             raise _NotADocumentError("field is null", path)
-        if not isinstance(found, str | list | dict):
+        if not isinstance(found, str | list | dict) and found != b"":
             raise _NotADocumentError("field is not text", f"{path} is {type(found).__name__}")

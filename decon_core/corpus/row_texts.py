@@ -12,7 +12,13 @@ from typing import Any
 
 from decon_core.config.layouts import Layout
 from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree, Kind
-from decon_core.corpus.text_values import decoded, is_encoded, is_text, without_lone_surrogates
+from decon_core.corpus.text_values import (
+    decoded,
+    is_encoded,
+    is_text,
+    text_of_bytes,
+    without_lone_surrogates,
+)
 
 Keys = tuple[str | int, ...]  # from a row down to a value; JSON in strings takes no step
 
@@ -85,6 +91,8 @@ def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:
     waiting: list[tuple[object, Field, Keys]] = [(row, tree.root, ())]
     while waiting:  # rows may be nested more deeply than calls
         value, at, keys = waiting.pop()
+        if isinstance(value, bytes):
+            value = text_of_bytes(value)
         if isinstance(value, str):
             if (inner := decoded(value) if at.is_decoded else None) is not None:
                 waiting.append((inner, at, keys))
@@ -115,7 +123,7 @@ def _members(
                 yield inner, below, (*keys, number)
 
 
-_HOLDING = (str, dict, list, tuple)  # values that may hold a string
+_HOLDING = (str, bytes, dict, list, tuple)  # values that may hold a string
 
 
 def _in_order(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:

@@ -10,8 +10,6 @@ import re
 from itertools import islice
 from typing import Any
 
-import orjson
-
 LEAST_WORDS = 8  # of a text; words are what white space separates, if they have a letter or digit
 LEAST_LETTERS = 24  # of a text in a script without spaces
 LEAST_BYTES = 2 * LEAST_WORDS - 1
@@ -54,18 +52,60 @@ def is_encoded(value: str) -> bool:
     return len(value) >= LEAST_ENCODED and bool(_BASE64.fullmatch(value))
 
 
+class KeyTwiceError(ValueError):
+    """An object has a key twice, and the first value may hold text, which parsers drop."""
+
+
+def parsed(text: str) -> Any:
+    """Parse JSON. Raises `KeyTwiceError`, and `ValueError` for what is no JSON."""
+    return json.loads(text, object_pairs_hook=_object_of)
+
+
+def _object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(members)
+    if len(value) < len(members):
+        before = dict[str, Any]()
+        for key, member in members:
+            if before.get(key) and isinstance(before[key], str | dict | list):
+                raise KeyTwiceError(f"key `{without_lone_surrogates(key)}` twice")
+            before[key] = member
+    return value
+
+
+def parsed_row(content: bytes) -> Any:
+    """Parse the JSON of a row, with U+FFFD in place of invalid UTF-8. Raises `ValueError`."""
+    try:
+        return parsed(content.decode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def fault_of(error: ValueError) -> tuple[str, str]:
+    """Return why a row cannot be parsed: reason and detail."""
+    return ("a key twice" if isinstance(error, KeyTwiceError) else "not JSON"), str(error)
+
+
+def text_of_bytes(value: bytes) -> str:
+    """Return the text that bytes hold: UTF-8 without zeros. All else is no text, but empty."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return ""
+    return "" if "\0" in text else text
+
+
 def decoded(value: str) -> dict[str, Any] | list[Any] | None:
-    """Return the object or list that a string holds as JSON, if there is a string in it."""
+    """Return the object or list that a string holds as JSON, if there is a string in it.
+
+    None if an object in it has a key twice: then the string is read as it is.
+    """
     text = value.strip(" \t\r\n")
     if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
         return None
     try:
-        found = orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
+        found = parsed(text)
+    except (ValueError, RecursionError):
+        return None
     return found if isinstance(found, dict | list) and _has_string(found) else None
 
 

@@ -45,11 +45,16 @@ class UnreadText:
     def n_bytes(self) -> int:
         return sum(n for _, n in self.paths)
 
+    @property
+    def share(self) -> float:
+        """The share of the source's text."""
+        return self.n_bytes / (self.n_bytes + self.n_bytes_read)
+
     def line(self, whole: str = "") -> str:
         """Say how much was not read, and where it is; `whole` is what it is a part of."""
-        share = percent(self.n_bytes / (self.n_bytes + self.n_bytes_read))
         named = ", ".join(f"`{path}` ({size(n)})" for path, n in self.paths)
-        return f"{share} of the text of {whole or f'source `{self.source}`'} was not read: {named}"
+        of = whole or f"source `{self.source}`"
+        return f"{percent(self.share)} of the text of {of} was not read: {named}"
 
     @property
     def setting(self) -> str:

@@ -52,6 +52,8 @@ def is_empty(text: str, mask: str) -> bool:
 
 def replaced(value: Any, keys: Keys, text: str) -> Any:
     """Return a value with another string at a place; raise `NotExactError` if that changes more."""
+    if isinstance(value, bytes):
+        return replaced(value.decode(), keys, text).encode()
     if not keys:
         return text
     if isinstance(value, str):
@@ -74,6 +76,8 @@ def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
 
 
 def _without_element(value: Any, keys: Keys) -> Any:
+    if isinstance(value, bytes):
+        return _without_element(value.decode(), keys).encode()
     if isinstance(value, str):
         inner = _opened(value)
         return _encoded_like(value, inner, _without_element(inner, keys))
@@ -144,9 +148,9 @@ def _at(value: Any, keys: Keys) -> Any:
 
 def _opened(value: Any) -> Any:
     """Return a value, or the one that a string holds as JSON, whether or not text is left in it."""
-    if not isinstance(value, str):
+    if not isinstance(value, str | bytes):
         return value
     try:
-        return decoded(value) or json.loads(value)
+        return decoded(value if isinstance(value, str) else value.decode()) or json.loads(value)
     except (ValueError, RecursionError):
         return None

@@ -12,11 +12,9 @@ from typing import BinaryIO
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import Value
 from decon_core.corpus.shard_file import too_long
-from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import BYTE_ORDER_MARK
 from decon_core.wording import counted
 
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _MOST_WORDS = 8  # a name of a column has fewer
 
 
@@ -130,9 +128,6 @@ class _Lines:
             raise StopIteration
         raw = line.encode("utf-8", "surrogateescape")
         is_first = not self._offset and not self._pieces
-        if is_first and raw.startswith(_UTF16):
-            expected, remedy = "UTF-8", "convert it with `iconv -f UTF-16 -t UTF-8`"
-            raise CorpusError(Problem(str(self._path), "text in UTF-16", expected, remedy))
         self._pieces.append(raw)
         self._n_bytes += len(raw)
         if self._n_bytes > self._max:

@@ -15,10 +15,11 @@ from typing import Any, BinaryIO, cast
 
 from decon_core.config.load import MAX_ROW_BYTES, Source
 from decon_core.corpus.batches import Place
-from decon_core.corpus.formats.json_lines import JsonLines, parsed_exactly
+from decon_core.corpus.formats.json_lines import JsonLines
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, Value
 from decon_core.corpus.shard_file import ShardFile, too_long
+from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import (
     BYTE_ORDER_MARK,
@@ -219,14 +220,19 @@ class _Document:
                 yield from self._elements()
                 self._pass_rest(key)
                 return None
+            if key in members:
+                raise self._broken(f"key {key!r} twice", self._at)
             members[key] = self._value()
             if self._at - start > self._max:
                 raise too_long(self._path, self._row, start, self._max)
         self._at += 1
         if not self._row and _are_columns(members) and not self._peek():
-            columns, _ = parsed_exactly(self._bytes(start, self._at))
-            yield from self._cells(cast("Value", columns))
-            return cast("Value", columns)
+            try:
+                columns: Value = parsed_row(self._bytes(start, self._at))
+            except ValueError as error:
+                raise self._broken(str(error), start) from None
+            yield from self._cells(columns)
+            return columns
         stop, self._at = self._at, start
         gap, self._at = self._taken(), stop
         yield self._record_of(gap, b"", start)
@@ -279,12 +285,14 @@ class _Document:
     def _record_of(self, gap: bytes, separator: bytes, offset: int) -> Record:
         self._row += 1
         raw = self._taken()
-        value, _ = parsed_exactly(raw)
         record = Record(gap=gap, separator=separator, raw=raw, offset=offset)
+        try:
+            value = parsed_row(raw)
+        except ValueError as error:
+            return replace(record, fault=fault_of(error))
         if isinstance(value, dict):
             return replace(record, value=value)
-        fault = ("not an object", type(value).__name__) if value is not None else ("not JSON", "")
-        return replace(record, fault=fault)
+        return replace(record, fault=("not an object", type(value).__name__))
 
     def _value(self) -> Any:
         """Parse the next value, and go beyond it."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Batch, Place
@@ -38,6 +37,7 @@ from decon_core.corpus.formats.lines import (
 from decon_core.corpus.formats.sessions import is_session, session_of
 from decon_core.corpus.formats.shard_format import PART_BYTES, JsonRow, Value
 from decon_core.corpus.shard_file import ShardFile
+from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.errors import CorpusError
 from decon_core.kernels import json_lines
 from decon_core.kernels.jit import is_worth_compiling
@@ -61,12 +61,12 @@ class JsonBlock(LineBlock):
         if not line.strip():
             return None
         try:
-            value, is_plain = _parsed(_without_mark(line, row))
+            value = parsed_row(_without_mark(line, row))
         except ValueError as error:
-            return Unreadable(row, offset, "not JSON", str(error), line)
+            return Unreadable(row, offset, *fault_of(error), line)
         if not isinstance(value, dict):
             return Unreadable(row, offset, "not an object", type(value).__name__, line)
-        invalid = None if is_plain else _invalid_in_line(line, row, offset)
+        invalid = _invalid_in_line(line, row, offset)
         return document_of(value, row, source, offset=offset, raw=line, invalid=invalid)
 
     def batch(self, source: Source) -> Batch:
@@ -87,9 +87,9 @@ class JsonBlock(LineBlock):
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         for row, _, line in self.lines_at(rows):
-            try:  # not orjson: it turns a long integer into a float
-                value = json.loads(with_replacements(_without_mark(line, row)))
-            except (ValueError, RecursionError) as error:
+            try:
+                value = parsed_row(_without_mark(line, row))
+            except ValueError as error:
                 found = f"a line that cannot be parsed ({error})"
                 raise CorpusError(not_a_document(self.path, row, found)) from None
             yield row, value
@@ -99,7 +99,8 @@ class JsonBlock(LineBlock):
             if row in changed:
                 yield row, changed[row], None
             else:
-                yield row, *parsed_exactly(_without_mark(line.rstrip(b"\r\n"), row))
+                content = _without_mark(line.rstrip(b"\r\n"), row)
+                yield row, _row_or_none(content), with_replacements(content).encode()
 
 
 class JsonLines(LineFormat):
@@ -131,10 +132,7 @@ class JsonLines(LineFormat):
             line = file.readline(_MAX_LINE_BYTES).removeprefix(BYTE_ORDER_MARK)
             while line:
                 if line.strip():
-                    try:
-                        value, _ = _parsed(line)
-                    except ValueError:
-                        value = None
+                    value = _row_or_none(line)
                     yield value if isinstance(value, dict) else None
                 line = file.readline(_MAX_LINE_BYTES)
 
@@ -158,19 +156,11 @@ def _without_mark(line: bytes, row: int) -> bytes:
     return line.removeprefix(BYTE_ORDER_MARK) if row == 0 else line
 
 
-def _parsed(line: bytes) -> tuple[object, bool]:
-    """Parse a JSON line; return its value and whether it is known to be valid JSON in UTF-8.
-
-    Invalid UTF-8 and lone surrogates become replacement characters. Raises `ValueError`.
-    """
+def _row_or_none(content: bytes) -> object:
     try:
-        return orjson.loads(line), True
-    except orjson.JSONDecodeError:
-        # Slower, but accepts NaN, invalid UTF-8 and escaped lone surrogates.
-        try:
-            return json.loads(with_replacements(line)), False
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
+        return parsed_row(content)
+    except ValueError:
+        return None
 
 
 def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
@@ -184,28 +174,3 @@ def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
         detail = f"0x{line[error.start]:02X} at byte {error.start} of the line{more}"
         return InvalidUtf8(row, offset + error.start, detail)
     return None
-
-
-def parsed_exactly(line: bytes) -> tuple[object, bytes]:
-    """Return the parsed line (None: not JSON) and the line, both with invalid UTF-8 replaced."""
-    value = None
-    try:
-        value = orjson.loads(line)
-        if _is_exact(value):
-            return value, line
-    except (orjson.JSONDecodeError, RecursionError):
-        pass
-    text = with_replacements(line)
-    try:  # slower, but accepts NaN and large integers
-        return json.loads(text), text.encode()
-    except (ValueError, RecursionError):  # not JSON, or an integer of thousands of digits
-        return value, text.encode()
-
-
-def _is_exact(value: object) -> bool:
-    """Return False if a number may be an integer beyond 64 bits: orjson turns these into floats."""
-    if isinstance(value, dict):
-        return all(map(_is_exact, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_exact, value))
-    return not isinstance(value, float) or abs(value) < 2**63

@@ -16,6 +16,7 @@ from decon_core.storage.compression import COMPRESSIONS, compression_of, suffix_
 FORMATS: dict[str, ShardFormat] = {}  # filled by the package
 
 _ZIP = b"PK\x03\x04"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def is_shard(path: Path) -> bool:
@@ -63,7 +64,10 @@ def require_format(head: bytes, path: Path) -> None:
 
 
 def require_text(head: bytes, path: Path) -> None:
-    """Raise `CorpusError` if the first decompressed bytes of a shard are another file format."""
+    """Raise `CorpusError` if a shard is not text in UTF-8, by its first decompressed bytes."""
+    if head.startswith(_UTF16):
+        expected, remedy = "UTF-8", "convert it with `iconv -f UTF-16 -t UTF-8`"
+        raise CorpusError(Problem(str(path), "text in UTF-16", expected, remedy))
     detected = sniff(head)
     if detected and detected[1]:
         raise CorpusError(_misnamed(path.with_suffix(""), *detected))

@@ -20,6 +20,7 @@ from decon_core.corpus.documents import Document, Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock
 from decon_core.corpus.formats.shard_format import JsonRow, Part, Value
 from decon_core.corpus.row_texts import WholeRow
+from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_lines import LINE_BREAK, PADDING
 
@@ -44,7 +45,7 @@ class SessionBlock(LineBlock):
         try:
             value = self._value(content)
         except ValueError as error:
-            return Unreadable(row, self.offset, "not JSON", str(error), content)
+            return Unreadable(row, self.offset, *fault_of(error), content)
         return document_of(value, row, source, offset=self.offset, raw=content)
 
     def batch(self, source: Source) -> Batch:
@@ -64,9 +65,9 @@ class SessionBlock(LineBlock):
         lines = []
         for number, line in enumerate(content.splitlines(), start=1):
             try:
-                lines += [orjson.loads(line)] if line.strip() else []
-            except orjson.JSONDecodeError as error:
-                raise ValueError(f"line {number}: {error}") from None
+                lines += [parsed_row(line)] if line.strip() else []
+            except ValueError as error:
+                raise type(error)(f"line {number}: {error}") from None
         return WholeRow(lines=lines)
 
 

@@ -91,6 +91,8 @@ def _columns(
         yield from _columns(values.storage, field, rows, keys)
     elif (strings := as_strings(values)) is not None:
         yield _Column(field, strings, rows, keys)
+    elif _is_of_bytes(kind):
+        yield _Column(field, _texts_in(values.cast(pa.large_binary())), rows, keys)
     elif _types.is_dictionary(kind):
         yield from _columns(values.dictionary_decode(), field, rows, keys)
     elif _types.is_list(kind) or _types.is_large_list(kind) or _types.is_fixed_size_list(kind):
@@ -148,6 +150,21 @@ def as_strings(column: pa.Array) -> pa.Array | None:
         # Cast as bytes: the slow reader handles invalid UTF-8, a string cast would raise.
         column = column.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())
     return column if column.type in (pa.string(), pa.large_string()) else None
+
+
+def _is_of_bytes(kind: pa.DataType) -> bool:
+    tests = (_types.is_binary, _types.is_large_binary, _types.is_fixed_size_binary)
+    return any(test(kind) for test in (*tests, _types.is_binary_view))
+
+
+def _texts_in(column: pa.Array) -> pa.Array:
+    """Return the texts in a column of bytes, and null for other values (see `text_of_bytes`)."""
+    texts = column.view(pa.large_string())
+    content, starts, stops = bytes_of(texts)
+    counts = np.empty(starts.size, np.int64)
+    string_values.count_characters(content, starts, stops, counts)
+    texts = pc.if_else(pa.array(counts >= 0), texts, None)
+    return pc.if_else(pc.match_substring(texts, "\0"), None, texts)
 
 
 def bytes_of(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:

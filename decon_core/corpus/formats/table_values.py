@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from decon_core.corpus.text_values import text_of_bytes
+
 _types = pa.types
 
 
@@ -150,7 +152,8 @@ def _json_form(scalar: Any) -> Any:
     if _has_parts(kind):
         return _of_parts(scalar, _json_form)
     if _is(kind, *_IS_BYTES):
-        return b64encode(scalar.as_py()).decode()
+        value = scalar.as_py()
+        return text_of_bytes(value) or b64encode(value).decode()
     if _types.is_decimal(kind):
         return format(scalar.as_py(), "f")
     if _types.is_temporal(kind):

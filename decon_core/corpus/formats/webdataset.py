@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from decon_core.corpus.formats.json_lines import parsed_exactly
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import Value
 from decon_core.corpus.shard_file import too_long
+from decon_core.corpus.text_values import parsed_row
 from decon_core.storage.compression import DamagedStreamError
 
 KEY = "__key__"
@@ -150,10 +150,7 @@ def _read(name: str, content: bytes) -> Any:
     """Return the value of a member; raise `ValueError` if it is neither JSON nor a text."""
     if not _is_json(name):
         return content.decode()
-    value, _ = parsed_exactly(content)
-    if value is None and content.strip() != b"null":
-        raise ValueError("not JSON")
-    return value
+    return parsed_row(content)
 
 
 def _is_json(name: str) -> bool:

@@ -665,10 +665,12 @@ def test_a_field_that_may_hold_a_question_and_is_not_read_is_named(place, capsys
     path = place.folder / "hints.jsonl"
     path.write_text(f"{json.dumps(row)}\n" * 3)
     assert place.scan("--text", "text", corpus=path) == 4
-    last = capsys.readouterr().out.splitlines()[-1]
+    *before, last = capsys.readouterr().out.splitlines()
     assert "NOT scanned: " in last
-    assert "was not read: `hint` (" in last
-    assert "url" not in last
+    unread, _, options = before[-4:-1]
+    assert "was not read: `hint` (" in unread
+    assert "url" not in unread
+    assert options == "--ignore hint --ignore copy"
     assert "hint" in {one["path"] for one in place.summary()["unread"]}
     assert place.scan("--text", "text", "--allow-unread", corpus=path) == 0
     capsys.readouterr()
@@ -683,9 +685,9 @@ def test_an_answer_or_a_conversation_that_is_not_read_is_named(place, capsys):
     path = place.folder / "mixed.jsonl"
     path.write_text(f"{json.dumps({**row, 'turns': turns})}\n")
     assert place.scan("--text", "prompt", corpus=path) == 4
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert "was not read: `turns[].content` (42 bytes)" in last
-    assert "label" not in last  # too short to hold a question
+    said = capsys.readouterr().out
+    assert "was not read: `turns[].content` (42 bytes)\n" in said  # a label holds no question
+    assert "\n--ignore 'turns[].content'\n" in said
 
 
 def test_rows_with_other_fields_in_one_file_are_all_read(place, capsys):

@@ -48,10 +48,16 @@ def test_lines_are_read_as_by_the_plain_reader(data, source, block_bytes):
 @settings(max_examples=fewer(100))
 @given(data=st.data(), source=SOURCES, suffix=st.sampled_from([".parquet", ".arrow"]))
 def test_tables_are_read_as_by_the_plain_reader(data, source, suffix):
-    """Columns whose values Arrow cannot hold together are JSON in strings."""
+    """Columns whose values Arrow cannot hold together are JSON in strings.
+
+    Some columns are of bytes, which may be no text.
+    """
     rows = [*map(_utf8, data.draw(st.lists(rows_for(source), min_size=1, max_size=6)))]
     names = dict.fromkeys(name for row in rows for name in row)
-    table = pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+    columns = {name: _column([row.get(name) for row in rows]) for name in names}
+    for name in data.draw(st.sets(st.sampled_from([*names]))) if names else ():
+        columns[name] = _as_bytes(columns[name], data.draw(BYTES))
+    table = pa.table(columns)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"a{suffix}"
         if suffix == ".parquet":
@@ -74,6 +80,19 @@ def _utf8(value):
         case int():
             return value % 2**60
     return value
+
+
+BYTES = st.sampled_from([None, b"", b"\0", b"\xff and no text", "ü".encode()])
+
+
+def _as_bytes(column, last):
+    """Return a column of strings, or of lists of them, as bytes, the last value replaced."""
+    if column.type == pa.string():
+        values = [*column.cast(pa.binary()).to_pylist()[:-1], last]
+        return pa.StructArray.from_arrays([pa.array(values, pa.large_binary())], ["text"])
+    if column.type == pa.list_(pa.string()):
+        return column.cast(pa.list_(pa.binary()))
+    return column
 
 
 def _column(values):

@@ -48,6 +48,9 @@ def test_rows_keep_their_number_their_id_and_their_bytes(tmp_path):
         ('{"text": null}\n', "field is null", "text"),
         ('{"text": 5}\n', "field is not text", "text is int"),
         ('{"text": true, "other": ["a"]}\n', "field is not text", "text is bool"),
+        ('{"text": "a", "text": "b"}\n', "a key twice", "key `text` twice"),
+        ('{"text": "a", "n": [{"b": ["c"], "b": null}]}\n', "a key twice", "key `b` twice"),
+        ('{"te\\u0078t": "a", "text": ""}\n', "a key twice", "key `text` twice"),
     ],
 )
 def test_a_row_that_is_no_document_is_kept_apart_with_place_and_reason(
@@ -438,6 +441,18 @@ def test_an_empty_plain_file_has_no_rows_and_an_empty_compressed_one_is_cut_off(
     assert rows_of(lines(tmp_path)) == []
     with pytest.raises(CorpusError, match=r"b\.jsonl\.zst.*the file is empty"):
         rows_of(lines(tmp_path, name="b.jsonl.zst"))
+
+
+def test_a_key_may_come_twice_if_no_text_is_lost_by_it(tmp_path):
+    line = '{"text": null, "text": "a", "n": 1, "n": {"m": "", "m": 2}}\n'
+    (document,) = rows_of(lines(tmp_path, line))
+    assert document.text == "a"
+
+
+def test_json_in_a_string_that_has_a_key_twice_is_read_as_it_is(tmp_path):
+    inner = '{"a": "one text", "a": "another text"}'
+    (document,) = rows_of(lines(tmp_path, json.dumps({"text": inner}) + "\n"))
+    assert (document.text, document.parts[0].path) == (inner, "text")
 
 
 def test_nul_characters_are_text_when_escaped_and_a_broken_line_when_not(tmp_path):

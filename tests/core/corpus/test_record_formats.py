@@ -343,9 +343,10 @@ def test_bytes_that_are_not_utf8_are_replaced_and_noted(tmp_path):
     assert (tmp_path / "out/a.csv").read_bytes() == "id,text\n1,caf\ufffd\n2,b\n".encode()
 
 
-def test_utf16_is_refused(tmp_path):
-    with pytest.raises(CorpusError, match="UTF-16"):
-        rows_in(tmp_path, "a.csv", "id,text\n1,a\n".encode("utf-16"))
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
+def test_utf16_is_refused(tmp_path, name):
+    with pytest.raises(CorpusError, match=r"UTF-16.*iconv"):
+        rows_in(tmp_path, name, '{"text": "a"}\n{"text": "b"}\n'.encode("utf-16"))
 
 
 def tar_of(**members):

@@ -333,6 +333,29 @@ def test_tables_are_cut_as_lines_are(leaky, make_words):
     ]
 
 
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()])
+def test_texts_in_bytes_are_cut_and_other_bytes_stay(leaky, make_words, kind):
+    """Many writers of parquet store strings as bytes."""
+    place, leaks = leaky
+    texts = [clean_text(make_words, 0), f"{clean_text(make_words, 1)} {leaks[0]}"]
+    content = [text.encode() for text in texts]
+    inner = [{"body": body, "image": b"\xff\0"} for body in reversed(content)]
+    table = pa.table({"text": pa.array(content, kind), "inner": pa.array(inner)})
+    (place.bench.folder / "tab").mkdir()
+    pq.write_table(table, place.bench.folder / "tab" / "s.parquet")
+    place.put({}, source=Source(name="tab", path="tab/*.parquet"), name="tab")
+    place.scan()
+    cut = Mixture(name="cut", cut="spans", mask="-")
+    out = pq.read_table(place.build(cut).folder / "s.parquet")
+    assert out.schema == table.schema
+    left = [content[0], f"{clean_text(make_words, 1)} -".encode()]
+    assert out["text"].to_pylist() == left
+    assert out["inner"].to_pylist() == [
+        {**inner[0], "body": left[1]},
+        {**inner[1], "body": left[0]},
+    ]
+
+
 # One reading --------------------------------------------------------------------------------------
 
 
