@@ -15,7 +15,8 @@ from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts, string_values
 from decon_core.kernels.arrays import Table, Words64, alloc_array
-from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS, PADDING
+from decon_core.kernels.json_lines import MOST_DEEP, MOST_MEMBERS, MOST_STRINGS
+from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 
 Integers = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -83,8 +84,8 @@ def _use_of(one: Field) -> int:
 
 def _is_entered(one: Field) -> bool:
     """Return whether the compiled reader may recognise the key of a field."""
-    key, parent = one.key, one.parent
-    if key is None or parent is None or (parent.has_element and parent.element is one):
+    key = one.key
+    if key is None:  # the root, or the elements of a list
         return False
     is_plain = key == without_lone_surrogates(key)  # others are written with escapes
     is_plain &= "\\" not in key and not key.startswith("[role=")
@@ -236,7 +237,7 @@ def _decoded_once(
     of_holders = strings.take(holders)
     lines = np.zeros(int((of_holders.stops - of_holders.starts + 1).sum()) + PADDING, np.uint8)
     n_bytes = json_lines.copy_to_lines(strings.text, of_holders.starts, of_holders.stops, lines)
-    lines[n_bytes] = json_lines.LINE_BREAK
+    lines[n_bytes] = LINE_BREAK
     inner, status, _ = strings_of_lines(
         lines, n_bytes, holders.size, fields, roots=of_holders.fields
     )

@@ -77,9 +77,9 @@ class Field:
 
     @cached_property
     def element(self) -> Field:
-        """The field of the elements of a list. They are what the list is called."""
+        """The field of the elements of a list. They may be pieces of a text: no labels."""
         with self._tree.lock:
-            return Field(self._tree, f"{self.path}[]", key=self.key, parent=self)
+            return Field(self._tree, f"{self.path}[]", key=None, parent=self)
 
     @property
     def has_element(self) -> bool:

@@ -11,8 +11,18 @@ from __future__ import annotations
 import numpy as np
 
 from decon_core.kernels.arrays import Bytes, Integers, Table, Words64
-from decon_core.kernels.instructions import bytes_between, lowest_bit
 from decon_core.kernels.jit import entry, inlined, kernel
+from decon_core.kernels.json_tokens import (
+    BACKSLASH,
+    LINE_BREAK,
+    QUOTE,
+    Number,
+    Place,
+    end_of_scalar,
+    end_of_string,
+    read_string,
+    skip_space,
+)
 from decon_core.kernels.string_values import (
     LEAST_BYTES,
     READ_IF_TEXT,
@@ -24,12 +34,6 @@ from decon_core.kernels.string_values import (
     key_of,
     may_be_json,
 )
-from decon_core.kernels.utf8 import hex_value, valid_size, write_character
-
-# Unsigned: signed indexes cost one more comparison per byte.
-Place = np.uint64
-Number = int | np.int64
-Byte = np.uint8
 
 # Columns of an array with a row for each field: its parent, the bytes of its name, the elements of
 # its lists, its rank among siblings, whether JSON in its strings is decoded, and what its source
@@ -48,23 +52,17 @@ N_OF_CONTAINER = 5
 # Columns of an array with a row for each member of an open object: its first string, and its rank.
 _FIRST_STRING, _MEMBER_RANK = range(2)
 
-PADDING = 64  # spare bytes after a block, for lookahead, and after a text, for writing
-
 MOST_MEMBERS = 1 << 12  # of the objects that are open
 MOST_STRINGS = 1 << 11  # of a row; rows with more are left to Python
 N_RANKS = 8  # of siblings, at most
 LONGEST_NAME = 32  # bytes of a key that is surely no text
 MOST_DEEP = 64  # maximum nesting: one bit of a number per container
-_LONGEST_NUMBER = 40  # neither infinite, nor more digits than Python turns into an int
 
 _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
-_STRIDE = 32
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_WIDEST = 4  # bytes of a character
 
-LINE_BREAK = 0x0A
-_QUOTE, _BACKSLASH, _COLON, _COMMA = 0x22, 0x5C, 0x3A, 0x2C
+_COLON, _COMMA = 0x3A, 0x2C
 _OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
 
 # Of a line.
@@ -75,218 +73,13 @@ _FIRST_KEY, _KEY, _FIRST_VALUE, _VALUE, _AFTER_VALUE = 0, 1, 2, 3, 4
 
 
 @kernel
-def _skip_space(block: Bytes, at: Place) -> Place:
-    if block[at] > 0x20:
-        return at
-    while (block[at] == 0x20) | (block[at] == 0x09) | (block[at] == 0x0D):
-        at += _ONE
-    return at
-
-
-@kernel
-def _n_plain(block: Bytes, at: Place) -> int:
-    """Count the plain bytes at the start of the next bytes of a string, `_STRIDE` at most.
-
-    All others are special: controls, quotes, backslashes and what is not ASCII. Whether there is
-    one takes vector instructions only, and less time than where it is.
-    """
-    has_other = False
-    for step in range(_STRIDE):
-        has_other |= _is_other(block[at + np.uint64(step)])
-    if not has_other:
-        return _STRIDE
-    special = (
-        bytes_between(block, at, 0x00, 0x1F)
-        | bytes_between(block, at, _QUOTE, _QUOTE)
-        | bytes_between(block, at, _BACKSLASH, _BACKSLASH)
-        | bytes_between(block, at, 0x80, 0xFF)
-    )
-    return int(lowest_bit(special))
-
-
-@kernel
-def _is_other(byte: Byte) -> bool:
-    return bool((byte < 0x20) | (byte == _QUOTE) | (byte == _BACKSLASH) | (byte >= 0x80))
-
-
-@kernel
-def _four_digits(block: Bytes, at: Place) -> Number:
-    """Return the number after `\\u`; -1 if there are no four hexadecimal digits."""
-    value = np.int64(0)
-    for place in range(4):
-        digit = hex_value(block[at + np.uint64(place)])
-        if digit < 0:
-            return -1
-        value = value << 4 | digit
-    return value
-
-
-@kernel
-def _escaped(block: Bytes, at: Place) -> tuple[Number, int]:
-    """Return the code point of an escape, and its length in bytes; 0 bytes if unusual."""
-    byte = block[at + _ONE]
-    if byte == 0x6E:  # n: by far the most frequent
-        return 0x0A, 2
-    if (byte == _QUOTE) | (byte == _BACKSLASH) | (byte == 0x2F):
-        return np.int64(byte), 2
-    if byte == 0x75:
-        point = _four_digits(block, at + np.uint64(2))
-        if (point < 0) | ((point >= 0xDC00) & (point < 0xE000)):
-            return 0, 0
-        if (point < 0xD800) | (point >= 0xE000):
-            return point, 6
-        if (block[at + np.uint64(6)] != _BACKSLASH) | (block[at + np.uint64(7)] != 0x75):
-            return 0, 0
-        second = _four_digits(block, at + np.uint64(8))
-        if (second < 0xDC00) | (second >= 0xE000):
-            return 0, 0
-        return 0x10000 + ((point - 0xD800) << 10) + second - 0xDC00, 12
-    for letter, control in ((0x74, 0x09), (0x72, 0x0D), (0x62, 0x08), (0x66, 0x0C)):  # t, r, b, f
-        if byte == letter:
-            return control, 2
-    return 0, 0
-
-
-@kernel
-def _end_of_string(block: Bytes, at: Place) -> Place:
-    """Return the position after the string whose content begins here; 0 if unusual."""
-    while True:
-        n_plain = _n_plain(block, at)
-        at += np.uint64(n_plain)
-        if n_plain == _STRIDE:
-            continue
-        byte = block[at]
-        if byte == _QUOTE:
-            return at + _ONE
-        if byte == _BACKSLASH:
-            _, size = _escaped(block, at)
-            if size == 0:
-                return _ZERO
-            at += np.uint64(size)
-            continue
-        if byte < 0x20:
-            return _ZERO
-        while byte >= 0x80:
-            size = valid_size(block, at)
-            if size == 0:
-                return _ZERO
-            at += np.uint64(size)
-            byte = block[at]
-
-
-@kernel
-def _read_string(block: Bytes, at: Place, text: Bytes, n: Place) -> tuple[Place, Place, int]:
-    """Decode a string to `text`.
-
-    Returns the end of the string (0 if unusual), the end of the text, and the number of
-    continuation bytes in it.
-    """
-    n_continuing = 0
-    while True:
-        # All bytes are written; special ones are overwritten.
-        for step in range(_STRIDE):
-            text[n + np.uint64(step)] = block[at + np.uint64(step)]
-        n_plain = _n_plain(block, at)
-        at += np.uint64(n_plain)
-        n += np.uint64(n_plain)
-        if n_plain == _STRIDE:
-            continue
-        byte = block[at]
-        if byte == _QUOTE:
-            return at + _ONE, n, n_continuing
-        if byte == _BACKSLASH:
-            point, size = _escaped(block, at)
-            if size == 0:
-                return _ZERO, n, 0
-            at += np.uint64(size)
-            size = write_character(point, text, n)
-            n += np.uint64(size)
-            n_continuing += size - 1
-            continue
-        if byte < 0x20:
-            return _ZERO, n, 0
-        while byte >= 0x80:
-            size = valid_size(block, at)
-            if size == 0:
-                return _ZERO, n, 0
-            for step in range(_WIDEST):
-                text[n + np.uint64(step)] = block[at + np.uint64(step)]
-            at += np.uint64(size)
-            n += np.uint64(size)
-            n_continuing += size - 1
-            byte = block[at]
-            if (block[at + _ONE] >= 0x80) & (not _is_other(byte)):
-                text[n] = byte  # the space between two words of another script
-                at += _ONE
-                n += _ONE
-                byte = block[at]
-
-
-@kernel
 def _end_of_label(block: Bytes, at: Place) -> Place:
     """Return the position after a string that is too short for a text; 0 if it may be another."""
     first = block[at]
-    if (first <= 0x20) | (first == _OBJECT) | (first == _LIST) | (first == _BACKSLASH):
+    if (first <= 0x20) | (first == _OBJECT) | (first == _LIST) | (first == BACKSLASH):
         return _ZERO  # may be JSON
-    end = _end_of_string(block, at)
+    end = end_of_string(block, at)
     return end if end - at <= np.uint64(LEAST_BYTES) else _ZERO
-
-
-@kernel
-def _end_of_digits(block: Bytes, at: Place) -> Place:
-    while (block[at] >= 0x30) & (block[at] <= 0x39):
-        at += _ONE
-    return at
-
-
-@kernel
-def _end_of_number(block: Bytes, at: Place) -> Place:
-    """Return the position after a number; 0 if it is none, or very long or large."""
-    first = at
-    if block[at] == 0x2D:
-        at += _ONE
-    if block[at] == 0x30:
-        at += _ONE
-    else:
-        start = at
-        at = _end_of_digits(block, at)
-        if at == start:
-            return _ZERO
-    if block[at] == 0x2E:
-        start = at + _ONE
-        at = _end_of_digits(block, start)
-        if at == start:
-            return _ZERO
-    if (block[at] | 0x20) == 0x65:
-        start = at + _ONE
-        if (block[start] == 0x2B) | (block[start] == 0x2D):
-            start += _ONE
-        at = _end_of_digits(block, start)
-        if (at == start) | (at > start + np.uint64(2)):
-            return _ZERO
-    return at if at - first <= np.uint64(_LONGEST_NUMBER) else _ZERO
-
-
-@kernel
-def _end_of_scalar(block: Bytes, at: Place) -> Place:
-    """Return the position after a scalar value; 0 if unusual."""
-    byte = block[at]
-    if byte == _QUOTE:
-        return _end_of_string(block, at + _ONE)
-    if (byte == 0x2D) | ((byte >= 0x30) & (byte <= 0x39)):
-        return _end_of_number(block, at)
-    second, third = block[at + _ONE], block[at + np.uint64(2)]
-    fourth, fifth = block[at + np.uint64(3)], block[at + np.uint64(4)]
-    if byte == 0x74:
-        is_true = (second == 0x72) & (third == 0x75) & (fourth == 0x65)
-        return at + np.uint64(4) if is_true else _ZERO
-    if byte == 0x6E:
-        is_null = (second == 0x75) & (third == 0x6C) & (fourth == 0x6C)
-        return at + np.uint64(4) if is_null else _ZERO
-    if byte == 0x66:
-        is_false = (second == 0x61) & (third == 0x6C) & (fourth == 0x73) & (fifth == 0x65)
-        return at + np.uint64(5) if is_false else _ZERO
-    return _ZERO
 
 
 @kernel
@@ -336,7 +129,7 @@ def _end_of_key(block: Bytes, start: Place, field: Number, fields: Table, names:
     for step in range(size):
         if block[start + step] != names[first + step]:
             return _ZERO
-    return start + size if block[start + size] == _QUOTE else _ZERO
+    return start + size if block[start + size] == QUOTE else _ZERO
 
 
 @entry(compile_seconds=0.5, steps=lambda table, *_: table.size)
@@ -382,7 +175,7 @@ def _may_be_passed(block: Bytes, start: Place, stop: Place) -> bool:
     if stop - start > np.uint64(LONGEST_NAME):
         return False
     for at in range(start, stop):  # noqa: SIM110 - a generator is not compiled
-        if block[at] == _BACKSLASH:
+        if block[at] == BACKSLASH:
             return False
     return True
 
@@ -419,7 +212,7 @@ def _read_line(
     n_members = 0
     out_of_order = _ZERO  # open containers whose members are not in reading order
     first_string = n_strings
-    at = _skip_space(block, at)
+    at = skip_space(block, at)
     if (block[at] != _OBJECT) & (is_row | (block[at] != _LIST)):
         return _ZERO, n, n_strings, n_objects
     depth = 0
@@ -427,7 +220,7 @@ def _read_line(
     field = np.int64(root)
     state = _VALUE
     while True:
-        at = _skip_space(block, at)
+        at = skip_space(block, at)
         byte = block[at]
         if state == _AFTER_VALUE or (
             (state == _FIRST_KEY) & (byte == _OBJECT_END)
@@ -455,7 +248,7 @@ def _read_line(
             continue
 
         if state <= _KEY:
-            if byte != _QUOTE:
+            if byte != QUOTE:
                 return _ZERO, n, n_strings, n_objects
             start = at + _ONE
             next_at = depths[depth, _NEXT_AT]
@@ -463,7 +256,7 @@ def _read_line(
             stop = _end_of_key(block, start, field, fields, names) if field >= 0 else _ZERO
             at = stop + _ONE
             if stop == _ZERO:
-                at = _end_of_string(block, start)
+                at = end_of_string(block, start)
                 if at == _ZERO:
                     return _ZERO, n, n_strings, n_objects
                 stop = at - _ONE
@@ -485,10 +278,10 @@ def _read_line(
                 n_members += 1
             elif not _may_be_passed(block, start, stop):
                 return _ZERO, n, n_strings, n_objects
-            at = _skip_space(block, at)
+            at = skip_space(block, at)
             if block[at] != _COLON:
                 return _ZERO, n, n_strings, n_objects
-            at = _skip_space(block, at + _ONE)
+            at = skip_space(block, at + _ONE)
             byte = block[at]
         elif depth:
             field = fields[depths[depth, _FIELD_AT], ELEMENT]
@@ -511,7 +304,7 @@ def _read_line(
             depths[depth, _FIELD_AT] = field
             state = _FIRST_KEY if is_object else _FIRST_VALUE
             continue
-        if byte == _QUOTE:
+        if byte == QUOTE:
             if field < 0:
                 return _ZERO, n, n_strings, n_objects
             if fields[field, USE] == READ_IF_TEXT:
@@ -525,7 +318,7 @@ def _read_line(
                     state = _AFTER_VALUE
                     continue
             first = n
-            at, n, n_continuing = _read_string(block, at + _ONE, text, first)
+            at, n, n_continuing = read_string(block, at + _ONE, text, first)
             if at == _ZERO:
                 return _ZERO, n, n_strings, n_objects
             if n > first:
@@ -552,11 +345,11 @@ def _read_line(
                     text[n] = text[n + _ONE] = LINE_BREAK  # before the next part of a document
                     n += np.uint64(2)
         else:
-            at = _end_of_scalar(block, at)
+            at = end_of_scalar(block, at)
             if at == _ZERO:
                 return _ZERO, n, n_strings, n_objects
         state = _AFTER_VALUE
-    at = _skip_space(block, at)
+    at = skip_space(block, at)
     if block[at] != LINE_BREAK:
         return _ZERO, n, n_strings, n_objects
     return at + _ONE, n, n_strings, n_objects

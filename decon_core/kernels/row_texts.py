@@ -13,7 +13,7 @@ from decon_core.kernels.string_values import LEAST_REPEATED
 
 _LINE_BREAK = 0x0A
 
-_STRIDE = 32  # less than the spare bytes of texts, `PADDING` of `json_lines.py`
+_STRIDE = 32  # less than the spare bytes of texts, `PADDING` of `json_tokens.py`
 
 VISIBLE, HIDDEN = 1, 2
 

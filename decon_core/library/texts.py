@@ -27,7 +27,7 @@ from decon_core.corpus.formats.table_strings import as_strings
 from decon_core.corpus.formats.tables import TablePart, columns_of
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import InputError, Problem
-from decon_core.kernels.json_lines import PADDING
+from decon_core.kernels.json_tokens import PADDING
 from decon_core.library.rows import NO_ROW, TextOrRow, line_of
 
 # An iterable of texts and rows; an Arrow array, a polars series or the like of strings, lists or

@@ -261,7 +261,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
 
 
 def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
-    engine, worlds, tmp_path, requests
+    engine, worlds, tmp_path, tmp_path_factory, requests
 ):
     here, there = worlds
     for world in worlds:
@@ -281,22 +281,14 @@ def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
     )
     assert fetched[records] <= 2
     assert any(name.endswith(".answered.parquet") for name in there.files)
+    folders = folders_of_nodes(tmp_path_factory, engine.store_url)
+    assert len(folders) >= 2
+    for folder in folders:  # with only what all jobs read
+        kept = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
+        assert kept == {"records", "search"}
     assert_same(there, here)
     assert same_as_at_url(there, tmp_path / "other")
     assert unjoined_at(engine.store_url) == []
-
-
-def test_nodes_touch_nothing_of_the_submitter_and_keep_only_what_all_jobs_read(
-    engine, packs, requests, tmp_path, tmp_path_factory
-):
-    there = World(tmp_path / "there", packs, engine=engine)
-    there.prepare()
-    there.scan()
-    folders = folders_of_nodes(tmp_path_factory, engine.store_url)
-    assert len(folders) >= 2
-    for folder in folders:
-        kept = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
-        assert kept == {"records", "search"}
 
 
 def test_shards_that_are_read_for_a_sketch_only_get_no_second_tiles(worlds, tmp_path):

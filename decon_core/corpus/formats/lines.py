@@ -24,7 +24,7 @@ from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part
 from decon_core.corpus.shard_file import ShardFile, changed, damaged, too_long
 from decon_core.errors import CorpusError
 from decon_core.kernels.arrays import alloc_array
-from decon_core.kernels.json_lines import LINE_BREAK, PADDING
+from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 from decon_core.storage.compression import DAMAGE, HEAD, compression_of, create, read_chunks
 from decon_core.storage.seeking import open_ranges
 

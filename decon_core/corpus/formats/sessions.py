@@ -22,7 +22,7 @@ from decon_core.corpus.formats.shard_format import JsonRow, Part, Value
 from decon_core.corpus.row_texts import WholeRow
 from decon_core.corpus.text_values import fault_of, parsed_row
 from decon_core.kernels.arrays import alloc_array
-from decon_core.kernels.json_lines import LINE_BREAK, PADDING
+from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 
 N_FIRST_LINES = 5  # in which a session shows
 _FIRST_TYPES = ("session", "session_meta")

@@ -16,7 +16,7 @@ from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import is_text
 from decon_core.kernels import json_lines, string_values
-from decon_core.kernels.json_lines import PADDING
+from decon_core.kernels.json_tokens import PADDING
 
 Integers = npt.NDArray[np.int64]
 _types = pa.types

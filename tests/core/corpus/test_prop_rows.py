@@ -18,7 +18,8 @@ from decon_core.corpus.formats.shard_format import Part
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import open_shard
 from decon_core.kernels import string_values
-from decon_core.kernels.json_lines import MOST_MEMBERS, MOST_STRINGS, PADDING
+from decon_core.kernels.json_lines import MOST_MEMBERS, MOST_STRINGS
+from decon_core.kernels.json_tokens import PADDING
 from tests.core.corpus.random_rows import SENTENCES, SHORT, SOURCES, rows_for
 from tests.uncompiled import fewer
 

@@ -3,13 +3,15 @@
 import json
 
 import numpy as np
+import pytest
 
 from decon_core.config.load import Source
 from decon_core.corpus import fields as fields_module
-from decon_core.corpus.fields import field_tree
+from decon_core.corpus.fields import LABELS, field_tree
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.lines import blocks_of
 from decon_core.corpus.formats.shard_format import Part
+from decon_core.corpus.row_texts import text_of_row
 from decon_core.kernels.jit import compiled_at_once
 
 
@@ -30,3 +32,15 @@ def test_keys_that_are_data_do_not_fill_the_memory_and_are_read_all_the_same(mon
     assert [text for text in texts if text] == said
     assert np.array_equal(batch.rows, plain.rows)
     fields_module._tree.cache_clear()
+
+
+@pytest.mark.parametrize("key", sorted(LABELS))
+def test_a_label_is_read_only_if_it_is_a_text_or_in_a_list(key):
+    for value, texts in (
+        ("seven words are no text of any", []),
+        ("eight words are a text in any field", ["eight words are a text in any field"]),
+        (["half of", "a text"], ["half of", "a text"]),
+        ('["in JSON", "too"]', ["in JSON", "too"]),
+    ):
+        read = text_of_row({key: value}, field_tree(Source(name="labels", path="")))
+        assert [slot.text for slot in read.visible] == texts
