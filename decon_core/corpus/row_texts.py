@@ -57,6 +57,8 @@ class RowText:
 
 def path_of(keys: Keys) -> str:
     """Format the place of a value in a row: `messages[2].content`."""
+    if keys[-1:] == (KEY,):
+        keys = (*keys[:-2], KEY)  # the text is not its own place
     parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys)
     return without_lone_surrogates("".join(parts).removeprefix("."))
 
@@ -112,7 +114,7 @@ def _members(
             if isinstance(inner, _HOLDING):
                 yield inner, at.child(key), (*keys, key)
             if len(key) > LONGEST_NAME and is_text(name := without_lone_surrogates(key)):
-                yield name, at, (*keys, key, KEY)
+                yield name, at.child(KEY), (*keys, key, KEY)
     elif isinstance(value, list | tuple):
         element, has_turns = at.element, tree.roles and at.path in tree.paths
         for number, inner in enumerate(value):

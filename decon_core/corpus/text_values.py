@@ -16,20 +16,30 @@ LEAST_BYTES = 2 * LEAST_WORDS - 1
 LEAST_ENCODED = 64  # characters of base64 that are recognised
 
 _LETTER = re.compile(rb"[0-9A-Za-z\x80-\xff]")
-# Thai, Lao, Burmese, Khmer, and from the CJK radicals on to Yi; their compatibility forms.
+_WIDE_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+# Thai, Lao, Tibetan, Burmese, Khmer, Tai, Balinese, from the CJK radicals on to Yi, Javanese; their
+# compatibility forms.
 _UNSPACED = re.compile(
-    rb"\xe0[\xb8-\xbb]|\xe1[\x80-\x82\x9e\x9f]|\xe2[\xba-\xbf]|[\xe3-\xe9][\x80-\xbf]"
-    rb"|\xef[\xa4-\xab]|\xf0[\xa0-\xbf]"
+    rb"\xe0[\xb8-\xbf]|\xe1[\x80-\x82\x9e\x9f\xa5-\xaa\xac\xad]|\xe2[\xba-\xbf]"
+    rb"|[\xe3-\xe9][\x80-\xbf]|\xea[\x80-\x93\xa6\xa7\xa9]|\xef[\xa4-\xab\xbc-\xbe]"
+    rb"|\xf0[\xa0-\xbf]"
 )
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]+={0,2}\s*", re.ASCII)
-_DATA_URI = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]\S*\s*")  # text may follow one
+_SEPARATORS = "+/_-"  # words may be joined by them
+LEAST_BETWEEN = 12  # characters for each of them, or it is no base64: that has half as many
+_DATA_URI = re.compile(  # text may follow one
+    r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+(?:=[^;,\s]*)?)*;base64,[A-Za-z0-9+/=_%-]*\s*",
+    re.ASCII,
+)
+_FIRST_BYTES = 4096  # of bytes, by which they are text or not
+_CONTROL = re.compile("[\\x00-\\x08\\x0e-\\x1f\ufffd]")
 
 
 def is_text(value: str) -> bool:
     """Return whether a string is long enough to hold a question: some words, or many letters."""
     if 4 * len(value) < LEAST_BYTES:
         return False
-    content = value.encode()
+    content = (value if value.isascii() else _WIDE_SPACE.sub(" ", value)).encode()
     words = filter(_LETTER.search, content.split())
     if len([*islice(words, LEAST_WORDS)]) == LEAST_WORDS:
         return True
@@ -46,10 +56,12 @@ def without_lone_surrogates(text: str) -> str:
 
 
 def is_encoded(value: str) -> bool:
-    """Return whether a string is a data URI or base64, which no text is."""
+    """Return whether a string is base64 or a data URI with base64, which no text is."""
     if value.startswith("data:"):
         return bool(_DATA_URI.fullmatch(value))
-    return len(value) >= LEAST_ENCODED and bool(_BASE64.fullmatch(value))
+    if len(value) < LEAST_ENCODED or not _BASE64.fullmatch(value):
+        return False
+    return LEAST_BETWEEN * sum(map(value.count, _SEPARATORS)) <= len(value)
 
 
 class KeyTwiceError(ValueError):
@@ -86,12 +98,14 @@ def fault_of(error: ValueError) -> tuple[str, str]:
 
 
 def text_of_bytes(value: bytes) -> str:
-    """Return the text that bytes hold: UTF-8 without zeros. All else is no text, but empty."""
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
+    """Return the text that bytes hold, which may be padded with zeros; empty if they hold none.
+
+    At most a tenth of a text is control characters, or bytes that are not UTF-8.
+    """
+    first = value[:_FIRST_BYTES].rstrip(b"\0").decode("utf-8", "replace")
+    if 10 * len(_CONTROL.findall(first)) > len(first):
         return ""
-    return "" if "\0" in text else text
+    return value.rstrip(b"\0").decode("utf-8", "replace")
 
 
 def decoded(value: str) -> dict[str, Any] | list[Any] | None:

@@ -23,6 +23,7 @@ _LEAST_WORDS = 8
 _LEAST_LETTERS = 24
 LEAST_BYTES = 15
 _LEAST_ENCODED = 64
+_LEAST_BETWEEN = 12
 LEAST_REPEATED = 32
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _FIRST_BYTES = 96  # that are looked at first
@@ -48,10 +49,15 @@ def _is_letter(byte: np.uint8) -> bool:
 
 @kernel
 def _n_beginnings(text: Bytes, start: int, stop: int) -> int:
-    """Count the words that follow a space and begin with a letter: a loop without branches."""
+    """Count words that follow a space and begin with a letter: a loop without branches.
+
+    Not those that begin with a byte of which a wide space may begin.
+    """
     n = 0
     for at in range(np.uint64(start), np.uint64(stop) - np.uint64(1)):
-        n += (text[at] == 0x20) & _is_letter(text[at + np.uint64(1)])
+        byte = text[at + np.uint64(1)]
+        is_letter = _is_letter(byte) & (byte != 0xC2) & ((byte < 0xE1) | (byte > 0xE3))
+        n += (text[at] == 0x20) & is_letter
     return n
 
 
@@ -61,7 +67,7 @@ def _may_be_text(text: Bytes, start: int, stop: int) -> bool:
     n, highest = 1, np.uint8(0)
     for at in range(np.uint64(start), np.uint64(stop)):
         byte = text[at]
-        n += (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D))
+        n += (byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D)) | (byte == 0xC2)
         highest = max(highest, byte)
     return bool((n >= _LEAST_WORDS) | (highest >= 0xE0))
 
@@ -86,7 +92,13 @@ def is_text(text: Bytes, start: int, stop: int) -> bool:
                 return True
         elif byte < 0x80:
             has_letter |= _is_letter(byte)
-        else:
+        elif byte >= 0xC0:
+            if _is_wide_space(byte, text[at + 1], text[at + 2]):
+                n_words += has_letter
+                has_letter = False
+                if n_words >= _LEAST_WORDS:
+                    return True
+                continue
             has_letter = True
             if byte >= 0xE0:
                 n_letters += _is_unspaced(byte, text[at + 1])
@@ -96,18 +108,38 @@ def is_text(text: Bytes, start: int, stop: int) -> bool:
 
 
 @kernel
+def _is_wide_space(lead: np.uint8, second: np.uint8, third: np.uint8) -> bool:
+    if lead == 0xC2:
+        return bool(second == 0xA0)
+    if lead == 0xE1:
+        return bool((second == 0x9A) & (third == 0x80))
+    if lead == 0xE3:
+        return bool((second == 0x80) & (third == 0x80))
+    if lead != 0xE2:
+        return False
+    if second == 0x81:
+        return bool(third == 0x9F)
+    is_space = (third <= 0x8A) | (third == 0xA8) | (third == 0xA9) | (third == 0xAF)
+    return bool((second == 0x80) & is_space)
+
+
+@kernel
 def _is_unspaced(lead: np.uint8, second: np.uint8) -> bool:
     """Return whether a character is of a script without spaces, by its first two bytes."""
     if (lead >= 0xE3) & (lead <= 0xE9):
         return True
     if lead == 0xE0:
-        return bool((second >= 0xB8) & (second <= 0xBB))
+        return bool(second >= 0xB8)
     if lead == 0xE1:
-        return bool(((second >= 0x80) & (second <= 0x82)) | (second == 0x9E) | (second == 0x9F))
+        is_tai = (second >= 0xA5) & (second <= 0xAA) | (second == 0xAC) | (second == 0xAD)
+        return bool((second <= 0x82) | (second == 0x9E) | (second == 0x9F) | is_tai)
     if lead == 0xE2:
         return bool(second >= 0xBA)
+    if lead == 0xEA:
+        return bool((second <= 0x93) | (second == 0xA6) | (second == 0xA7) | (second == 0xA9))
     if lead == 0xEF:
-        return bool((second >= 0xA4) & (second <= 0xAB))
+        is_wide = (second >= 0xBC) & (second <= 0xBE)
+        return bool((second >= 0xA4) & (second <= 0xAB) | is_wide)
     return bool((lead == 0xF0) & (second >= 0xA0))
 
 
@@ -152,7 +184,7 @@ def is_base64(text: Bytes, start: int, stop: int) -> bool:
         at = _end_of_base64(text, at, stop)
         n = at - first
         if at == stop:
-            return bool(n > 0)
+            return bool(n > 0) and _has_few_separators(text, start, stop)
         byte = text[at]
         is_break = (byte == 0x0A) | ((byte == 0x0D) & (at + 1 < stop) and text[at + 1] == 0x0A)
         if not (is_break & (n >= _LINE_OF_BASE64)):
@@ -171,7 +203,17 @@ def is_base64(text: Bytes, start: int, stop: int) -> bool:
         if not ((byte == 0x20) | ((byte >= 0x09) & (byte <= 0x0D))):
             return False
         at += 1
-    return True
+    return _has_few_separators(text, start, stop)
+
+
+@kernel
+def _has_few_separators(text: Bytes, start: int, stop: int) -> bool:
+    """Return whether base64 is no words that are joined by its signs that are no letters."""
+    n = 0
+    for at in range(start, stop):
+        byte = text[at]
+        n += (byte == 0x2B) | (byte == 0x2F) | (byte == 0x5F) | (byte == 0x2D)
+    return bool(_LEAST_BETWEEN * n <= stop - start)
 
 
 @kernel

@@ -8,7 +8,7 @@ from typing import Any
 
 from decon_core.corpus.documents import Part
 from decon_core.corpus.row_texts import KEY, Keys, role_of
-from decon_core.corpus.text_values import decoded
+from decon_core.corpus.text_values import decoded, text_of_bytes
 
 # Roles of turns that answer others. An answer goes with the question that it is for.
 _ANSWERING = frozenset(
@@ -53,7 +53,7 @@ def is_empty(text: str, mask: str) -> bool:
 def replaced(value: Any, keys: Keys, text: str) -> Any:
     """Return a value with another string at a place; raise `NotExactError` if that changes more."""
     if isinstance(value, bytes):
-        return replaced(value.decode(), keys, text).encode()
+        return _as_bytes(replaced(_strict(value), keys, text), value)
     if not keys:
         return text
     if isinstance(value, str):
@@ -64,7 +64,8 @@ def replaced(value: Any, keys: Keys, text: str) -> Any:
         raise NotExactError
     if isinstance(value, dict):
         return {**value, first: replaced(value[first], rest, text)}
-    return [replaced(inner, rest, text) if at == first else inner for at, inner in enumerate(value)]
+    new = [replaced(inner, rest, text) if at == first else inner for at, inner in enumerate(value)]
+    return type(value)(new)  # members of a map are tuples
 
 
 def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
@@ -77,7 +78,7 @@ def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
 
 def _without_element(value: Any, keys: Keys) -> Any:
     if isinstance(value, bytes):
-        return _without_element(value.decode(), keys).encode()
+        return _as_bytes(_without_element(_strict(value), keys), value)
     if isinstance(value, str):
         inner = _opened(value)
         return _encoded_like(value, inner, _without_element(inner, keys))
@@ -85,11 +86,24 @@ def _without_element(value: Any, keys: Keys) -> Any:
     if isinstance(value, dict):
         return {**value, first: _without_element(value[first], rest)}
     if rest:
-        return [
+        return type(value)(
             _without_element(inner, rest) if at == first else inner
             for at, inner in enumerate(value)
-        ]
+        )
     return [inner for at, inner in enumerate(value) if at != first]
+
+
+def _strict(value: bytes) -> str:
+    """Return the text in bytes; raise `NotExactError` if it cannot be written back."""
+    try:
+        return value.rstrip(b"\0").decode()
+    except UnicodeDecodeError:
+        raise NotExactError from None
+
+
+def _as_bytes(text: str, old: bytes) -> bytes:
+    """Return a text as bytes, with the padding of the old ones."""
+    return text.encode() + old[len(old.rstrip(b"\0")) :]
 
 
 def _encoded_like(text: str, old: Any, new: Any) -> str:
@@ -148,9 +162,11 @@ def _at(value: Any, keys: Keys) -> Any:
 
 def _opened(value: Any) -> Any:
     """Return a value, or the one that a string holds as JSON, whether or not text is left in it."""
-    if not isinstance(value, str | bytes):
+    if isinstance(value, bytes):
+        value = text_of_bytes(value)
+    if not isinstance(value, str):
         return value
     try:
-        return decoded(value if isinstance(value, str) else value.decode()) or json.loads(value)
+        return decoded(value) or json.loads(value)
     except (ValueError, RecursionError):
         return None

@@ -12,10 +12,9 @@ from typing import BinaryIO
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import Value
 from decon_core.corpus.shard_file import too_long
+from decon_core.corpus.text_values import is_text
 from decon_core.storage.compression import BYTE_ORDER_MARK
 from decon_core.wording import counted
-
-_MOST_WORDS = 8  # a name of a column has fewer
 
 
 class Delimited(RecordFormat):
@@ -50,13 +49,16 @@ class Delimited(RecordFormat):
                 return
             raw, offset = lines.taken()
             if names is None and cells:
-                names = _names(cells)
-                if names is cells:
+                is_header = _are_names(cells)
+                names = cells if is_header else _numbered(cells)
+                if is_header:
                     gap += raw
                     continue
             if cells and len(cells) != len(names or ()):
                 expected = counted(len(names or ()), "cell")
                 fault = f"not {expected}", counted(len(cells), "cell")
+            if cells and any("\0" in cell for cell in cells):
+                fault = "not text", "zero bytes: is it UTF-16?"
             value = None if fault or not cells else dict(zip(names or (), cells, strict=True))
             yield Record(gap=gap, raw=raw, offset=offset, value=value, fault=fault)
             gap = b""
@@ -93,12 +95,14 @@ def _valid(cell: str) -> str:
     return cell.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _names(cells: list[str]) -> list[str]:
-    """Return the names of the columns: these cells, unless they look like data."""
-    is_header = len({*cells}) == len(cells) and all(
-        len(cell.split()) < _MOST_WORDS and not _is_number(cell) for cell in cells
-    )
-    return cells if is_header else [f"column{number}" for number in range(len(cells))]
+def _are_names(cells: Sequence[str]) -> bool:
+    """Return whether the first cells are the names of the columns."""
+    is_different = len({*cells}) == len(cells)
+    return is_different and not any(is_text(cell) or _is_number(cell) for cell in cells)
+
+
+def _numbered(cells: Sequence[str]) -> list[str]:
+    return [f"column{number}" for number in range(len(cells))]
 
 
 def _is_number(cell: str) -> bool:

@@ -15,11 +15,13 @@ from typing import Any, BinaryIO, cast
 
 from decon_core.config.load import MAX_ROW_BYTES, Source
 from decon_core.corpus.batches import Place
+from decon_core.corpus.fields import FieldTree
 from decon_core.corpus.formats.json_lines import JsonLines
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, Value
+from decon_core.corpus.row_texts import text_of_row
 from decon_core.corpus.shard_file import ShardFile, too_long
-from decon_core.corpus.text_values import fault_of, parsed_row
+from decon_core.corpus.text_values import fault_of, is_text, parsed_row
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage.compression import (
     BYTE_ORDER_MARK,
@@ -36,8 +38,7 @@ _STEP = 1 << 18
 _SPACE = re.compile(r"[ \t\r\n]*")
 _IN_STRING = ("Unterminated", "Invalid control")  # a string cannot go on in the next line
 _LONGEST_SIGN = 16  # bytes of a literal or an escape
-_MOST_WORDS = 8  # texts beside the rows are longer than a version or a name
-_MOST_BYTES = 72  # of such a text without spaces
+_BYTES = re.compile(r"[\x80-\xff]+")
 
 
 class Json(RecordFormat):
@@ -157,17 +158,33 @@ def _are_columns(value: object) -> bool:
     if not all(isinstance(column, list) for column in columns):
         return False
     has_objects = any(isinstance(cell, dict) for column in columns for cell in column)
-    return len({len(column) for column in columns}) == 1 and not (has_objects and len(value) == 1)
+    if len({*map(len, columns)}) > 1 or (has_objects and len(value) == 1):
+        return False
+    return not any(is_text(_as_utf8(key)) for key in value)  # such a key is the text of a row
 
 
-def _text_in(value: object) -> str | None:
-    """Return a text of several words in a value, at any depth; None if there is none."""
-    if isinstance(value, str):
-        is_text = len(value.split()) >= _MOST_WORDS
-        is_text |= not value.isascii() and len(value) >= _MOST_BYTES
-        return value if is_text else None
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next(filter(None, map(_text_in, inner)), None)
+def _text_in(members: Value) -> str:
+    """Return the text of an object beside its rows, as it would be read; empty if it has none."""
+    try:
+        members = _as_utf8(members)
+    except RecursionError:
+        return "nested too deeply to be looked at"
+    read = text_of_row(members, FieldTree(Source(name="", path="")))
+    text = " ".join(slot.text for slot in (*read.visible, *read.hidden))
+    return text if is_text(text) else ""
+
+
+def _as_utf8(value: Any) -> Any:
+    """Return a value whose strings were decoded as Latin-1, but for their escapes."""
+    if isinstance(value, dict):
+        return {_as_utf8(key): _as_utf8(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [*map(_as_utf8, value)]
+    return _BYTES.sub(_decoded, value) if isinstance(value, str) else value
+
+
+def _decoded(found: re.Match[str]) -> str:
+    return found[0].encode("latin-1").decode("utf-8", "replace")
 
 
 class _Document:
@@ -178,7 +195,8 @@ class _Document:
 
     def __init__(self, stream: BinaryIO, path: Path, max_row_bytes: int) -> None:
         self._stream, self._path, self._max = stream, path, max_row_bytes
-        self._decode = json.JSONDecoder(strict=False).raw_decode
+        # Rows are parsed again: here numbers may have thousands of digits.
+        self._decode = json.JSONDecoder(strict=False, parse_int=float).raw_decode
         self._text, self._is_whole = "", False  # a part of the file, and whether it is the last
         # Offsets in the file: of the text, of the next byte to be read, of the first not yielded.
         self._base = self._at = self._mark = 0
@@ -247,7 +265,7 @@ class _Document:
         while self._peek() != "}":
             self._step_over(",")
             name = self._key()
-            if text := _text_in(self._value()):
+            if text := _text_in({name: self._value()}):
                 where = f"{self._path}: key {name!r}, beside the rows under {key!r}"
                 remedy = f"write one row per line, for example with `jq -c '.{key}[]'`"
                 raise CorpusError(Problem(where, f"text ({text[:40]!r})", "rows alone", remedy))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from decon_core.config.load import Source
 from decon_core.corpus.batches import Place
 from decon_core.corpus.documents import Document
-from decon_core.corpus.formats.recognize import require_text
+from decon_core.corpus.formats.recognize import require_text, require_utf8
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
 from decon_core.corpus.shard_file import ShardFile, changed, damaged, too_long
 from decon_core.errors import CorpusError
@@ -86,6 +86,7 @@ class LineFormat(ShardFormat):
             for number, piece in enumerate(chunks):
                 if number == 0:
                     require_text(bytes(piece[:HEAD]), path)
+                    require_utf8(bytes(piece[:HEAD]), path)
                 yield from cutter.blocks(piece)
         except DAMAGE as error:
             damage = error

@@ -64,13 +64,18 @@ def require_format(head: bytes, path: Path) -> None:
 
 
 def require_text(head: bytes, path: Path) -> None:
-    """Raise `CorpusError` if a shard is not text in UTF-8, by its first decompressed bytes."""
-    if head.startswith(_UTF16):
-        expected, remedy = "UTF-8", "convert it with `iconv -f UTF-16 -t UTF-8`"
-        raise CorpusError(Problem(str(path), "text in UTF-16", expected, remedy))
+    """Raise `CorpusError` if the first decompressed bytes of a shard are another file format."""
     detected = sniff(head)
     if detected and detected[1]:
         raise CorpusError(_misnamed(path.with_suffix(""), *detected))
+
+
+def require_utf8(head: bytes, path: Path) -> None:
+    """Raise `CorpusError` if the first bytes of a text are of UTF-16."""
+    every_second_is_zero = len(head) > 1 and not all(map(any, (head[::2], head[1::2])))
+    if head.startswith(_UTF16) or every_second_is_zero:
+        expected, remedy = "UTF-8", "convert it with `iconv -f UTF-16 -t UTF-8`"
+        raise CorpusError(Problem(str(path), "text in UTF-16", expected, remedy))
 
 
 def _misnamed(path: Path, kind: str, suffix: str) -> Problem:

@@ -22,7 +22,7 @@ from decon_core.corpus.documents import (
     document_of,
     not_a_document,
 )
-from decon_core.corpus.formats.recognize import require_text
+from decon_core.corpus.formats.recognize import require_text, require_utf8
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, ShardFormat, Value
 from decon_core.corpus.shard_file import ShardFile, changed, damaged
 from decon_core.errors import CorpusError
@@ -155,6 +155,8 @@ class RecordFormat(ShardFormat):
         try:
             stream = buffered(cast("BinaryIO", file), compression_of(path))
             require_text(stream.peek(HEAD)[:HEAD], path)
+            if self.is_utf8:
+                require_utf8(stream.peek(HEAD)[:HEAD], path)
             for record in self.records(stream, path, file.max_row_bytes):
                 yield record
                 row, offset = row + 1, record.offset + len(record.raw)

@@ -20,7 +20,7 @@ from decon_core.corpus.documents import Document, Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock
 from decon_core.corpus.formats.shard_format import JsonRow, Part, Value
 from decon_core.corpus.row_texts import WholeRow
-from decon_core.corpus.text_values import fault_of, parsed_row
+from decon_core.corpus.text_values import KeyTwiceError, fault_of, parsed_row
 from decon_core.kernels.arrays import alloc_array
 from decon_core.kernels.json_tokens import LINE_BREAK, PADDING
 
@@ -66,8 +66,10 @@ class SessionBlock(LineBlock):
         for number, line in enumerate(content.splitlines(), start=1):
             try:
                 lines += [parsed_row(line)] if line.strip() else []
+            except KeyTwiceError as error:
+                raise KeyTwiceError(f"line {number}: {error}") from None
             except ValueError as error:
-                raise type(error)(f"line {number}: {error}") from None
+                raise ValueError(f"line {number}: {error}") from None
         return WholeRow(lines=lines)
 
 

@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
 from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree
 from decon_core.corpus.row_texts import LONGEST_NAME
-from decon_core.corpus.text_values import is_text
+from decon_core.corpus.text_values import is_text, text_of_bytes
 from decon_core.kernels import json_lines, string_values
 from decon_core.kernels.json_tokens import PADDING
 
 Integers = npt.NDArray[np.int64]
 _types = pa.types
+_CONTROL = "[\\x00-\\x08\\x0e-\\x1f]"  # with which bytes may be no text
 
 
 class UnusualColumnError(Exception):
@@ -158,13 +159,16 @@ def _is_of_bytes(kind: pa.DataType) -> bool:
 
 
 def _texts_in(column: pa.Array) -> pa.Array:
-    """Return the texts in a column of bytes, and null for other values (see `text_of_bytes`)."""
+    """Return the texts in a column of bytes; other values are empty."""
     texts = column.view(pa.large_string())
     content, starts, stops = bytes_of(texts)
     counts = np.empty(starts.size, np.int64)
     string_values.count_characters(content, starts, stops, counts)
     texts = pc.if_else(pa.array(counts >= 0), texts, None)
-    return pc.if_else(pc.match_substring(texts, "\0"), None, texts)
+    is_odd = pc.or_kleene(pc.match_substring_regex(texts, _CONTROL), pc.is_null(texts))
+    is_odd = pc.and_(is_odd, column.is_valid())
+    odd = [text_of_bytes(value) for value in column.filter(is_odd).to_pylist()]
+    return pc.replace_with_mask(texts, is_odd, pa.array(odd, pa.large_string()))
 
 
 def bytes_of(column: pa.Array) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:

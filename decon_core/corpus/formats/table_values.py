@@ -66,6 +66,8 @@ def value_of(scalar: Any) -> Any:
 def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:
     """Return Python values as an array, also of extension types at any depth."""
     stored = _stored(kind)
+    if _types.is_fixed_size_binary(stored):
+        values = [value and value.ljust(stored.byte_width, b"\0") for value in values]
     array = pa.array(values, stored)
     return array if stored == kind else array.cast(kind)
 

@@ -139,6 +139,8 @@ class TableFormat(ShardFormat):
         try:
             columns = self._columns_of(source, path)
             for batch in self.batches(path, columns, part_bytes):
+                if not row:
+                    _require_different_fields(batch.schema.types, path)
                 _require_short(batch, row, file)
                 yield TablePart(path, row, batch.num_rows, batch)
                 row += batch.num_rows
@@ -169,10 +171,7 @@ class TableFormat(ShardFormat):
     def _columns_of(self, source: Source | None, path: Path) -> set[str]:
         """Return the columns that are read; all columns if unread text is counted."""
         columns = self.columns(path)
-        if twice := sorted({name for name in columns if columns.count(name) > 1}):
-            # Only one of them would be read.
-            found, remedy = f"two columns called {twice[0]!r}", "rename one of them"
-            raise CorpusError(Problem(str(path), found, "different names", remedy))
+        _require_different(columns, path)
         named = columns_of(source) if source else None
         return {*columns} if named is None else named
 
@@ -186,6 +185,23 @@ class TableFormat(ShardFormat):
         with raising_corpus_errors(file.path):
             self.rewrite_tables(file.path, target, rewriter)
         return rewriter.ids
+
+
+def _require_different(names: Sequence[str], path: Path) -> None:
+    """Raise if a name comes twice: only one of the columns would be read."""
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        found, remedy = f"two columns called {twice[0]!r}", "rename one of them"
+        raise CorpusError(Problem(str(path), found, "different names", remedy))
+
+
+def _require_different_fields(kinds: Iterable[pa.DataType], path: Path) -> None:
+    for kind in kinds:
+        if pa.types.is_struct(kind):
+            _require_different([field.name for field in kind], path)
+        if pa.types.is_nested(kind):
+            _require_different_fields([kind.field(at).type for at in range(kind.num_fields)], path)
+        if isinstance(kind, pa.BaseExtensionType):
+            _require_different_fields([kind.storage_type], path)
 
 
 def _require_short(batch: pa.RecordBatch, first: int, file: ShardFile) -> None:

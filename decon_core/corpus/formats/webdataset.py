@@ -16,6 +16,7 @@ from decon_core.corpus.formats.shard_format import Value
 from decon_core.corpus.shard_file import too_long
 from decon_core.corpus.text_values import parsed_row
 from decon_core.storage.compression import DamagedStreamError
+from decon_core.wording import counted
 
 KEY = "__key__"
 # Members without text. They are passed over, and their row names them with their size.
@@ -76,8 +77,9 @@ class WebDataset(RecordFormat):
 
 def _end(kept: _KeptBytes, max_bytes: int) -> bytes:
     """Return the blocks of zeros that end an archive; `tarfile` would take anything for its end."""
-    while kept.read(_STEP) and kept.n_bytes <= max_bytes:
-        pass
+    while kept.read(_STEP):
+        if kept.n_bytes > max_bytes:
+            raise DamagedStreamError(f"{counted(kept.n_bytes, 'byte')} behind the last member")
     stop = kept.stop
     end = kept.taken(stop)
     if len(end) < _BLOCK or end.strip(b"\0"):
@@ -125,6 +127,9 @@ class _Row:
         span = member.offset - self.start, self.stop - self.start
         self.members.append(_Member(member, name, *span))
         self.value.setdefault(KEY, self.stem)
+        if name in self.value:
+            self.fault = self.fault or ("a member twice", member.name)
+            return
         if name.rpartition(".")[2].lower() in MEDIA:
             self.value[name] = {"n_bytes": len(content)}
             return

@@ -43,6 +43,7 @@ SHORT = (
     *("", "x", "user", "assistant", "seven words are no text of any"),
     *("ünï", "{", "[]", "{}", "[1, 2]", '{"a": 1}', '{"a": 1, "a": "one key, twice"}'),
     *(_ENCODED, f"{_ENCODED}\n{_ENCODED}=", f"{_ENCODED} and", "a" * 63, "1/2 " * 30),
+    *("words_that_are_joined_by_a_sign_of_base64_are_no_base64_but_a_text", "long" * 15 + "-+/_-"),
 )
 SCALARS = st.one_of(
     st.sampled_from(SENTENCES),

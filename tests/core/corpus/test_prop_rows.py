@@ -83,7 +83,9 @@ def _utf8(value):
     return value
 
 
-BYTES = st.sampled_from([None, b"", b"\0", b"\xff and no text", "ü".encode()])
+BYTES = st.sampled_from(
+    [None, b"", b"\0", b"\xff\xfe is no text", "ü".encode(), b"a text and \xff", b"padded\0\0"]
+)
 
 
 def _as_bytes(column, last):
@@ -172,7 +174,22 @@ STRINGS = st.lists(
             [*SENTENCES, *SHORT, " ", "\n", "\r\n", "a" * 60, "A" * 64, "=", "==", "-"]
         ),
         st.sampled_from(
-            ["word ", "word\t", "word\u00a0", "word\u3000", "...", "- ", "_", "木", "é ", "\x1c"]
+            [
+                *("word ", "word\t", "word\u00a0", "word\u3000", "word\u2003", "...", "- ", "_"),
+                *(
+                    "木",
+                    "é ",
+                    "\x1c",
+                    "\u2028",
+                    "\u202f",
+                    "\u205f",
+                    "\u1680",
+                    " \u00a0 ",
+                    "ʘ",
+                    "\u2010",
+                ),
+                *("བོད་ཡིག", "ﾊﾝｶｸ", "ꦗꦮ", "ᨲ᩠ᩅᩫ", "हिन्दी", "한국어", "Ａｂ", "ꀀ"),
+            ]
         ),
         st.text(max_size=10),
     ),
@@ -189,6 +206,41 @@ def test_the_kernels_know_texts_and_base64_as_python_does(value):
     if not value.startswith("data:"):
         is_base64 = string_values.is_base64(text, 0, len(content))
         assert is_base64 == text_values.is_encoded(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "What\u00a0is\u00a0the name\u2003of the\u3000river there?",
+        *(word * 24 for word in ("བོ", "ﾊ", "ꦗ", "ᨲ", "木", "ก")),
+    ],
+)
+def test_words_between_wide_spaces_and_scripts_without_spaces_are_text(value):
+    assert text_values.is_text(value)
+
+
+def test_only_base64_is_encoded():
+    assert text_values.is_encoded("data:;base64,aGk=")
+    assert not text_values.is_encoded("data:image/png;base64,aGk=這是什麼問題")
+    assert not text_values.is_encoded("data:text/plain;charset=utf-8,What%20is%20the%20question")
+    words = "Which_of_the_words_that_are_joined_by_lines_is_no_word_of_the_text"
+    assert not text_values.is_encoded(words)
+    assert text_values.is_encoded(words.replace("_", "4"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"a text in bytes\0\0\0", "a text in bytes"),
+        (b"one byte of another caf\xe9 in it", "one byte of another caf\ufffd in it"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", ""),
+        ("UTF-16".encode("utf-16-le"), ""),
+        (bytes(range(1, 17)), ""),
+        (b"", ""),
+    ],
+)
+def test_bytes_are_text_if_little_of_them_is_none(value, text):
+    assert text_values.text_of_bytes(value) == text
 
 
 def test_text_behind_a_data_uri_is_read():

@@ -280,6 +280,54 @@ def test_texts_beside_the_rows_are_no_silent_loss(tmp_path):
     assert [row.text for row in rows_in(tmp_path, "b.json", before)] == [prose]  # one row
 
 
+CHINESE = "".join(chr(0x4E00 + n) for n in range(30))
+PIECES = [{"content": "seven words are no text of any"}] * 2
+
+
+@pytest.mark.parametrize(
+    "beside", [CHINESE, [CHINESE], PIECES, {"eight words are a text in a key too": 1}]
+)
+@pytest.mark.parametrize("is_ascii", [True, False])
+@pytest.mark.parametrize("indent", [1, None])
+def test_what_a_row_would_have_as_text_is_text_beside_the_rows(tmp_path, beside, is_ascii, indent):
+    def document(value):
+        return json.dumps(value, indent=indent, ensure_ascii=is_ascii).encode()
+
+    with pytest.raises(CorpusError, match="key 'more', beside the rows under 'data'"):
+        rows_in(
+            tmp_path, "a.json", document([]) + document({"data": [{"text": "a"}], "more": beside})
+        )
+    whole = {"more": beside, "data": [{"text": "a"}]}
+    (row,) = rows_in(tmp_path, "b.json", document(whole), text=None)
+    assert row.text.endswith("a")
+    assert len(row.parts) > 1
+
+
+def test_a_second_list_of_rows_is_refused(tmp_path):
+    rows = b'"data": [{"text": "one two three four five six seven eight"}]'
+    content = b"{" + rows + b",\n" + rows + b"}"
+    with pytest.raises(CorpusError, match="key 'data'"):
+        rows_in(tmp_path, "a.json", content)
+
+
+def test_a_number_of_thousands_of_digits_makes_its_row_unreadable_and_no_other(tmp_path):
+    content = f'[{{"text": "a"}}, {{"n": {"9" * 5000}}}, {{"text": "b"}}]'.encode()
+    first, row, last = rows_in(tmp_path, "a.json", content)
+    assert (first.text, row.reason, last.text) == ("a", "not JSON", "b")
+
+
+@pytest.mark.parametrize("names", [["1.txt", "1.txt"], ["1", "1.content"]])
+def test_a_member_that_a_row_has_twice_is_named(tmp_path, names):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name in names:
+            member = tarfile.TarInfo(name)
+            member.size = 1
+            archive.addfile(member, io.BytesIO(b"a"))
+    (row,) = rows_in(tmp_path, "a.tar", out.getvalue(), text=None)
+    assert (row.reason, row.detail) == ("a member twice", names[1])
+
+
 @pytest.mark.parametrize(
     "content",
     [
@@ -332,6 +380,8 @@ def test_a_first_line_of_data_is_no_header(tmp_path):
     rows = rows_in(tmp_path, "a.csv", content, text="column0", id=None)
     assert [row.text for row in rows][1] == "And why?"
     assert rows[0].text.startswith("What is the name")
+    (row,) = rows_in(tmp_path, "b.csv", f"{CHINESE},x\n".encode(), text=None)
+    assert row.text.startswith(CHINESE)
 
 
 def test_bytes_that_are_not_utf8_are_replaced_and_noted(tmp_path):
@@ -344,9 +394,15 @@ def test_bytes_that_are_not_utf8_are_replaced_and_noted(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.json"])
-def test_utf16_is_refused(tmp_path, name):
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_refused(tmp_path, name, encoding):
     with pytest.raises(CorpusError, match=r"UTF-16.*iconv"):
-        rows_in(tmp_path, name, '{"text": "a"}\n{"text": "b"}\n'.encode("utf-16"))
+        rows_in(tmp_path, name, '{"text": "a"}\n{"text": "b"}\n'.encode(encoding))
+
+
+def test_cells_with_zeros_are_no_text(tmp_path):
+    row, other = rows_in(tmp_path, "a.csv", b"text\na\0b\nc\n")
+    assert (row.reason, other.text) == ("not text", "c")
 
 
 def tar_of(**members):

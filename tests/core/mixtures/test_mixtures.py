@@ -91,7 +91,8 @@ def test_licenses_are_looked_at_in_every_row_and_unknown_ones_are_told(leaky, ma
         {"id": "mit", "text": clean_text(make_words, 0), "meta": {"license": "MIT"}},
         {"id": "gpl", "text": clean_text(make_words, 1), "meta": {"license": "GPL-3.0"}},
         {"id": "none", "text": clean_text(make_words, 2), "meta": {"license": "unknown"}},
-        {"id": "odd", "text": clean_text(make_words, 3), "meta": {"license": ["MIT"]}},
+        {"id": "odd", "text": clean_text(make_words, 3), "meta": {"license": 5}},
+        {"id": "list", "text": clean_text(make_words, 6), "meta": {"license": ["MIT"]}},
         {"id": "leak", "text": leaks[0], "meta": {"license": "GPL-3.0"}},
         {"id": "or", "text": clean_text(make_words, 4), "meta": {"license": "(gpl-3.0 OR MIT)"}},
         {"id": "and", "text": clean_text(make_words, 5), "meta": {"license": "GPL-3.0 AND MIT"}},
@@ -99,13 +100,13 @@ def test_licenses_are_looked_at_in_every_row_and_unknown_ones_are_told(leaky, ma
     place.put({"s.jsonl": rows})
     place.scan()
     strict = Mixture(name="m", licenses=Licenses(fields=("meta.license",), allow=("mit",)))
-    assert [row["id"] for row in place.rows(strict)] == ["mit", "or"]
+    assert [row["id"] for row in place.rows(strict)] == ["mit", "list", "or"]
     either = replace(strict.licenses, fields=("id", "meta.license"), allow=("odd", "gpl-*"))
     assert [row["id"] for row in place.rows(replace(strict, licenses=either))] == ["odd"]
     other = replace(either, fields=("meta.x", "meta.license"), allow=("gpl-*",))
     assert [row["id"] for row in place.rows(replace(strict, licenses=other))] == ["gpl", "or"]
     kept = replace(strict, licenses=replace(strict.licenses, unknown="keep"))
-    assert [row["id"] for row in place.rows(kept)] == ["mit", "none", "odd", "or"]
+    assert [row["id"] for row in place.rows(kept)] == ["mit", "none", "odd", "list", "or"]
     told = [(row["doc_id"], row["why"], row["detail"]) for row in place.removed(kept)]
     assert told == [
         ("gpl", "license", "GPL-3.0"),
