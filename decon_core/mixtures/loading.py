@@ -176,7 +176,11 @@ class _Table:
 
     @property
     def n_documents(self) -> int:
-        return sum(file.n_documents for files in self.files.values() for file in files)
+        return _n_documents(self.files)
+
+
+def _n_documents(files: Files) -> int:
+    return sum(one.n_documents for of_pack in files.values() for one in of_pack)
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ def configurations_of(files: Files) -> list[Configuration]:
 
 
 def unloadable(files: Files) -> list[str]:
-    """Return the files of formats that `datasets` does not read."""
+    """Return the files of formats that no configuration loads."""
     return [f"{pack[1]}/{one.name}" for pack in files for one in files[pack] if not one.loader]
 
 
@@ -229,7 +233,7 @@ def _by_source(tables: Sequence[_Table], files: Files) -> Iterator[Configuration
             (table, {pack: table.files[pack] for pack in table.files if pack[0] == source})
             for table in tables
         ]
-        parts = [(table, of_source) for table, of_source in parts if of_source]
+        parts = [(table, of_source) for table, of_source in parts if _n_documents(of_source)]
         for number, (table, of_source) in enumerate(parts, start=1):
             name = source if len(parts) == 1 else f"{source}-{number}"
             while name in used:
@@ -243,7 +247,7 @@ def _configuration(name: str, table: _Table, chosen: Files, files: Files) -> Con
         name,
         table.loader,
         sources=tuple(sorted({source for source, _ in chosen})),
-        n_documents=sum(one.n_documents for pack in chosen for one in chosen[pack]),
+        n_documents=_n_documents(chosen),
         paths=tuple(path for pack in chosen for path in _paths(pack[1], chosen[pack], files[pack])),
         features=json.dumps(_features(table.columns)) if table.is_completed else "",
     )

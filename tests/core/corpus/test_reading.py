@@ -455,6 +455,21 @@ def test_json_in_a_string_that_has_a_key_twice_is_read_as_it_is(tmp_path):
     assert (document.text, document.parts[0].path) == (inner, "text")
 
 
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        ('{"type": "user", "sess', "not JSON", "line 2: Unterminated"),
+        ('{"a": "x", "a": "y"}', "a key twice", "line 2: key `a` twice"),
+    ],
+)
+def test_a_log_of_an_agent_that_cannot_be_read_is_named(tmp_path, line, reason, detail):
+    first = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"content": "a"}}
+    path = lines(tmp_path, f"{json.dumps(first)}\n", line)
+    (row,) = rows_of(path, Source(name="logs", path=""))
+    assert row.reason == reason
+    assert row.detail.startswith(detail)
+
+
 def test_nul_characters_are_text_when_escaped_and_a_broken_line_when_not(tmp_path):
     escaped, bare = rows_of(lines(tmp_path, '{"text": "a\\u0000b"}\n', '{"text": "a\x00b"}\n'))
     assert escaped.text == "a\x00b"

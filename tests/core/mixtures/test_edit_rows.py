@@ -50,6 +50,7 @@ SLOTS = [
     lambda text: {"\ud800": [text, "\udc00"], "b": json.dumps(["\ud800", text])},
     lambda text: {"a": f'{{"b": "{text}", "n": {10**23}}}'},
     lambda text: {"a": f'{{"b": "a key twice", "b": "{text}"}}'},
+    lambda text: {"a": [("a key of a map", {"b": text}), (text, 1)]},
     lambda text: {"a": [text.encode(), b"\xff", {"b": f'["{text}"]'.encode()}]},
 ]  # fmt: skip
 

@@ -425,6 +425,15 @@ def test_two_columns_of_one_name_are_refused_and_not_halved(place):
         place.put({"s.parquet": table}, source)
 
 
+def test_two_fields_of_one_name_in_a_struct_are_refused(place):
+    twice = pa.StructArray.from_arrays([pa.array(["a"]), pa.array(["b"])], ["x", "x"])
+    more = pa.ListArray.from_arrays([0, 1], twice)
+    table = pa.table({"id": ["i"], "text": [place.quiet(0)], "more": more})
+    source = replace(WEB, name="tab", path="tab/*.parquet")
+    with pytest.raises(CorpusError, match=r"s\.parquet: found two columns called 'x'"):
+        place.put({"s.parquet": table}, source)
+
+
 def test_a_cut_row_of_a_table_keeps_its_other_columns(place):
     odd = odd_table()
     table = pa.table(
