@@ -136,7 +136,10 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
 
 
 def _say_unread(config: Config, reader: MatchReader, packs: Sequence[Pack]) -> tuple[bool, bool]:
-    """Print the text that was not read; return whether it blocks, and whether a source has none."""
+    """Print what was not read of the shards that were scanned.
+
+    Returns whether unread text blocks, and whether a source has no text.
+    """
     from decon_core.decisions.unread import ledgers_of, sources_without_text, unread_texts
     from decon_core.inventory import unread_rule
 
@@ -144,6 +147,14 @@ def _say_unread(config: Config, reader: MatchReader, packs: Sequence[Pack]) -> t
     empty = sources_without_text(ledgers)
     for problem in empty:
         warn(problem)
+    if reasons := Counter(row["reason"] for _, ledger in ledgers for row in ledger["unreadable"]):
+        named = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common())
+        say(f"\n{counted(reasons.total(), 'row')} could not be read: {named}")
+        if config.policy.unreadable == "drop":
+            say('mixtures leave them out: unreadable = "drop" in [policy]')
+        else:
+            say('mixtures of their packs are refused, without unreadable = "drop" in [policy]')
+        say('the rows: decon-assets report --query "FROM unreadable"')
     unread = unread_texts(ledgers, unread_rule(config))
     for one in unread:
         say(f"\n{one.line()}")
@@ -218,6 +229,8 @@ def status(
     remedy = running or "`decon-assets run` builds what is missing"
     _say_skipped(found.skipped)
     is_unread, is_empty = _unread_in(plan) if store.current_snapshot.is_file() else (False, False)
+    if is_unread and not running:
+        remedy = "mixtures of sources with unread text are refused, see above; then `run` goes on"
     say("complete" if is_complete else f"incomplete: {remedy}")
     if is_unread and is_scanned and not (is_empty or allow_unread):
         return 4
@@ -303,8 +316,6 @@ def _build(
     is_verbose: bool = False,
 ) -> Registration | None:
     """Build everything; return None if a stage failed, after printing the reason."""
-    import duckdb
-
     # Fail before a history is created beside a missing file, and before a day of scanning that
     # would end at an unreadable verdict.
     settings = load_config(config)
@@ -333,17 +344,7 @@ def _build(
                     say(f"report: {store.report}  (what is missing, and why: decon-assets report)")
                     say(f"page: {store.report_page}")
             return None
-    with (
-        suppress(duckdb.Error),  # another program may have the new report open already
-        duckdb.connect(str(registered.store.report), read_only=True) as connection,
-    ):
-        (n,) = connection.execute("SELECT count(*) FROM unreadable").fetchone() or (0,)
-        if n:
-            say(
-                f"\n{counted(n, 'row')} could not be read, so no mixture has them; for the list: "
-                'decon-assets report --query "FROM unreadable"'
-            )
-    with suppress(StaleError, MissingError):  # for the same reason
+    with suppress(StaleError, MissingError):  # another program may have the new report open already
         say(f"\n{format_headline(registered.store.report)}")
     return registered
 

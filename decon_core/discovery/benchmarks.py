@@ -15,13 +15,15 @@ from decon_core.benchmarks import files_by_split, load_recipes
 from decon_core.benchmarks.files import part_order
 from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
-from decon_core.benchmarks.readers import is_readable
+from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.config.names import folded
+from decon_core.corpus.formats import is_shard
 from decon_core.discovery.decide import reading_of
 from decon_core.discovery.first_rows import FirstRows, first_rows
 from decon_core.discovery.overlap import overlaps
 from decon_core.discovery.reading import OpenChoice, Reading
 from decon_core.errors import DeconError, InputError, Problem
+from decon_core.storage.listing import METADATA
 from decon_core.storage.paths import is_hidden
 
 _RECIPES = (".yaml", ".yml")
@@ -106,12 +108,19 @@ def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:
         except DeconError as error:
             survey.problems += error.problems
     survey.recipes += known
-    rows = [file for file in files if is_readable(file)]
+    rows = [file for file in files if is_readable(file) and file.name not in METADATA]
+    others = [file for file in files if is_shard(file) and not is_readable(file)]
+    survey.problems += [_unread_format(file) for file in others]
     if not known:
         return rows
     read = _read_by(known)
     survey.left_out += [str(file) for file in rows if file.resolve() not in read]
     return []
+
+
+def _unread_format(file: Path) -> Problem:
+    found = f"rows in a format that benchmarks are not read from ({file.suffix})"
+    return Problem(str(file), found, known_endings(), "convert it, for example to parquet")
 
 
 def _add_draft(folder: Path, rows: Sequence[Path], survey: Survey) -> None:

@@ -205,7 +205,7 @@ def _faults(head: ShardHead) -> Iterator[Problem]:
     if head.damage:
         yield Problem(where, head.damage, "a whole file", "replace it, or move it away")
     elif head.n_unreadable and not head.rows:
-        found = f"{counted(head.n_unreadable, 'row')}, none of them an object in JSON"
+        found = f"{counted(head.n_unreadable, 'row')}, none of them a JSON object"
         yield Problem(where, found, "rows", "replace it, or move it away")
 
 

@@ -286,6 +286,9 @@ class _Rows:
             if records_of({**keys, "answers": [*answers, answer]}, self.rows):
                 answers.append(answer)
                 self.why.append(f"answer: {column}, by its name")
+                parent = column.name.rpartition(".")[0]
+                if any(one.name == parent and one.kind == "list of object" for one in self.columns):
+                    self.doubts.append(f"of the texts in {column.name} some may be wrong answers")
                 if _is_class_name(column) and not column.is_prose:
                     self.doubts.append(f"{column.name} may be a class in place of an answer")
         return answers
@@ -299,6 +302,9 @@ class _Rows:
         if not any(record["answer"] for record in self._records(answer, keys)):
             return []
         self.why.append(f"answer: what the assistant says in {prompt['messages']}")
+        named = [one for one in self.columns if {*words_of(one.name)} & ANSWERS]
+        also = f"; {_listed(named)} may be the right one" if named else ""
+        self.doubts.append(f"what the assistant says may be no right answer{also}")
         return [answer]
 
     # Passage, and what is left --------------------------------------------------------------------

@@ -31,7 +31,8 @@ class RowSurvey:
     def __init__(self, heads: Sequence[ShardHead]) -> None:
         n_not_json = sum(head.n_unreadable for head in heads)
         self.rows: list[Row] = []
-        self.unreadable = ["not an object in JSON"] * n_not_json  # the reason of each row
+        reason = "no JSON object, or one with a key twice"
+        self.unreadable = [reason] * n_not_json  # the reason of each row
         for row in (row for head in heads for row in head.rows):
             document = document_of(row, 0, _EVERYTHING)
             if isinstance(document, Unreadable):

@@ -58,17 +58,17 @@ def settings_text(
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
         "@sources@": "\n".join(_source(one, folder) for one in findings),
-        "@unreadable@": _DROP if has_unreadable else '# unreadable = "block"',
+        "@unreadable@": _UNREADABLE if has_unreadable else '# unreadable = "block"',
     }
     for mark, text in places.items():
         template = template.replace(mark, text)
     return template
 
 
-_DROP = """\
-# Some of the first rows cannot be read: such rows are counted and left out of mixtures. Without
-# this line, mixtures of their packs are refused.
-unreadable = "drop\""""
+_UNREADABLE = """\
+# Some of the first rows cannot be read: mixtures of their packs are refused. With this line, such
+# rows are left out.
+# unreadable = "drop\""""
 
 
 def _source(one: SourceFinding, folder: Path) -> str:

@@ -128,7 +128,10 @@ def test_text_that_a_row_repeats_is_named_at_each_of_its_places(tmp_path):
         ([{"messages": [{"role": "user", "content": "hi"}], "gold": LONG}], "more hidden text"),
         ([{"text": "some text"}], "no text seen has 8 words"),
         ([{"text": LONG}, {"id": "x", "text": None}], "1 of 2 rows has no text"),
-        ([{"text": LONG}, {"text": LONG}, "no row"], "1 of 3 rows cannot be read: 1 not an object"),
+        (
+            [{"text": LONG}, {"text": LONG}, "no row"],
+            "1 of 3 rows cannot be read: 1 no JSON object",
+        ),
         ([{"id": "x", "text": LONG}] * 3, "1 different value of the id `id` in 3 rows"),
     ],
 )
@@ -271,11 +274,12 @@ def test_files_with_different_fields_are_one_source(tmp_path):
     assert one.source.id is None
 
 
-def test_unreadable_rows_are_dropped_with_a_word(tmp_path):
+def test_init_does_not_decide_that_unreadable_rows_are_left_out(tmp_path):
     write(tmp_path / "a.jsonl", [*texts(20), *(["no row"] * 15)])
     text, _ = written(tmp_path)
-    assert '\nunreadable = "drop"' in text
-    assert "# Check this: 15 of 35 rows cannot be read: 15 not an object in JSON." in text
+    assert '\n# unreadable = "drop"' in text
+    reason = "15 no JSON object, or one with a key twice"
+    assert f"# Check this: 15 of 35 rows cannot be read: {reason}." in text
 
 
 def test_a_place_that_is_given_twice_or_lies_in_another_is_said(tmp_path):
