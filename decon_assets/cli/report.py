@@ -7,14 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from decon_assets.cli.gap import say_rates
-from decon_assets.cli.options import ConfigPath, names_in, optional, repeatable
+from decon_assets.cli.options import ConfigPath, flag, names_in, optional, repeatable
 from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.runner.active_run import active_run
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import StaleError, format_problems
-from decon_core.report.open import Coverage, coverage_of
+from decon_core.report.open import Coverage, connect, coverage_of
 
 _MOST_LISTED = 20
 _MAIN_TABLES = (
@@ -37,6 +37,9 @@ _MAIN_TABLES = (
 def report(
     *,
     query: str | None = optional("an SQL query, for example: FROM items LIMIT 5", "SQL"),
+    allow_files: bool = flag(
+        "--allow-files", "let the query, and views of the database, read and write other files"
+    ),
     page: Path | None = optional("write the HTML page to this file", "FILE"),
     by: list[str] = repeatable(
         "print leak rates by a column of the items: config, split, or a field that a recipe keeps",
@@ -67,6 +70,9 @@ def report(
       decon-assets report --categories mmlu --rates rates.csv
       decon-assets report --query "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
       decon-assets report --database other.duckdb --page other.html
+
+    A query reaches nothing but the database, unless --allow-files is given; a database of somebody
+    else may have views that read your files.
 
     docs/report.md describes the tables, and examples/queries.sql has twelve queries.
 
@@ -99,7 +105,7 @@ def report(
         write_page(path, page)
         say(page)
     elif query:
-        code = _query(path, [query])
+        code = _query(path, [query], may_use_files=allow_files)
     elif grouped:
         columns, detectors = (
             [name for text in given for name in names_in(text)] for given in (by, detector)
@@ -163,12 +169,12 @@ def _say_main_tables(path: Path, coverage: Coverage | None) -> int:
     return code
 
 
-def _query(path: Path, queries: Sequence[str]) -> int:
+def _query(path: Path, queries: Sequence[str], *, may_use_files: bool = False) -> int:
     """Print the results of queries; return the exit code."""
     import duckdb
 
     try:
-        connection = duckdb.connect(str(path), read_only=True)
+        connection = connect(path, may_use_files=may_use_files)
     except duckdb.Error as error:
         warn(f"{path} cannot be opened, or another program has it open: {error}")
         return 1

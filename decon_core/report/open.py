@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ _CLOSE = "Close that program: a `duckdb` shell locks the file unless opened with
 
 ONLY_SAMPLE = "only a "  # begins the reason of shards of which only a sample was scanned
 
+_EXTERNAL = "enable_external_access"
+
 # The newest columns of a report: a database that has these has all others.
 _SIGNS = "SELECT extras FROM items LIMIT 0"
 
@@ -30,6 +32,14 @@ def require_report(path: Path) -> None:
     """Raise if there is no report of this version that can be opened."""
     with opened(path):
         pass
+
+
+def connect(path: Path, *, may_use_files: bool = False) -> duckdb.DuckDBPyConnection:
+    """Open a database read-only. Its views, and queries, reach no other file unless they may."""
+    if not may_use_files:
+        with suppress(duckdb.ConnectionException):  # this process has it open in another way
+            return duckdb.connect(str(path), read_only=True, config={_EXTERNAL: "false"})
+    return duckdb.connect(str(path), read_only=True)
 
 
 @contextmanager
@@ -42,7 +52,7 @@ def opened(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         raise MissingError(Problem(str(path), "no such file", "a report", _REMEDY))
     require_undamaged_database(path)
     try:
-        with duckdb.connect(str(path), read_only=True) as connection:
+        with connect(path) as connection:
             connection.execute(_SIGNS)
             yield connection
     except duckdb.Error as error:

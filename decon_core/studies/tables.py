@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 NOTHING = "–"
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which formulas of spreadsheets begin
+
 _DECIMALS = 6
 
 
@@ -40,9 +42,16 @@ def rounded(value: T) -> T:
 
 
 def as_csv(rows: Sequence[Mapping[str, object]], heads: Sequence[str] = ()) -> str:
-    """Return rows as CSV; without rows, a line with these heads."""
+    """Return rows as CSV; without rows, a line with these heads.
+
+    An apostrophe before a text keeps spreadsheets from taking it for a formula.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, [*rows[0]] if rows else heads, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _as_cell(value) for key, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _as_cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

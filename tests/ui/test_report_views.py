@@ -211,7 +211,7 @@ def test_csv_keeps_every_character_and_the_verdict_of_this_browser(show, tmp_pat
         *[("aa", "template"), ("bb", ""), ("cc", "")]
     ]
     assert pairs[0]["verdict_at"].startswith("20")
-    assert [row["answer"] for row in pairs] == [HOSTILE, "", ""]
+    assert [row["answer"] for row in pairs] == [f"'{HOSTILE}", "", ""]
     page.keyboard.press("d")
     expect(page.locator("#lines .line").first).to_be_visible()
     name, documents = saved(page, "#d-csv")
@@ -220,7 +220,7 @@ def test_csv_keeps_every_character_and_the_verdict_of_this_browser(show, tmp_pat
     assert [tuple(row[column] for column in kept) for row in documents] == [
         ("web", "s.jsonl", "1", "2", "0.9", "exam quiz", "aa bb", "d-1"),
         ("web", "s.jsonl", "2", "1", "0.9", "quiz", "aa", ""),
-        ("web", "s.jsonl", "3", "1", "0.5", "quiz", "cc", HOSTILE),
+        ("web", "s.jsonl", "3", "1", "0.5", "quiz", "cc", f"'{HOSTILE}"),
     ]
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 from dagster import DagsterInstance
 
@@ -124,6 +125,23 @@ def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, cap
     assert main(["report", "--query", query]) == 0
     assert "6" in capsys.readouterr().out
     assert main(["report", "--query", "FROM nowhere"]) == 2
+
+
+@pytest.mark.parametrize("query", ["FROM planted", "COPY (SELECT 1) TO 'out.csv'"])
+def test_a_query_reaches_the_database_alone_unless_it_may_reach_files(tmp_path, query, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("secret.csv").write_text("a\nb\n")
+    with duckdb.connect("theirs.duckdb") as connection:
+        connection.execute("CREATE VIEW planted AS FROM read_csv('secret.csv')")
+    command = ["report", "--database", "theirs.duckdb", "--query", query]
+    assert main(command) == 2
+    assert not Path("out.csv").exists()
+    assert main([*command, "--allow-files"]) == 0
+
+
+def test_a_report_that_this_process_has_open_is_read_all_the_same(reported, capsys):
+    with duckdb.connect(str(reported.store.report), read_only=True):
+        assert main(["report", "--query", "SELECT 1 + 1 AS two"]) == 0
 
 
 def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):

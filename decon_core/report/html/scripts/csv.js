@@ -1,9 +1,10 @@
 // Save what is shown as CSV: lines and quotes as RFC 4180 has them, in UTF-8.
 
-// A value without a text is empty, an empty text is quoted.
+// A value without a text is empty, an empty text is quoted. An apostrophe before a text keeps
+// spreadsheets from taking it for a formula.
 function csvCell(value) {
   if (value == null) return "";
-  const text = String(value);
+  const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
