@@ -32,7 +32,7 @@ from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
-from decon_core.errors import DeconError, MissingError, Problem
+from decon_core.errors import ConfigError, DeconError, MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
@@ -174,7 +174,11 @@ class Builder:
         settings = self._leak_settings(mixture, shards)
         drawn = self._draw_fingerprint(mixture, pack) if is_drawn else None
         made_of = [_FORMAT, names, mixture.to_json(), settings, drawn]
-        return fingerprint_of([*made_of, *self._tokenizer(mixture).values()])
+        try:
+            tokenizer = [*self._tokenizer(mixture).values()]
+        except ConfigError:
+            tokenizer = ["cannot be read"]  # building the mixture says why
+        return fingerprint_of([*made_of, *tokenizer])
 
     @property
     def shards(self) -> Iterator[tuple[Pack, Shard]]:

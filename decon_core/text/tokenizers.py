@@ -110,7 +110,6 @@ def load_tokenizer(name: str, *, where: str = "policy.tokenizer_str") -> Tokeniz
     if name in _BUNDLED:
         return BytePieces(_BUNDLED[name])
     if name.endswith(".json") and Path(name).is_file():
-        _require_tokenizers(name, where)
         return _read_file(Path(name), where)
     if not _HUB_NAME.fullmatch(name) or name.endswith(".json"):
         expected = (
@@ -118,7 +117,6 @@ def load_tokenizer(name: str, *, where: str = "policy.tokenizer_str") -> Tokeniz
             "or a name on the Hugging Face hub (owner/model)"
         )
         raise ConfigError(Problem(where, repr(name), expected))
-    _require_tokenizers(name, where)
     from huggingface_hub import hf_hub_download
 
     try:
@@ -129,16 +127,6 @@ def load_tokenizer(name: str, *, where: str = "policy.tokenizer_str") -> Tokeniz
         remedy = "check the name and the network, or give the path of a file"
         raise ConfigError(Problem(where, found, expected, remedy)) from None
     return _read_file(path, where)
-
-
-def _require_tokenizers(name: str, where: str) -> None:
-    """Raise ConfigError if the package that reads a tokenizer.json is not installed."""
-    try:
-        import tokenizers  # noqa: F401 - only tried
-    except ImportError:
-        found = f"{name!r}, and no package 'tokenizers' to read it"
-        remedy = f"pip install 'decon-assets[tokenizers]', or take {', '.join(_BUNDLED)} or words"
-        raise ConfigError(Problem(where, found, "that package", remedy)) from None
 
 
 def _read_file(path: Path, where: str) -> TokenizerFile:

@@ -269,6 +269,18 @@ def test_a_shard_that_breaks_off_stops_only_what_needs_it(world):
     assert not (world.store.root / "clean").exists()  # any shard may hold any item
 
 
+def test_a_mixture_whose_tokenizer_cannot_be_read_stops_no_other_and_no_report(world):
+    (world.folder / "broken.json").write_text("{")
+    masks = 'cut = "spans"\nwrite = "mask"\ntokenizer = "broken.json"\n'
+    world.mixtures = f'[[mixture]]\nname = "clean"\n[[mixture]]\nname = "masks"\n{masks}'
+    with pytest.raises(PipelineError, match=r"broken\.json.*expected a tokenizer\.json"):
+        world.run()
+    built = {path.parts[-3] for path in world.store.root.glob("mixtures/*/*/*")}
+    assert built == {"clean"}
+    assert world.store.report.is_file()
+    assert world.store.report_page.is_file()
+
+
 BLENDS = """
 [[mixture]]
 name = "clean"

@@ -180,7 +180,6 @@ def _onnx_of_tokens(session: Any, tokenizer: Path, file: ModelFile, name: Scorer
 
     Of several logits, the score is the probability of a label, which is a number.
     """
-    _package("tokenizers", "'decon-assets[tokenizers]'", name)
     encoder = read_tokenizer(tokenizer)
     encoder.enable_truncation(_MOST_TOKENS)
     names = [one.name for one in session.get_inputs()]
