@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -367,6 +367,7 @@ class RegistrationPlan:
     new: list[str]  # paths of shards that are new or changed
     renamed: list[tuple[str, str]]  # old and new paths of shards with the same content
     skipped: list[Skipped]  # beside the shards: what no source reads
+    without_pack: list[Path] = field(default_factory=list)  # mixtures to be removed
 
 
 def plan_registration(config: Config, store: Store) -> RegistrationPlan:
@@ -484,7 +485,8 @@ def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
 def register_packs(config: Config, store: Store, *, may_retire: bool = False) -> RegistrationPlan:
     """Update the registered packs to match the corpus.
 
-    The mixtures of a retired pack are removed, or its documents would remain in the clean corpus.
+    The mixtures of retired and of unknown packs are removed, or their documents would remain in the
+    clean corpus.
     Raises CorpusError if most of the corpus is gone and not `may_retire`: more likely a mount is
     missing.
     """
@@ -493,13 +495,19 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
         require_most_there(plan, store)
     write_json(store.skipped, {"skipped": [asdict(one) for one in plan.skipped]})
     for pack in plan.current:
-        write_json(store.pack(pack.name), pack.to_json())
+        for path in (store.pack_copy(pack.name), store.pack(pack.name)):
+            write_json(path, pack.to_json())
     for pack in plan.retired:
         write_json(store.retired_packs / f"{pack.name}.json", pack.to_json())
         for folder in store.mixtures_of(pack.name):
             remove(folder)
-        remove(store.pack(pack.name))
-    return plan
+        for path in (store.pack(pack.name), store.pack_copy(pack.name)):
+            remove(path)
+    # Their documents are those of other packs, too, and no later benchmark would clean them.
+    without_pack = store.without_pack()
+    for folder in without_pack:
+        remove(folder)
+    return replace(plan, without_pack=without_pack)
 
 
 def require_most_there(plan: RegistrationPlan, store: Store) -> None:

@@ -89,6 +89,8 @@ def register(
         plan = register_packs(config, store, may_retire=may_retire)
     for pack in plan.retired:
         echo(f"{pack.name}: shards are gone or changed; the pack and its mixtures are removed")
+    for folder in plan.without_pack:
+        echo(f"{folder}: of no registered pack; removed")
     for old, new in plan.renamed:
         echo(f"{old}: renamed to {new}; its pack and its matches are kept")
     if warning := grid_warning(config, plan.current):

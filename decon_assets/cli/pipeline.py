@@ -385,6 +385,9 @@ def remove_damaged_files(config: Config, say: Say) -> None:
                 say(f"  fetched again: {path}")
             removed = [path for path in removed if path not in fetched or path in damaged]
     for path in removed:
+        if path.exists():
+            say(f"  restored from its copy: {path}")
+            continue
         is_scorecard = path.relative_to(store.root).parts[0] == "scorecard"  # `run` makes none
         say(f"  removed: {path}{'; `decon-assets scorecard` rebuilds it' if is_scorecard else ''}")
 

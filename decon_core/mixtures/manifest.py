@@ -185,6 +185,15 @@ def _share_of(path: Path, _stamp: tuple[int, ...]) -> Share:
     return Share(manifest, files, *count_leaks(path.with_name(REMOVED_FILE)))
 
 
+def faults_without_pack(store: Store) -> list[Problem]:
+    """Return a problem for each folder of mixtures that is of no registered pack."""
+    remedy = "`decon-assets run` removes it, and builds the mixtures of every registered pack"
+    return [
+        Problem(str(folder), "a mixture of no registered pack", "one of a registered pack", remedy)
+        for folder in store.without_pack()
+    ]
+
+
 def manifest_faults(path: Path, folder: Path) -> list[Problem]:
     """Verify a mixture of a pack against its manifest: document counts and file checksums."""
     if not path.is_file():

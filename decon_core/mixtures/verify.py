@@ -27,6 +27,7 @@ from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT
 from decon_core.mixtures.manifest import (
+    faults_without_pack,
     has_page,
     inspect_products,
     manifest_faults,
@@ -143,6 +144,7 @@ def verify(
 ) -> MixtureVerification:
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
+    result.problems += faults_without_pack(builder.store)
     valid: list[Pack] = []
     for pack in builder.packs:
         problems = [*_check_pack(builder, mixture, pack)]
@@ -179,7 +181,9 @@ def inspect_changed_mixtures(
         for one in mixtures
         for pack in packs
     }
-    return inspect_products(store, "mixtures", products, manifest_faults)
+    inspection = inspect_products(store, "mixtures", products, manifest_faults)
+    inspection.problems += faults_without_pack(store)
+    return inspection
 
 
 def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:

@@ -14,10 +14,10 @@ from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
 from decon_core.mixtures.card import CARD
-from decon_core.mixtures.manifest import listed_files
-from decon_core.storage.checksums import damaged, fault_of
+from decon_core.mixtures.manifest import faults_without_pack, listed_files
+from decon_core.storage.checksums import damaged, fault_of, is_whole
 from decon_core.storage.drafts import remove
-from decon_core.storage.files import files_below, read_json
+from decon_core.storage.files import files_below, read_json, write_json
 from decon_core.storage.store import Store
 
 # Folders with a manifest: its depth below the folder, and its name. Those of mixtures and blends
@@ -49,14 +49,22 @@ def verify_store(store: Store) -> Iterator[Problem | None]:
         for path in sorted(manifests.glob("*/" * depth + manifest)):
             yield from _faults_of_listed(path, folder / path.parent.relative_to(manifests))
         yield from (_fault(path) for path in files_below(folder) if path.name == CARD)
+    yield from faults_without_pack(store)
 
 
 def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
-    """Remove damaged files and what depends on them; return the damaged files."""
+    """Remove damaged files and what depends on them; return the damaged files.
+
+    The file of a pack is restored from its copy.
+    """
     places = dict.fromkeys(Path(problem.where) for problem in problems)
     found = [path for path in places if path.is_relative_to(store.root) and path.exists()]
     for path in to_remove(store, found):
         remove(path)
+    for path in found:
+        copy = store.pack_copy(path.stem)
+        if path == store.pack(path.stem) and is_whole(copy):
+            write_json(path, read_json(copy))
     return found
 
 

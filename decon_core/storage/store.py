@@ -15,6 +15,8 @@ from pathlib import Path
 from decon_core.storage.drafts import locked, sweep, sweep_lock
 from decon_core.storage.files import names_in
 
+_OF_MIXTURES = ("manifests/mixtures", "mixtures")
+
 
 @dataclass(frozen=True)
 class Store:
@@ -24,6 +26,10 @@ class Store:
 
     def pack(self, pack: str) -> Path:
         return self.root / f"packs/{pack}.json"
+
+    def pack_copy(self, pack: str) -> Path:
+        """A second copy of a pack's file: without it, damage would give the pack another name."""
+        return self.root / f"packs/copies/{pack}.json"
 
     @property
     def retired_packs(self) -> Path:
@@ -182,8 +188,14 @@ class Store:
 
     def mixtures_of(self, pack: str) -> list[Path]:
         """Return the folders of all mixtures of a pack, those of their manifests first."""
-        kinds = ("manifests/mixtures", "mixtures")
-        return [path for kind in kinds for path in sorted((self.root / kind).glob(f"*/{pack}"))]
+        kinds = (self.root / kind for kind in _OF_MIXTURES)
+        return [path for kind in kinds for path in sorted(kind.glob(f"*/{pack}"))]
+
+    def without_pack(self) -> list[Path]:
+        """Return the folders of mixtures that are of no registered pack."""
+        packs = {path.stem for path in self.pack("any").parent.glob("*.json")}
+        found = (path for kind in _OF_MIXTURES for path in (self.root / kind).glob("*/*/"))
+        return sorted(path for path in found if path.name not in packs)
 
     def removed_from(self, pack: str) -> list[Path]:
         """Return the lists of the documents that mixtures removed from a pack."""

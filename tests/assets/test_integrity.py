@@ -9,11 +9,15 @@ import duckdb
 import pytest
 
 from decon_assets.assets.scorecard import scorecard_job
+from decon_assets.cli.pipeline import remove_damaged_files
 from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import PipelineError
+from decon_core.config.load import load_config
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError
 from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.inventory import list_packs
+from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.quality.integrity import remove_damaged, verify_store
 from decon_core.storage.checksums import is_whole
 
@@ -111,6 +115,7 @@ STAGES = [
 PRODUCTS = set(STAGES) - {"packs", "search", "draws", "checks", "report"}
 KINDS = [
     "packs/*.json",
+    "packs/copies/*.json",
     "records/harbor/current.json",
     "records/*/[0-9a-f]*.parquet",
     "idf/current.json",
@@ -180,6 +185,37 @@ def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(world, 
         world.run()
     assert damaged_in(world.store) == set()
     assert products_of(world.store) == before
+
+
+@pytest.mark.parametrize("has_copy", [True, False])
+def test_a_damaged_pack_leaves_no_mixture_behind_that_a_later_benchmark_would_not_clean(
+    world, has_copy
+):
+    world.mixtures = MIXTURES
+    world.start()
+    path, folders = world.store.pack("web-0000"), world.store.mixtures_of("web-0000")
+    flip(path, random.Random(3))
+    with pytest.raises(DeconError, match=r"web-0000\.json.*run --verify"):
+        world.run()
+    if not has_copy:
+        world.store.pack_copy("web-0000").unlink()
+    said = []
+    remove_damaged_files(load_config(world.config_path), said.append)
+    assert path.exists() == has_copy
+    if has_copy:
+        assert f"  restored from its copy: {path}" in said
+    else:
+        found = {problem.where for problem in verify_store(world.store) if problem}
+        assert {str(folder) for folder in folders} <= found
+        inspection = inspect_changed_mixtures(world.store, (), ())
+        assert str(folders[0]) in {problem.where for problem in inspection.problems}
+    world.add_benchmark("orchard")
+    world.run()
+    packs = {pack.name for pack in list_packs(world.store)}
+    assert ("web-0000" in packs) == has_copy
+    assert {folder.name for folder in world.store.root.glob("mixtures/*/*/")} == packs
+    assert {folder.name for folder in world.store.root.glob("manifests/mixtures/*/*/")} == packs
+    assert damaged_in(world.store) == set()
 
 
 def is_part(product: str) -> bool:
