@@ -69,6 +69,9 @@ def _parse(where: str, line: bytes, problems: list[Problem]) -> dict[str, Any] |
         if not text:
             return None
         value = json.loads(text)
+        if "\\ud" in text.lower():  # perhaps half a character, which no product could hold
+            whole = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+            value = json.loads(whole.decode("utf-16", "replace"))
     except ValueError as error:
         mark = line[:7].decode("ascii", "replace")
         remedy = _MERGE_REMEDY if mark in _MERGE_MARKS else ""

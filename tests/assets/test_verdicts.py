@@ -17,6 +17,7 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported,
         pair, fingerprint, benchmark = connection.execute(query).fetchone()
     tiles = {path: path.stat().st_mtime_ns for path in store.root.glob("tiles/**/*")}
     said = {"pair": pair, "fingerprint": fingerprint, "verdict": "template"}
+    said["note"] = "half a character: \ud83d"  # as of a text that was cut
     append_verdicts(config.verdicts, [said])
     assert main(["status"]) == 1
     assert "report: out of date" in capsys.readouterr().out

@@ -109,6 +109,12 @@ def test_everything_that_is_wrong_with_a_file_is_said_at_once(tmp_path):
     assert "line 2" not in said
 
 
+def test_half_a_character_in_a_note_is_replaced(tmp_path):
+    path = tmp_path / "verdicts.jsonl"
+    append_verdicts(path, [line(0, "leak", note="😀 \ud83d, \\ud83d")])
+    assert read_verdicts(path).by_pair[PAIRS[0]].note == "😀 \ufffd, \\ud83d"
+
+
 def test_a_mark_that_editors_put_first_is_no_part_of_the_first_line(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     path.write_text(json.dumps(line(0)) + "\n", encoding="utf-8-sig")
