@@ -97,7 +97,8 @@ def _policy_of(policy: object) -> Policy | None:
 class Index:
     """Benchmarks that texts are compared with; made by `build_index` or `open_index`.
 
-    May be used by several threads, and in other processes: pickled, it is opened again there.
+    May be used by several threads, and in other processes: pickled, it is opened again there. A
+    process that was forked after an index found matches cannot use any: that raises `InputError`.
     """
 
     def __init__(self, folder: IndexFolder, *, is_temporary: bool = False) -> None:
@@ -278,6 +279,7 @@ class Index:
     @contextmanager
     def _scanner(self) -> Iterator[Scanner]:
         """Lend a scanner to a thread; the first one compiles the kernels."""
+        _require_own_threads()
         try:
             scanner = self._free.get_nowait()
         except Empty:
@@ -351,7 +353,24 @@ class Index:
             for number in numbers
         ]
         tiles.sort(key=lambda one: one[0].benchmark)
+        if tiles:
+            _deciding.add(os.getpid())
         return self._reader.decide(tiles, source=_NO_SHARD)
+
+
+# The processes that decided matches: polars then has threads, which no forked process inherits.
+_deciding: set[int] = set()
+
+
+def _require_own_threads() -> None:
+    """Raise in a fork of a process that decided matches: polars would wait for ever."""
+    if _deciding - {os.getpid()}:
+        found = "a fork of a process in which an index found matches"
+        remedy = (
+            'Spawn processes: `multiprocess.set_start_method("spawn")` for data sets, '
+            '`multiprocessing.get_context("spawn")` for pools. Or check no text before the fork.'
+        )
+        raise InputError(Problem("the process", found, "one with threads of its own", remedy))
 
 
 def _why(row: Unreadable) -> str:
