@@ -6,7 +6,7 @@ import json
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -61,7 +61,14 @@ from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.listing import Listing, Skipped
-from decon_core.storage.paths import RemotePath, Stamp, is_same_system, scheme_of, stamp_of
+from decon_core.storage.paths import (
+    RemotePath,
+    Stamp,
+    is_same_system,
+    parse_path,
+    scheme_of,
+    stamp_of,
+)
 from decon_core.storage.store import Store
 from decon_core.studies.inputs import Inputs
 from decon_core.text.tokenizers import load_tokenizer
@@ -504,10 +511,30 @@ def register_packs(config: Config, store: Store, *, may_retire: bool = False) ->
         for path in (store.pack(pack.name), store.pack_copy(pack.name)):
             remove(path)
     # Their documents are those of other packs, too, and no later benchmark would clean them.
-    without_pack = store.without_pack()
+    without_pack = store.without_pack(store.pack_names)
     for folder in without_pack:
         remove(folder)
     return replace(plan, without_pack=without_pack)
+
+
+def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:
+    """Read all local shards; yield for each a problem, or None if it is as it was registered."""
+    for shard in (shard for pack in packs for shard in pack.shards):
+        path = parse_path(shard.path)
+        if isinstance(path, RemotePath) or not path.is_file():
+            continue  # registering compares its tag, or tells that it is gone
+        is_same = hash_file(path) == shard.content
+        found, expected = "a file with other content", "the file that was registered"
+        remedy = "`decon-assets run` scans it again"
+        yield None if is_same else Problem(shard.path, found, expected, remedy)
+
+
+def forget_stamps(store: Store, paths: Collection[str]) -> None:
+    """Let the next registration hash these shards, whatever their size and date."""
+    for pack in list_packs(store):
+        if any(shard.path in paths for shard in pack.shards):
+            shards = (replace(one, tag="") if one.path in paths else one for one in pack.shards)
+            write_json(store.pack(pack.name), replace(pack, shards=tuple(shards)).to_json())
 
 
 def require_most_there(plan: RegistrationPlan, store: Store) -> None:

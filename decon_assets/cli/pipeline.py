@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -69,7 +69,9 @@ def run(
         "recompute the idf snapshot: every score changes, so everything is scanned again",
     ),
     verify: bool = flag(
-        "--verify", "first read every file of the store, and rebuild the damaged ones"
+        "--verify",
+        "first read every file of the store and every shard; rebuild what is damaged, and scan "
+        "shards that changed",
     ),
     retire: Retire = False,
     allow_skipped: AllowSkipped = False,
@@ -187,7 +189,9 @@ def register(
 
 def status(
     *,
-    verify: bool = flag("--verify", "read every file of the store, and list the damaged ones"),
+    verify: bool = flag(
+        "--verify", "read every file of the store and every shard; list what is damaged or changed"
+    ),
     allow_unread: bool = AllowUnread,
     allow_skipped: AllowSkipped = False,
     config: ConfigPath,
@@ -208,7 +212,7 @@ def status(
     """
     loaded = load_config(config)
     store = open_store(loaded)
-    if verify and _damaged_files(store, say):
+    if verify and (_damaged_files(store, say) or _changed_shards(store, say)):
         say(REMEDY)
         return 1
     from decon_core import inventory
@@ -370,7 +374,8 @@ def _say_products(registered: Registration) -> None:
 
 
 def remove_damaged_files(config: Config, say: Say) -> None:
-    """Remove the damaged files of the store, or fetch them again, and print both."""
+    """Remove the damaged files of the store, or fetch them again; have changed shards hashed."""
+    from decon_core.inventory import forget_stamps
     from decon_core.quality.integrity import remove_damaged, to_remove
 
     with writable_store(config) as store:
@@ -384,6 +389,7 @@ def remove_damaged_files(config: Config, say: Say) -> None:
             for path in sorted(fetched - {*damaged}):
                 say(f"  fetched again: {path}")
             removed = [path for path in removed if path not in fetched or path in damaged]
+        forget_stamps(store, {problem.where for problem in _changed_shards(store, say)})
     for path in removed:
         if path.exists():
             say(f"  restored from its copy: {path}")
@@ -396,9 +402,21 @@ def _damaged_files(store: Store, say: Say) -> list[Problem]:
     """Read every file of a store; print and return the problems of damaged files."""
     from decon_core.quality.integrity import verify_store
 
-    results = [*verify_store(store)]  # one for each file
-    problems = [problem for problem in results if problem]
-    say(f"{counted(len(results), 'file')} of the store read, {len(problems)} damaged")
+    return _said(verify_store(store), "file of the store", "damaged", say)
+
+
+def _changed_shards(store: Store, say: Say) -> list[Problem]:
+    """Read every shard; print and return the problems of changed ones."""
+    from decon_core.inventory import changed_shards, list_packs
+
+    return _said(changed_shards(list_packs(store)), "shard of the corpus", "changed", say)
+
+
+def _said(results: Iterable[Problem | None], what: str, adjective: str, say: Say) -> list[Problem]:
+    found = [*results]
+    problems = [problem for problem in found if problem]
+    noun, _, of = what.partition(" ")
+    say(f"{counted(len(found), noun)} {of} read, {len(problems)} {adjective}")
     for problem in problems:
         say(f"  {problem.where}: {problem.found}")
     return problems

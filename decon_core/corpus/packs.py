@@ -34,7 +34,7 @@ class Shard:
     modified_ns: int
     content: str  # hash of the file's bytes
     fingerprint: str  # of the content and of how it is read; names its tiles
-    tag: str = ""  # content id of a remote file
+    tag: str = ""  # of its stamp
     sample: Sample | None = None  # of its documents that are read; None: all
 
     @property

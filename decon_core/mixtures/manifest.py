@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -185,12 +185,12 @@ def _share_of(path: Path, _stamp: tuple[int, ...]) -> Share:
     return Share(manifest, files, *count_leaks(path.with_name(REMOVED_FILE)))
 
 
-def faults_without_pack(store: Store) -> list[Problem]:
-    """Return a problem for each folder of mixtures that is of no registered pack."""
+def faults_without_pack(store: Store, packs: Collection[str]) -> list[Problem]:
+    """Return a problem for each folder of mixtures that is of none of the registered packs."""
     remedy = "`decon-assets run` removes it, and builds the mixtures of every registered pack"
     return [
         Problem(str(folder), "a mixture of no registered pack", "one of a registered pack", remedy)
-        for folder in store.without_pack()
+        for folder in store.without_pack(packs)
     ]
 
 

@@ -144,7 +144,7 @@ def verify(
 ) -> MixtureVerification:
     """Verify every pack of a mixture: it exists, is intact and current, and holds no leak."""
     result = MixtureVerification()
-    result.problems += faults_without_pack(builder.store)
+    result.problems += faults_without_pack(builder.store, {pack.name for pack in builder.packs})
     valid: list[Pack] = []
     for pack in builder.packs:
         problems = [*_check_pack(builder, mixture, pack)]
@@ -182,7 +182,7 @@ def inspect_changed_mixtures(
         for pack in packs
     }
     inspection = inspect_products(store, "mixtures", products, manifest_faults)
-    inspection.problems += faults_without_pack(store)
+    inspection.problems += faults_without_pack(store, {pack.name for pack in packs})
     return inspection
 
 

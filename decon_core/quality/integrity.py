@@ -49,7 +49,7 @@ def verify_store(store: Store) -> Iterator[Problem | None]:
         for path in sorted(manifests.glob("*/" * depth + manifest)):
             yield from _faults_of_listed(path, folder / path.parent.relative_to(manifests))
         yield from (_fault(path) for path in files_below(folder) if path.name == CARD)
-    yield from faults_without_pack(store)
+    yield from faults_without_pack(store, store.pack_names)
 
 
 def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:

@@ -23,6 +23,7 @@ from decon_core.storage.paths import (
     expand_glob,
     fixed_part,
     is_hidden,
+    local_stamp,
     stamp_of,
 )
 
@@ -211,7 +212,7 @@ class _Walk:
             kind = next(kind for test, kind in _SPECIAL if test(status.st_mode))
             self._skip(path, kind, on_purpose=not is_match)
         elif is_match:
-            self._found.files.append((path, Stamp(status.st_size, status.st_mtime_ns, "")))
+            self._found.files.append((path, local_stamp(status)))
         else:
             self._skip(path, "not matched by the pattern", on_purpose=True)
 

@@ -44,7 +44,7 @@ class Stamp(NamedTuple):
 
     n_bytes: int
     modified_ns: int
-    tag: str  # the ETag or another content id; empty if there is none
+    tag: str  # the ETag or another content id, or inode and time of change; may be empty
 
 
 class RemotePath(PosixPath):
@@ -313,6 +313,12 @@ def stamp_of(path: Path) -> Stamp:
             return _stamp(path.file_system.info(path.key))
     status = path.stat()
     return Stamp(status.st_size, status.st_mtime_ns, "")
+
+
+def local_stamp(status: os.stat_result) -> Stamp:
+    """Like `stamp_of`, with a tag that tells a file that was written again with its old date."""
+    tag = f"{status.st_ino:x}-{status.st_ctime_ns:x}"
+    return Stamp(status.st_size, status.st_mtime_ns, tag)
 
 
 # Keys of content ids in the `info` of fsspec file systems; the hub uses the last one.

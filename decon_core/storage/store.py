@@ -7,7 +7,7 @@ it again is harmless. docs/lineage.md lists all files.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,9 +191,12 @@ class Store:
         kinds = (self.root / kind for kind in _OF_MIXTURES)
         return [path for kind in kinds for path in sorted(kind.glob(f"*/{pack}"))]
 
-    def without_pack(self) -> list[Path]:
-        """Return the folders of mixtures that are of no registered pack."""
-        packs = {path.stem for path in self.pack("any").parent.glob("*.json")}
+    @property
+    def pack_names(self) -> set[str]:
+        return {path.stem for path in self.pack("any").parent.glob("*.json")}
+
+    def without_pack(self, packs: Collection[str]) -> list[Path]:
+        """Return the folders of mixtures that are of none of these packs."""
         found = (path for kind in _OF_MIXTURES for path in (self.root / kind).glob("*/*/"))
         return sorted(path for path in found if path.name not in packs)
 

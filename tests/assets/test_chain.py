@@ -1,9 +1,12 @@
 """The whole graph on an ephemeral instance: what is done, what is left alone, what is refused."""
 
+import gzip
 import json
+import os
 import re
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -12,12 +15,17 @@ import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
 from decon_assets.assets.registration import register
+from decon_assets.cli.pipeline import remove_damaged_files
 from decon_assets.graph import GRAPH
 from decon_assets.partitions import cell
 from decon_assets.runner.pipeline import Pipeline, PipelineError
+from decon_core.config.load import load_config
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
-from decon_core.inventory import list_packs
+from decon_core.inventory import changed_shards, list_packs, plan_registration
+from decon_core.storage import listing
+from decon_core.storage.files import write_json
+from decon_core.storage.paths import local_stamp
 
 
 def shards_read(world) -> int:
@@ -163,6 +171,57 @@ def test_a_shard_that_is_taken_out_takes_its_mixture_along(world):
     world.run()
     assert {pack.name for pack in list_packs(world.store)} == {"web-0000", "web-0002"}
     assert not world.store.mixture("decontaminated", "web-0001").exists()
+
+
+def write_stored(path, text, n_bytes):
+    """Write a shard of this many bytes of text, blank lines at its end, without compression."""
+    content = text.encode().ljust(n_bytes, b"\n")
+    path.write_bytes(gzip.compress(content, compresslevel=0, mtime=0))
+
+
+def test_a_shard_that_was_written_again_with_its_size_and_date_is_scanned_again(world):
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    text = gzip.decompress(path.read_bytes()).decode()
+    old, new = (world.benchmarks["harbor"][n] for n in (1, 4))
+    other = text.replace(old["question"], new["question"]).replace(old["answer"], new["answer"])
+    n_bytes = max(len(text), len(other))
+    write_stored(path, text, n_bytes)
+    world.run()
+    status = path.stat()
+    assert ("harbor", 4, "s1.jsonl.gz") not in found(world)
+    write_stored(path, other, n_bytes)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_size == status.st_size
+    config = load_config(world.config_path)
+    (problem,) = filter(None, changed_shards(list_packs(world.store)))
+    assert problem.where == str(path)
+    assert plan_registration(config, world.store).new == [str(path)]
+    world.run()
+    assert ("harbor", 4, "s1.jsonl.gz") in found(world)
+
+
+def test_verify_finds_a_shard_that_changed_behind_its_stamp(world, monkeypatch):
+    """As on a file system without inodes and times of change."""
+    world.start()
+    path = world.folder / "corpus" / "s1.jsonl.gz"
+    before = local_stamp(path.stat())
+    path.write_bytes((world.folder / "corpus" / "s2.jsonl.gz").read_bytes())
+    stamp = listing.local_stamp
+
+    def as_before(status):
+        return before if status.st_ino == path.stat().st_ino else stamp(status)
+
+    monkeypatch.setattr(listing, "local_stamp", as_before)
+    (pack,) = (one for one in list_packs(world.store) if one.shards[0].path == str(path))
+    n_bytes, modified_ns, tag = before
+    shard = replace(pack.shards[0], n_bytes=n_bytes, modified_ns=modified_ns, tag=tag)
+    write_json(world.store.pack(pack.name), replace(pack, shards=(shard,)).to_json())
+    config = load_config(world.config_path)
+    assert plan_registration(config, world.store).new == []
+    said = []
+    remove_damaged_files(config, said.append)
+    assert f"  {path}: a file with other content" in said
+    assert plan_registration(config, world.store).new == [str(path)]
 
 
 def test_a_pack_number_is_never_used_again(world):

@@ -207,7 +207,7 @@ def test_a_damaged_pack_leaves_no_mixture_behind_that_a_later_benchmark_would_no
     else:
         found = {problem.where for problem in verify_store(world.store) if problem}
         assert {str(folder) for folder in folders} <= found
-        inspection = inspect_changed_mixtures(world.store, (), ())
+        inspection = inspect_changed_mixtures(world.store, (), list_packs(world.store))
         assert str(folders[0]) in {problem.where for problem in inspection.problems}
     world.add_benchmark("orchard")
     world.run()
