@@ -66,6 +66,11 @@ class Graph:
                 found[asset].append(f"{asset}:{spec.name}")
         return found
 
+    def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
+        """Return all checks of an asset."""
+        specs = (spec for one in self.checks for spec in one.check_specs)
+        return [spec.key for spec in specs if spec.asset_key.to_user_string() == asset]
+
     @cached_property
     def gates(self) -> Mapping[str, list[str]]:
         """The blocking checks that each asset waits for: those of all assets upstream of it."""

@@ -22,6 +22,19 @@ def failed_checks(instance: dg.DagsterInstance, gates: Iterable[str]) -> list[dg
     ]
 
 
+def unfinished_checks(
+    instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey]
+) -> list[dg.AssetCheckKey]:
+    """Return the checks whose last execution never completed: its run was stopped before."""
+    storage = instance.event_log_storage
+    last = {key: storage.get_asset_check_execution_history(key, 1) for key in checks}
+    return [
+        key
+        for key, records in last.items()
+        if records and not isinstance(records[0].evaluation, dg.AssetCheckEvaluation)
+    ]
+
+
 def check_of(gate: str) -> dg.AssetCheckKey:
     asset, _, check = gate.partition(":")
     return dg.AssetCheckKey(dg.AssetKey(asset), check)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import dagster as dg
 
-from decon_assets.assets.gates import check_of, failed_checks
+from decon_assets.assets.gates import check_of, failed_checks, unfinished_checks
 from decon_assets.assets.registration import Registration, register_outside
 from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
@@ -124,10 +124,14 @@ class Pipeline:
         return failures
 
     def _check_again(self, registered: Registration, stage: Stage) -> list[str]:
-        """Run checks of a complete stage that failed before or would fail now; return failures."""
+        """Run checks of a complete stage that never ran to their end, that failed, or would fail.
+
+        Returns the failures.
+        """
         gates = self._graph.blocking[stage.name]
         is_unmet = bool(stage.unmet(registered.config, registered.store))
         checks = [*map(check_of, gates)] if is_unmet else failed_checks(self._instance, gates)
+        checks += unfinished_checks(self._instance, self._graph.checks_of(stage.name))
         if not checks:
             self._lines.line(f"{stage.name}: {_state_of(stage, registered)}")
             return []

@@ -3,6 +3,7 @@
 import pytest
 from dagster import AssetCheckKey, AssetKey, materialize
 
+from decon_assets.assets.gates import last_evaluation, unfinished_checks
 from decon_assets.definitions import build_definitions
 from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
@@ -63,6 +64,33 @@ def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(
             assert not made(world)
     world.run()
     assert made(world) == {*AFTER_THE_SCAN}
+
+
+class Stopped:
+    """A reader in place of one whose process is stopped."""
+
+    def __init__(self, *_, **__):
+        raise KeyboardInterrupt
+
+
+def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, monkeypatch):
+    """All tiles are there: without the checks, the scan would be up to date."""
+    of_scan = GRAPH.checks_of("scan")
+    with monkeypatch.context() as patched:
+        patched.setattr("decon_core.quality.canaries.MatchReader", Stopped)
+        with pytest.raises(KeyboardInterrupt):
+            world.run()
+    assert AssetCheckKey(AssetKey("scan"), "canaries_are_found") in unfinished_checks(
+        world.instance, of_scan
+    )
+    tiles = world.tiles()
+    world.run()
+    assert "scan: checked again" in world.said
+    assert world.tiles() == tiles
+    assert unfinished_checks(world.instance, of_scan) == []
+    assert all(last_evaluation(world.instance, key).passed for key in of_scan)
+    world.run()
+    assert "scan: up to date" in world.said
 
 
 def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monkeypatch):
