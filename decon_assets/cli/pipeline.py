@@ -402,21 +402,24 @@ def _damaged_files(store: Store, say: Say) -> list[Problem]:
     """Read every file of a store; print and return the problems of damaged files."""
     from decon_core.quality.integrity import verify_store
 
-    return _said(verify_store(store), "file of the store", "damaged", say)
+    return _say_problems(verify_store(store), "file", "of the store read, {} damaged", say)
 
 
 def _changed_shards(store: Store, say: Say) -> list[Problem]:
     """Read every shard; print and return the problems of changed ones."""
     from decon_core.inventory import changed_shards, list_packs
 
-    return _said(changed_shards(list_packs(store)), "shard of the corpus", "changed", say)
+    found = changed_shards(list_packs(store))
+    return _say_problems(found, "shard", "of the corpus read, {} changed", say)
 
 
-def _said(results: Iterable[Problem | None], what: str, adjective: str, say: Say) -> list[Problem]:
-    found = [*results]
-    problems = [problem for problem in found if problem]
-    noun, _, of = what.partition(" ")
-    say(f"{counted(len(found), noun)} {of} read, {len(problems)} {adjective}")
+def _say_problems(
+    results: Iterable[Problem | None], noun: str, summary: str, say: Say
+) -> list[Problem]:
+    """Print how many files were read, and each problem; return the problems."""
+    every = [*results]
+    problems = [problem for problem in every if problem]
+    say(f"{counted(len(every), noun)} {summary.format(len(problems))}")
     for problem in problems:
         say(f"  {problem.where}: {problem.found}")
     return problems

@@ -26,7 +26,7 @@ _UNSPACED = re.compile(
 )
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]+={0,2}\s*", re.ASCII)
 _SEPARATORS = "+/_-"  # words may be joined by them
-LEAST_BETWEEN = 12  # characters for each of them, or it is no base64: that has half as many
+_LEAST_BETWEEN = 12  # characters for each of them, or it is no base64: that has half as many
 _DATA_URI = re.compile(  # text may follow one
     r"data:(?:[\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+(?:=[^;,\s]*)?)*;base64,[A-Za-z0-9+/=_%-]*\s*",
     re.ASCII,
@@ -61,14 +61,14 @@ def is_encoded(value: str) -> bool:
         return bool(_DATA_URI.fullmatch(value))
     if len(value) < LEAST_ENCODED or not _BASE64.fullmatch(value):
         return False
-    return LEAST_BETWEEN * sum(map(value.count, _SEPARATORS)) <= len(value)
+    return _LEAST_BETWEEN * sum(map(value.count, _SEPARATORS)) <= len(value)
 
 
 class KeyTwiceError(ValueError):
     """An object has a key twice, and the first value may hold text, which parsers drop."""
 
 
-def parsed(text: str) -> Any:
+def _parsed(text: str) -> Any:
     """Parse JSON. Raises `KeyTwiceError`, and `ValueError` for what is no JSON."""
     return json.loads(text, object_pairs_hook=_object_of)
 
@@ -87,7 +87,7 @@ def _object_of(members: list[tuple[str, Any]]) -> dict[str, Any]:
 def parsed_row(content: bytes) -> Any:
     """Parse the JSON of a row, with U+FFFD in place of invalid UTF-8. Raises `ValueError`."""
     try:
-        return parsed(content.decode("utf-8", "replace"))
+        return _parsed(content.decode("utf-8", "replace"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -117,7 +117,7 @@ def decoded(value: str) -> dict[str, Any] | list[Any] | None:
     if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
         return None
     try:
-        found = parsed(text)
+        found = _parsed(text)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict | list) and _has_string(found) else None
