@@ -80,7 +80,7 @@ def test_a_file_is_appended_to_and_read_again(tmp_path):
         plan.requests[1], SETTINGS, at="now", said={"passage": "p", "question": "q\ud800"}
     )
     append_rewording(path, line)
-    assert read_rewordings(path).of(ITEM) == (ItemWords("p", "q\ud800"),)
+    assert read_rewordings(path).of(ITEM) == (ItemWords("p", "q\N{REPLACEMENT CHARACTER}"),)
     with path.open("a") as file:
         file.write('{"item": "torn')  # a killed command
     assert len(read_rewordings(path).lines) == 1

@@ -44,16 +44,6 @@ def test_an_unknown_tokenizer_is_refused_with_the_known_ones():
         load_tokenizer("gpt9")
 
 
-@pytest.mark.parametrize("is_file", [True, False], ids=["a file", "a model of the hub"])
-def test_without_the_package_of_a_tokenizer_the_error_says_how_to_get_it(
-    path, is_file, monkeypatch
-):
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    load_tokenizer.cache_clear()
-    with pytest.raises(ConfigError, match=r"pip install 'decon-assets\[tokenizers\]', or take cl"):
-        load_tokenizer(path if is_file else "owner/model")
-
-
 HUB = """
 import sys
 from decon_core.errors import ConfigError
