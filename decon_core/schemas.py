@@ -408,7 +408,7 @@ INDEXABILITY = pa.schema(
         _required("split", pa.string(), "split of the item"),
         _required("instance_index", pa.int64(), "row of the item within its split"),
         _required("detector", pa.string(), "one of the detectors that the policy chooses"),
-        _required("is_visible", pa.bool_(), "whether the detector can find one of its records"),
+        _required("is_visible", pa.bool_(), "whether the detector can find it"),
         _field("reason", pa.string(), "why it can find none of them; null: it can find one"),
         _required("n_records", pa.int64(), "records of the item"),
         _field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),

@@ -13,10 +13,10 @@ from decon_assets.partitions import all_of, benchmarks, sorted_keys
 from decon_core import missing
 from decon_core.benchmarks.records import current_version, save_records
 from decon_core.config.load import Config
+from decon_core.decisions.indexability import required_shortfalls, visibilities
 from decon_core.index import idf
 from decon_core.index.parts import build_part, index_fingerprint
 from decon_core.inventory import benchmark_of, benchmarks_of
-from decon_core.quality.indexability import required_shortfalls, visibilities
 from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
 from decon_core.storage.store import Store
 from decon_core.wording import counted

@@ -21,7 +21,8 @@ _LEAK, _REST, _INK, _LINE = "#c4473a", "#7d94ad", "#3b4754", "#a9b4c0"
 def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
     """Plot a bar with its 95 % interval for each benchmark, highest leak rates first.
 
-    Rows have `benchmark`, `n_items`, `n_leaked`, `leak_rate`, `low`, `high`, as in a summary.
+    Rows have `benchmark`, `n_findable`, `n_leaked_findable`, `leak_rate`, `low`, `high`, as in a
+    summary.
     """
     known = sorted(
         (row for row in rows if row["leak_rate"] is not None),
@@ -36,7 +37,7 @@ def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
     height = _TOP + len(shown) * (_BAR + _GAP)
     if left_out:
         parts.append(_text(_LEFT, height + 12, f"and {left_out} with lower rates"))
-    return _picture("leak rates by benchmark", parts, height + 20)
+    return _picture("leak rates by benchmark, of the items that can be found", parts, height + 20)
 
 
 def _rate_row(row: Mapping[str, Any], at: int, most: float) -> list[str]:
@@ -44,7 +45,7 @@ def _rate_row(row: Mapping[str, Any], at: int, most: float) -> list[str]:
     scale = (_WIDTH - _LEFT - _RIGHT) / most
     ends = [_LEFT + scale * row[name] for name in ("leak_rate", "low", "high")]
     middle = y + _BAR / 2
-    label = f"{row['leak_rate']:.1%}  ({row['n_leaked']:,} of {row['n_items']:,})"
+    label = f"{row['leak_rate']:.1%}  ({row['n_leaked_findable']:,} of {row['n_findable']:,})"
     return [
         _text(_LEFT - 8, y + 12, _short(row["benchmark"]), anchor="end"),
         _bar(_LEFT, y, ends[0] - _LEFT, _BAR, _LEAK),

@@ -57,8 +57,9 @@ _MAX_BENCHMARKS_SHOWN = 100
 _ABOUT_WIDTH = 200
 _REASON_WIDTH = 400
 _RATES = (
-    *("benchmark", "n_items", "n_leaked", "leak_rate", "low", "high"),
-    *("n_question_only", "n_candidates", "n_not_indexable"),
+    *("benchmark", "n_items", "n_leaked", "n_findable", "n_leaked_findable"),
+    *("leak_rate", "low", "high"),
+    *("at_least", "at_most", "n_question_only", "n_candidates"),
 )
 # The report has some 200 columns: shown are the tables used most, which have upstream columns.
 _REPORT_SCHEMA = pa.schema(
@@ -242,12 +243,17 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
         metadata = {
             "items": n["n_items"],
             "items_left": n["n_items_left"],
+            "items_left_that_cannot_be_found": n["n_items_not_findable"],
             "was_there_already": one.was_there,
             "folder": dg.MetadataValue.path(one.folder),
         }
         reporter.report(name, metadata)
     left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
-    context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {n_questions:,} question-only")
+    others = (
+        f"of them {n_questions:,} question-only and {total['n_items_not_findable']:,} that no "
+        "chosen detector can find"
+    )
+    context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {others}")
 
 
 @stage(

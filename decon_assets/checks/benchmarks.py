@@ -6,11 +6,11 @@ from decon_assets.assets.benchmarks import idf_snapshot, index, records
 from decon_assets.assets.check_results import result_of, result_of_inspection
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
+from decon_core.decisions.indexability import shortfalls, visibilities_of
 from decon_core.errors import Problem
 from decon_core.index.idf import outdated_members
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.inventory import benchmarks_of, indexed_versions
-from decon_core.quality.indexability import shortfalls, visibilities_of
 from decon_core.quality.store_faults import changed_faults_of_records
 
 

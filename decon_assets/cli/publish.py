@@ -88,10 +88,9 @@ def check(
         "NAMES",
         default="",
     ),
-    least_indexable: float | None = optional(
-        "minimum share of a benchmark's items that some detector can find (default: "
-        "evals.least_indexable_share, 0.5)",
-        "SHARE",
+    assume_clean: list[str] = repeatable(
+        "take the items of this benchmark that no detector can find as clean; * matches anything",
+        "NAME",
     ),
     by: Literal["point", "upper"] = option(
         "compare limits with the share, or with the upper end of its interval", default="point"
@@ -106,10 +105,14 @@ def check(
 ) -> int:
     """Fail when a report exceeds a limit, so that a CI build stops when too much leaked.
 
-    The check also fails if the answer is not known: a required benchmark is not in the report, too
-    few of its items can be found by any detector, rows or text were not read, the report is empty,
-    or out of date with the corpus, benchmarks or policy (not checked with --report). If shards were
-    not scanned, a limit that holds for the others is "unknown", and the exit code is 1.
+    The check also fails if the answer is not known: a required benchmark is not in the report, rows
+    or text were not read, the report is empty, or out of date with the corpus, benchmarks or policy
+    (not checked with --report). If shards were not scanned, a limit that holds for the others is
+    "unknown", and the exit code is 1.
+
+    Items that no chosen detector can find may have leaked or not. If a limit holds only without
+    them, the check cannot tell, and the exit code is 6: choose detectors that find more of them, or
+    say with --assume-clean that they count as clean.
 
     Examples:
       decon-assets check --max-rate 0.01 --require mmlu,gsm8k
@@ -117,22 +120,22 @@ def check(
       decon-assets check --max-rate 0.01 --by upper       the 95 % interval must be below the limit
       decon-assets check --max-document-rate 0.0001 --report contamination.duckdb
       decon-assets check --max-rate 0.01 --max-question-only-rate 0.02
+      decon-assets check --max-rate 0.05 --assume-clean truthfulqa
 
     Exit codes: 0 all limits hold, 1 a limit does not hold or is unknown, 2 an input is wrong, 4 the
-    limits hold, but text was not read.
+    limits hold, but text was not read, 6 the limits hold for the items that can be found, but
+    perhaps not for all.
     """
     from decon_core.report.publish.junit import junit_of
     from decon_core.report.publish.limits import Limits, cases_of
 
-    if least_indexable is None:
-        least_indexable = 0.5 if report else load_config(config).least_indexable_share
     limits = Limits(
         max_rate=max_rate,
         of_benchmark=dict(_limit_of(typed) for typed in benchmark),
         max_document_rate=max_document_rate,
         max_question_only_rate=max_question_only_rate,
         required=tuple(names_in(require)),
-        least_indexable=least_indexable,
+        assumed_clean=tuple(assume_clean),
         by=by,
         may_be_unreadable=allow_unreadable,
         may_be_unread=allow_unread,
@@ -191,26 +194,46 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     if not failed:
         return 0
     unread = {*unread_lines(summary)}
-    return 4 if unread.issuperset(wrong for case in failed for wrong in case.wrong) else 1
+    others = [case for case in failed if not case.is_undecided]
+    if any(not unread.issuperset(case.wrong) for case in others):
+        return 1
+    return 4 if others else 6
 
 
 _HEADS = (
-    *("", "benchmark", "items", "leaked", "share", "95 % interval", "limit"),
-    *("question-only", "question-only share", "question-only limit"),
+    *("", "benchmark", "items", "leaked", "of those that can be found", "share"),
+    *(
+        "95 % interval",
+        "of all items",
+        "limit",
+        "question-only",
+        "question-only share",
+        "question-only limit",
+    ),
 )
 
 
 def _row(case: Case) -> Sequence[object]:
     has_leaked, has_questions = case.n_leaked is not None, case.n_question_only is not None
     return (
-        "passed" if case.is_passed else "unknown" if case.is_unknown else "FAILED",
+        _standing(case),
         case.name,
         "" if case.n is None else f"{case.n:,}",
         f"{case.n_leaked:,}" if has_leaked else "",
+        "" if case.n_findable is None else f"{case.n_leaked_findable:,} of {case.n_findable:,}",
         percent(case.rate) if has_leaked else "",
         "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
+        "" if case.at_least is None else f"{percent(case.at_least)} to {percent(case.at_most)}",
         "" if case.limit is None else percent(case.limit),
         f"{case.n_question_only:,}" if has_questions else "",
         percent(case.question_only_rate) if has_questions else "",
         "" if case.question_only_limit is None else percent(case.question_only_limit),
     )
+
+
+def _standing(case: Case) -> str:
+    if case.is_passed:
+        return "passed"
+    if case.is_undecided:
+        return "cannot tell"
+    return "unknown" if case.is_unknown else "FAILED"

@@ -19,10 +19,11 @@ from decon_core.report.open import Coverage, connect, coverage_of
 _MOST_LISTED = 20
 _MAIN_TABLES = (
     """SELECT benchmark, split, n_items AS items, n_leaked AS leaked,
-              n_question_only AS "question-only", n_candidates AS candidates,
-              n_not_indexable AS "not indexable",
+              printf('%d of %d', n_leaked_findable, n_findable) AS "of those that can be found",
               round(leak_rate, 4) AS share,
-              printf('%.4f to %.4f', low, high) AS "95 % interval", n_leaks AS leaks
+              printf('%.4f to %.4f', low, high) AS "95 % interval",
+              printf('%.4f to %.4f', at_least, at_most) AS "of all items",
+              n_question_only AS "question-only", n_candidates AS candidates, n_leaks AS leaks
        FROM by_benchmark""",
     """SELECT source, n_documents AS documents, n_unreadable AS unreadable,
               n_contaminated_documents AS "with a leak", round(contaminated_share, 6) AS share,

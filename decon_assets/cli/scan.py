@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -171,6 +172,7 @@ def scan(
       3  something leaked, with --fail-on-leak
       4  not every row was read, or not every text of the rows, or a file, folder or link was
          skipped; --allow-unreadable, --allow-unread and --allow-skipped let these pass
+      6  no item can be found by the chosen detectors, so nothing is known of any
       0  every row (with --sample: of the sample) was scanned, whether or not something leaked
 
     The last line says how much was not scanned, in files, bytes, rows and paths; OUT/ledger.jsonl
@@ -245,6 +247,9 @@ def scan(
         return 1
     if fail_on_leak and outcome.n_leaks:
         return 3
+    if outcome.finds_nothing:
+        warn("no item can be found by the chosen detectors: it is unknown whether any leaked")
+        return 6
     is_partly_read = bool(outcome.n_unreadable) and not allow_unreadable
     is_unread = bool(outcome.unread_text) and not allow_unread
     is_skipped = bool(outcome.unexpected) and not allow_skipped
@@ -292,6 +297,7 @@ def _say_table(outcome: Outcome) -> None:
             "benchmark",
             "items",
             "leaked",
+            "of those that can be found",
             *by_detector,
             "question-only",
             *candidates,
@@ -303,6 +309,7 @@ def _say_table(outcome: Outcome) -> None:
                 count.benchmark,
                 count.n_items,
                 count.n_leaked_items,
+                f"{count.n_leaked_findable_items:,} of {count.n_findable_items:,}",
                 *(count.n_items_by_detector[name] for name in detectors),
                 *([count.n_items_by_all] if detectors else []),
                 count.n_question_only_items,
@@ -327,8 +334,9 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
     say_table(heads, [_estimate_row(rate) for rate in outcome.rates])
     together = max((rate.together or 1 for rate in outcome.rates), default=1)
     say(
-        "\nleaked items: at least those of the sample; at most so many, if no document holds more "
-        f"items of a benchmark than one of the sample ({together:,})"
+        "\nleaked items, of those that can be found: at least those of the sample; at most so "
+        "many, if no document holds more items of a benchmark than one of the sample "
+        f"({together:,})"
     )
     say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
 
@@ -372,6 +380,10 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
     if any(outcome.n_unseen.values()):
         counts = ", ".join(f"{name} {n:,}" for name, n in outcome.n_unseen.items() if n)
         yield f"items that a detector cannot find: {counts}; see {out / results.INDEXABILITY_FILE}"
+    for benchmark, n_found in outcome.findable_by_others.items():
+        name, n = max(n_found.items(), key=itemgetter(1))
+        add = f"--detectors {','.join([*outcome.n_unseen, name])}"
+        yield f"{n:,} more {'item' if n == 1 else 'items'} of {benchmark} can be found with {add}"
     if outcome.n_common:
         n_common = f"{outcome.n_common:,}; see {out / results.COMMON_FILE}"
         where = "sample" if outcome.sample else "corpus"

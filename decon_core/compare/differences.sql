@@ -84,6 +84,7 @@ FROM one.benchmarks a FULL JOIN two.benchmarks b USING (benchmark);
 CREATE TABLE item_pairs AS
 SELECT benchmark, split, instance_index,
        a.status AS status_of_first, b.status AS status_of_second,
+       a.is_findable AS is_findable_of_first, b.is_findable AS is_findable_of_second,
        CASE WHEN NOT p.is_in_first OR NOT p.is_in_second THEN 'the other did not look for the benchmark'
             WHEN a.fingerprints <> b.fingerprints
               AND (a.is_whole AND b.is_whole OR NOT list_has_any(a.fingerprints, b.fingerprints))
@@ -92,12 +93,14 @@ SELECT benchmark, split, instance_index,
               OR b.status IS NULL AND p.n_items_of_second IS NOT NULL
             THEN 'the other does not have the item' END AS why_not
 FROM (
-    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints,
+    SELECT benchmark, split, instance_index, status, is_findable,
+           nullif(fingerprints, []) AS fingerprints,
            n_records = len(fingerprints) AS is_whole
     FROM one.item_status JOIN one.items USING (benchmark, split, instance_index)
 ) a
 FULL JOIN (
-    SELECT benchmark, split, instance_index, status, nullif(fingerprints, []) AS fingerprints,
+    SELECT benchmark, split, instance_index, status, is_findable,
+           nullif(fingerprints, []) AS fingerprints,
            n_records = len(fingerprints) AS is_whole
     FROM two.item_status JOIN two.items USING (benchmark, split, instance_index)
 ) b USING (benchmark, split, instance_index)
@@ -191,8 +194,10 @@ SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version
        p.n_items_of_first, p.n_items_of_second,
        CASE WHEN p.is_in_first THEN coalesce(i.n_of_first, 0) END AS n_leaked_of_first,
        CASE WHEN p.is_in_second THEN coalesce(i.n_of_second, 0) END AS n_leaked_of_second,
-       coalesce(i.n_of_first, 0) / nullif(p.n_items_of_first, 0) AS rate_of_first,
-       coalesce(i.n_of_second, 0) / nullif(p.n_items_of_second, 0) AS rate_of_second,
+       p.n_items_of_first - coalesce(i.n_blind_of_first, 0) AS n_findable_of_first,
+       p.n_items_of_second - coalesce(i.n_blind_of_second, 0) AS n_findable_of_second,
+       coalesce(i.n_seen_of_first, 0) / nullif(n_findable_of_first, 0) AS rate_of_first,
+       coalesce(i.n_seen_of_second, 0) / nullif(n_findable_of_second, 0) AS rate_of_second,
        rate_of_second - rate_of_first AS difference,
        coalesce(c.n_of_first, 0) AS n_shared_of_first,
        coalesce(c.n_of_second, 0) AS n_shared_of_second,
@@ -204,6 +209,11 @@ FROM benchmark_pairs p
 LEFT JOIN (
     SELECT benchmark, count(*) FILTER (status_of_first = 'leaked') AS n_of_first,
            count(*) FILTER (status_of_second = 'leaked') AS n_of_second,
+           count(*) FILTER (NOT is_findable_of_first) AS n_blind_of_first,
+           count(*) FILTER (NOT is_findable_of_second) AS n_blind_of_second,
+           count(*) FILTER (status_of_first = 'leaked' AND is_findable_of_first) AS n_seen_of_first,
+           count(*) FILTER (status_of_second = 'leaked' AND is_findable_of_second)
+               AS n_seen_of_second,
            count(*) FILTER (status_of_first = 'question-only') AS n_question_only_of_first,
            count(*) FILTER (status_of_second = 'question-only') AS n_question_only_of_second
     FROM item_pairs GROUP BY benchmark

@@ -97,6 +97,7 @@ def _rate(one: Row) -> tuple[Cell, ...]:
     return (
         one["benchmark"],
         _both(one, "n_items"),
+        _both(one, "n_findable"),
         *(_plain(one[f"n_leaked_of_{side}"]) for side in SIDES),
         *(_percent(one[f"rate_of_{side}"]) for side in SIDES),
         _percent(one["difference"], sign="+"),

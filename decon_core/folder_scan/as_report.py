@@ -64,6 +64,7 @@ def read_folder(folder: Path, database: Path) -> None:
         "runs": table_of("runs", [run]),
         "benchmarks": table_of("benchmarks", _benchmarks(summary, policy, len(not_scanned))),
         "not_scanned": table_of("not_scanned", not_scanned),
+        "findable_by_others": table_of("findable_by_others", _findable_by_others(summary)),
         "shards": table_of("shards", shards),
         "unreadable": table_of("unreadable", unreadable),
         "invalid_utf8": table_of("invalid_utf8", invalid),
@@ -133,6 +134,14 @@ def _benchmarks(
             "n_shards_not_scanned": n_not_scanned,
         }
         for name, count in sorted(summary["benchmarks"].items())
+    ]
+
+
+def _findable_by_others(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"benchmark": benchmark, "detector": detector, "n_items": n}
+        for benchmark, counts in summary["n_items_findable_by_others"].items()
+        for detector, n in counts.items()
     ]
 
 

@@ -25,6 +25,8 @@ class BenchmarkCount:
     benchmark: str
     n_items: int
     n_records: int
+    n_findable_items: int = 0  # that a detector can find
+    n_leaked_findable_items: int = 0  # those of them that leaked
     n_leaked_items: int = 0  # by any detector
     n_leaks: int = 0  # pairs of item and document
     n_documents: int = 0  # with a leak
@@ -34,6 +36,11 @@ class BenchmarkCount:
     # Items that each detector finds: leaked, or candidates if its score is no proof.
     n_items_by_detector: dict[str, int] = field(default_factory=dict)
     n_items_by_all: int = 0  # found by every detector
+
+    @property
+    def n_known_items(self) -> int:
+        """The items that can be found, or were found in another form than can be."""
+        return self.n_findable_items + self.n_leaked_items - self.n_leaked_findable_items
 
 
 @dataclass(frozen=True)
@@ -45,14 +52,19 @@ class Counts:
     n_candidates: int
 
 
-def count_matches(matches: Path, versions: Sequence[Version], detectors: Sequence[str]) -> Counts:
+def count_matches(
+    matches: Path, indexability: Path, versions: Sequence[Version], detectors: Sequence[str]
+) -> Counts:
+    """Count the matches, and the items that can be found, from the files of a folder scan."""
     found = {row["benchmark"]: row for row in _pairs_by_benchmark(matches)}
+    findable = {row.pop("benchmark"): row for row in _findable(matches, indexability)}
     n_question_only = sum(row.pop("n_question_only") for row in found.values())
     n_candidates = sum(row.pop("n_candidates") for row in found.values())
     counts = {
         one.benchmark: BenchmarkCount(
             n_items=one.n_items,
             n_records=one.n_records,
+            **findable.get(one.benchmark, {}),
             n_items_by_detector=dict.fromkeys(detectors, 0),
             **found.get(one.benchmark, {"benchmark": one.benchmark}),
         )
@@ -98,6 +110,19 @@ def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
             n_candidate_items=item.filter(is_candidate & in_clean_item).n_unique(),
             n_question_only=is_question.sum(),
             n_candidates=is_candidate.sum(),
+        )
+    )
+
+
+def _findable(matches: Path, indexability: Path) -> list[dict[str, Any]]:
+    """Count, per benchmark, the items that a detector can find, and those of them that leaked."""
+    item = ("benchmark", *_ITEM)
+    seen = pl.scan_parquet(indexability).filter("is_visible").select(item).unique()
+    leaked = pl.scan_parquet(matches).filter("is_contaminated").select(item).unique()
+    both = seen.join(leaked.with_columns(is_leaked=pl.lit(1)), on=item, how="left")
+    return _rows(
+        both.group_by("benchmark").agg(
+            n_findable_items=pl.len(), n_leaked_findable_items=pl.col("is_leaked").sum()
         )
     )
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from decon_core.benchmarks.records import Version
 from decon_core.storage.files import atomic_path
 from decon_core.studies import sampling
 
@@ -41,7 +40,7 @@ class Rate:
     of: str  # documents or items
     source: str
     benchmark: str
-    n: int  # documents of the source, or items of the benchmark
+    n: int  # documents of the source, or items of the benchmark that can be found, or were
     n_sampled: int | None  # documents; None for items, of which all are searched for
     n_found: int  # with a leak, or leaked, in the sample
     together: int | None  # items: `high` assumes that no document has more of them
@@ -63,12 +62,14 @@ def write_rates(
     out: Path,
     matches: Path,
     strata: Mapping[str, Stratum],
-    versions: Sequence[Version],
+    n_known: Mapping[str, int],
     *,
     share: float,
 ) -> list[Rate]:
-    """Write the estimates for documents, by source and benchmark, and for items."""
-    n_items = {version.benchmark: version.n_items for version in sorted(versions, key=_name)}
+    """Write the estimates for documents, by source and benchmark, and for items.
+
+    `n_known`: by benchmark, the number of items that can be found, or were.
+    """
     documents, items = _found(matches)
     n_found = {(row["source"], row["benchmark"]): int(row["n_found"]) for row in documents}
     by_documents: dict[str, dict[int, int]] = defaultdict(dict)
@@ -77,10 +78,10 @@ def write_rates(
         by_documents[row["benchmark"]][row["n_documents"]] = row["n_items"]
         together[row["benchmark"]] = row["n_most_together"]
     rates = [
-        *_of_documents(n_found, strata, [ALL, *n_items], share),
+        *_of_documents(n_found, strata, [ALL, *sorted(n_known)], share),
         *(
             _of_items(name, n, by_documents.get(name, {}), together.get(name, 1), share)
-            for name, n in n_items.items()
+            for name, n in sorted(n_known.items())
         ),
     ]
     with atomic_path(out / SAMPLE_FILE) as draft:
@@ -101,10 +102,6 @@ def _found(matches: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             rows_of(connection, queries[name], paths) for name in ("documents", "items")
         )
     return documents, items
-
-
-def _name(version: Version) -> str:
-    return version.benchmark
 
 
 def _of_documents(

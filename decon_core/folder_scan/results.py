@@ -86,6 +86,8 @@ class Outcome:
     n_candidate_documents: int = 0  # that are neither, but with a candidate
     n_common: int = 0  # n-grams that are in many documents
     n_unseen: dict[str, int] = field(default_factory=dict)  # by detector: items it cannot find
+    # Items that no chosen detector can find, by benchmark and by another detector that could.
+    findable_by_others: dict[str, dict[str, int]] = field(default_factory=dict)
     failed: list[Problem] = field(default_factory=list)
     # Shards without a single readable row, mostly because their fields have other names.
     unread: list[Problem] = field(default_factory=list)
@@ -103,6 +105,11 @@ class Outcome:
     def unexpected(self) -> list[Skipped]:
         """What was skipped, and neither set aside by its name nor left out by the pattern."""
         return [one for one in self.skipped if not one.is_on_purpose]
+
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether no detector can find any item: nothing is known of any benchmark."""
+        return not any(count.n_findable_items for count in self.benchmarks)
 
     @property
     def is_incomplete(self) -> bool:
@@ -163,7 +170,10 @@ def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> Leaked
                 _add_to_stratum(outcome, scanned, shard)
             lines.write(orjson.dumps(line) + b"\n")
     counts = count_matches(
-        out / MATCHES_FILE, scanned.reader.versions, scanned.reader.policy.detectors
+        out / MATCHES_FILE,
+        out / INDEXABILITY_FILE,
+        scanned.reader.versions,
+        scanned.reader.policy.detectors,
     )
     outcome.benchmarks = counts.benchmarks
     ledgers = [*ledgers_of(scanned.reader, scanned.packs)]
@@ -255,6 +265,7 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
+        "n_items_findable_by_others": outcome.findable_by_others,
         "not_looked_at": [one.path for one in outcome.unexpected],
         "unread": [{"path": path, "n_bytes": n} for path, n in unread],
         "n_shards_without_a_readable_row": len(outcome.unread),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, load_records, save_records
@@ -24,6 +25,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample, sampled_packs
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
 from decon_core.decisions.common_ngrams import freeze_common
+from decon_core.decisions.indexability import blind_items, findable_by_others, indexability
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import (
@@ -41,7 +43,6 @@ from decon_core.folder_scan.estimates import SAMPLE_FILE, write_rates
 from decon_core.index.parts import index_alone, index_fingerprint
 from decon_core.interop.decon_jsonl import write_report
 from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
-from decon_core.quality.indexability import indexability
 from decon_core.quality.integrity import remove_damaged
 from decon_core.report.tables import ONLY_SOURCE
 from decon_core.scan.answers import why_unbounded
@@ -239,6 +240,7 @@ def _scan_folder(
         skipped=corpus.skipped,
         n_common=_write_common(out, scanned),
         n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
+        findable_by_others=findable_by_others(store, versions, policy, visibility),
         sample=request.sample,
     )
     results.write_skipped(out, corpus.skipped)
@@ -246,7 +248,8 @@ def _scan_folder(
     if request.sample:
         files = out, out / results.MATCHES_FILE
         share = request.sample.share
-        outcome.rates = write_rates(*files, outcome.strata, versions, share=share)
+        n_known = {one.benchmark: one.n_known_items for one in outcome.benchmarks}
+        outcome.rates = write_rates(*files, outcome.strata, n_known, share=share)
     _write_optional(request, scanned, outcome, leaked)
     settings = {
         "evals": str(request.evals),
@@ -328,4 +331,5 @@ def _write_optional(
     if request.has_clean_evals and not outcome.is_incomplete and not outcome.unread_text:
         unseen = {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen}
         folder = request.out / results.CLEAN_FOLDER
-        write_clean_evals(folder, store, versions, leaked, request.policy, unseen)
+        blind = blind_items(pq.read_table(request.out / results.INDEXABILITY_FILE))
+        write_clean_evals(folder, store, versions, leaked, request.policy, blind, unseen)

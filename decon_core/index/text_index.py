@@ -165,14 +165,40 @@ def build_verbatim(
         with suppress(FileNotFoundError):
             path.touch()
         return
+    arrays, about = _built(Pool(), store, versions, ids, policy)
+    write_arrays(path, arrays, about=about)
+
+
+def verbatim_of_records(
+    store: Store, wanted: Mapping[Version, Collection[int]], ids: Integers, policy: Policy
+) -> Verbatim:
+    """Return the text index of some records of each version, in memory."""
+    versions = tuple(wanted)
+    arrays, about = _built(_PoolOfRecords([*wanted.values()]), store, versions, ids, policy)
+    return _of_arrays(arrays, about, versions)
+
+
+class _PoolOfRecords(Pool):
+    """The texts of some records, by number of the benchmark."""
+
+    def __init__(self, wanted: Sequence[Collection[int]]) -> None:
+        super().__init__()
+        self._wanted = [{*records} for records in wanted]
+
+    def add(self, text: str, part: int, record: int, kind: int) -> None:
+        if record in self._wanted[part]:
+            super().add(text, part, record, kind)
+
+
+def _built(
+    pool: Pool, store: Store, versions: Sequence[Version], ids: Integers, policy: Policy
+) -> tuple[dict[str, Array], dict[str, str]]:
     tokenizer = load_tokenizer(policy.tokenizer_str)
-    pool = Pool()
     for part, version in enumerate(versions):
         gather(pool, part, _records(store, version, policy), policy)
     arrays = _arrays(pool, ids, versions, tokenizer, policy)
     arrays["use_weight"] = weights_of(pool, store, versions, tokenizer, policy)
-    is_screened = arrays.pop("is_screened")
-    write_arrays(path, arrays, about={"is_screened": "yes" if is_screened else "no"})
+    return arrays, {"is_screened": "yes" if arrays.pop("is_screened") else "no"}
 
 
 def _path(store: Store, versions: Sequence[Version], scan: str) -> Path:

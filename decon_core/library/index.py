@@ -28,6 +28,7 @@ from decon_core.config.layouts import covers_any
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document, Unreadable
+from decon_core.decisions.indexability import indexability
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import InputError, Problem
 from decon_core.execution.jobs import in_threads, wanted_workers
@@ -36,7 +37,6 @@ from decon_core.library.findings import FINDINGS, Finding, Findings, findings_in
 from decon_core.library.folder import IndexFolder, open_folder, write_folder
 from decon_core.library.rows import TextOrRow, is_conversation
 from decon_core.library.texts import Paths, Texts, blocks_of, paths_of
-from decon_core.quality.indexability import indexability
 from decon_core.scan.blocks import Scanner, compilation_notice
 from decon_core.scan.matches import Columns
 from decon_core.wording import counted

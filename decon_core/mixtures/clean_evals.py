@@ -8,12 +8,13 @@
 The training data stays unchanged. Scores on the remaining items are scores on unseen items, as far
 as the detectors can see. Items of which only the question was found, without its answer, stay; the
 manifest lists them (`question_only`), so that they can be left out as well. So do items
-that are only candidates, as a detector found them whose score is no proof (`candidates`).
+that are only candidates, as a detector found them whose score is no proof (`candidates`), and items
+that no chosen detector can find, of which nothing is known (`not_findable`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +29,7 @@ from decon_core.config.detector_registry import get
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
+from decon_core.decisions.indexability import BlindItems, blind_items, indexability
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
 from decon_core.mixtures.preconditions import require_read, require_readable, require_scanned
@@ -46,7 +48,7 @@ _COLUMNS = [
 ]
 
 # Increase this when the same inputs give different files, so that they are rebuilt.
-_FORMAT = 4
+_FORMAT = 5
 
 Item = tuple[str, str, int]
 Best = dict[str, Any]  # the document in which most of an item was found, and the number of them
@@ -132,19 +134,20 @@ def write_clean_evals(
     versions: Sequence[Version],
     leaked: LeakedItems,
     policy: Policy,
+    blind: BlindItems,
     unseen: Mapping[str, Any],
 ) -> None:
     """Write the records and the manifest of all benchmarks to a folder, atomically.
 
-    `unseen` is added to the manifest: rows that could not be read and items that a detector cannot
-    see, of which it is unknown whether they leaked.
+    `blind`: the items that no detector can find. `unseen` is added to the manifest: rows that could
+    not be read, and items that some detector cannot find.
     """
     with atomic_path(folder) as draft:
         draft.mkdir(parents=True)
         benchmarks = {
             version.benchmark: {
                 "detectors": policy.for_benchmark(version.benchmark).thresholds,
-                **_write_records(draft, store, version, leaked),
+                **_write_records(draft, store, version, leaked, blind.get(version.benchmark, ())),
             }
             for version in versions
         }
@@ -153,7 +156,11 @@ def write_clean_evals(
 
 
 def _write_records(
-    folder: Path, store: Store, version: Version, leaked: LeakedItems
+    folder: Path,
+    store: Store,
+    version: Version,
+    leaked: LeakedItems,
+    blind: Collection[tuple[str, int]],
 ) -> dict[str, Any]:
     """Write the remaining records of a benchmark; return its part of the manifest."""
     evals, tables = folder / EVALS_FOLDER, folder / TABLES_FOLDER
@@ -169,13 +176,23 @@ def _write_records(
             fields = {name: value for name, value in row.items() if value is not None}
             file.write(orjson.dumps(fields) + b"\n")
     pq.write_table(records, tables / f"{version.benchmark}.parquet", compression="zstd")
+    question_only, candidates = (
+        leaked.question_only(version.benchmark),
+        leaked.candidates(version.benchmark),
+    )
+    found = [*removed, *question_only, *candidates]
+    blind = {*blind}.difference((one["split"], one["instance_index"]) for one in found)
     return {
         "version": version.fingerprint,
         "n_items": version.n_items,
         "n_items_left": version.n_items - len(removed),
+        "n_items_not_findable": len(blind),
         "removed": removed,
-        "question_only": leaked.question_only(version.benchmark),
-        "candidates": leaked.candidates(version.benchmark),
+        "question_only": question_only,
+        "candidates": candidates,
+        "not_findable": [
+            {"split": split, "instance_index": instance} for split, instance in sorted(blind)
+        ],
     }
 
 
@@ -198,14 +215,17 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
             ledgers = (reader.ledger(shard) for _, shard in builder.shards)
             n_unreadable = sum(len(ledger["unreadable"]) for ledger in ledgers)
         if not (was_there := has_clean_benchmark(builder, version)):
-            _build(builder, version, n_unreadable, leaked.items)
+            _build(builder, version, n_unreadable, leaked)
         folder = builder.store.clean_benchmark(version.benchmark)
         yield Built(folder, read_json(folder / MANIFEST), was_there)
 
 
 @dataclass(frozen=True)
 class _LeakedOnce:
-    """The leaked items of several benchmarks, read together when they are first needed."""
+    """The leaked items of several benchmarks, read together when they are first needed.
+
+    And the items that no chosen detector can find.
+    """
 
     builder: Builder
     versions: Sequence[Version]
@@ -222,12 +242,18 @@ class _LeakedOnce:
             items.add(f"{pack.source.name}/{shard.name}", entries)
         return items
 
+    @cached_property
+    def blind(self) -> BlindItems:
+        builder = self.builder
+        return blind_items(indexability(builder.store, builder.versions, builder.policy))
 
-def _build(builder: Builder, version: Version, n_unreadable: int, leaked: LeakedItems) -> None:
+
+def _build(builder: Builder, version: Version, n_unreadable: int, leaked: _LeakedOnce) -> None:
     folder = builder.store.clean_benchmark(version.benchmark)
     with atomic_path(folder, drafts=builder.store.drafts) as draft:
         draft.mkdir(parents=True)
-        written = _write_records(draft, builder.store, version, leaked)
+        blind = leaked.blind.get(version.benchmark, ())
+        written = _write_records(draft, builder.store, version, leaked.items, blind)
         files = hashes_below(draft)
         manifest = {
             "fingerprint": _fingerprint(builder, version),

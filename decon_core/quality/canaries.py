@@ -24,10 +24,10 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, shard_at
+from decon_core.decisions.indexability import indexability
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.index.parts import index_fingerprint, open_part
-from decon_core.quality.indexability import indexability
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create

@@ -22,6 +22,7 @@ from decon_core.blends.build import ITEMS_FILE, Blender
 from decon_core.config.load import Showing
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
+from decon_core.decisions.indexability import findable_by_others, indexability
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import Verdicts
@@ -31,7 +32,6 @@ from decon_core.execution.local import LOCAL
 from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
-from decon_core.quality.indexability import indexability
 from decon_core.report.tables import TABLES
 from decon_core.scan.coverage import Gap, missing_by_shard
 from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
@@ -71,6 +71,13 @@ def small_tables(
     rows = {
         "benchmarks": _benchmarks(reader, gaps),
         "not_scanned": [_gap_row(gap) for gap in gaps],
+        "findable_by_others": [
+            {"benchmark": benchmark, "detector": name, "n_items": n}
+            for benchmark, counts in sorted(
+                findable_by_others(store, versions, reader.policy, visible).items()
+            )
+            for name, n in sorted(counts.items())
+        ],
         **_shards(store, packs, reader.scan, _unread(gaps), unread),
     }
     return {

@@ -14,6 +14,7 @@ SELECT i.benchmark, i.split, i.instance_index, i.config, i.question,
             WHEN NOT i.is_indexed THEN 'not indexable'
             WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
+       i.is_indexed AS is_findable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
        f.found_by,
@@ -40,6 +41,8 @@ LEFT JOIN (
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
     'Every benchmark item with its class: leaked (by any detector), question-only (no leak, but its question was found without the answer), candidate (neither, but found by a detector whose score is no proof), clean, not indexable (by no detector), or not fully scanned (no match, but shards are missing)';
+COMMENT ON COLUMN item_status.is_findable IS
+    'whether a chosen detector can find it, whichever right answer a document holds';
 COMMENT ON COLUMN item_status.n_documents IS 'number of documents in which it leaked';
 COMMENT ON COLUMN item_status.is_question_only IS
     'whether it did not leak, but a document contains its question, verbatim or nearly so, without the answer';
@@ -52,22 +55,30 @@ COMMENT ON COLUMN item_status.answer_overlap IS
 COMMENT ON COLUMN item_status.what_leaked IS
     'for a leaked item: with its answer (answer_overlap >= 0.5), with part of its answer, without its answer, or has no answer';
 
--- A report imported from another program lists only what leaked. Then the number of items is unknown,
--- and there are no shares.
+-- Rates are of the items that a detector can find: of the others nothing is known. A report imported
+-- from another program lists only what leaked. Then the number of items is unknown, and there are no
+-- shares.
 CREATE VIEW by_benchmark AS
 SELECT benchmark, split, CASE WHEN is_known THEN n END AS n_items,
        n_leaked,
+       CASE WHEN is_known THEN n_seen END AS n_findable,
+       CASE WHEN is_known THEN n_leaked_of_seen END AS n_leaked_findable,
+       n_leaked_findable / nullif(n_findable, 0) AS leak_rate,
+       wilson_low(n_leaked_findable, n_findable) AS low,
+       wilson_high(n_leaked_findable, n_findable) AS high,
+       n_items - n_findable - (n_leaked - n_leaked_findable) AS n_unknown,
+       n_leaked / n_items AS at_least,
+       (n_leaked + n_unknown) / n_items AS at_most,
        CASE WHEN is_known THEN n_unseen END AS n_not_indexable,
-       n_leaked / n_items AS leak_rate,
-       wilson_low(n_leaked, n_items) AS low,
-       wilson_high(n_leaked, n_items) AS high,
        n_leaks,
        n_question_only,
-       n_question_only / n_items AS question_only_rate,
+       CASE WHEN n_findable > 0 THEN n_question_only / n_items END AS question_only_rate,
        n_candidates
 FROM (
     SELECT s.benchmark, s.split, count(*) AS n,
            count(*) FILTER (s.status = 'leaked') AS n_leaked,
+           count(*) FILTER (s.is_findable) AS n_seen,
+           count(*) FILTER (s.status = 'leaked' AND s.is_findable) AS n_leaked_of_seen,
            count(*) FILTER (s.status = 'question-only') AS n_question_only,
            count(*) FILTER (s.status = 'candidate') AS n_candidates,
            count(*) FILTER (s.status = 'not indexable') AS n_unseen,
@@ -78,8 +89,17 @@ FROM (
 )
 ORDER BY benchmark, split;
 COMMENT ON VIEW by_benchmark IS
-    'Per benchmark and split: number of items, number and share of leaked items with a 95 % interval; n_leaks counts pairs of item and document';
+    'Per benchmark and split: number of items, of those that a detector can find, and of leaked ones; leak_rate and its 95 % interval are of those that can be found; n_leaks counts pairs of item and document';
 COMMENT ON COLUMN by_benchmark.n_items IS 'null if unknown; then the shares are null, too';
+COMMENT ON COLUMN by_benchmark.n_findable IS
+    'number of items that a chosen detector can find; without any, the rates are null: unknown';
+COMMENT ON COLUMN by_benchmark.n_leaked_findable IS
+    'number of these that leaked; items that leaked in another form than can be found are not in it';
+COMMENT ON COLUMN by_benchmark.n_unknown IS 'number of items that cannot be found and were not';
+COMMENT ON COLUMN by_benchmark.at_least IS
+    'share of all items that leaked, if no unknown one did';
+COMMENT ON COLUMN by_benchmark.at_most IS
+    'share of all items that leaked, if every unknown one did';
 COMMENT ON COLUMN by_benchmark.n_question_only IS
     'number of items that did not leak, but whose question was found without the answer';
 COMMENT ON COLUMN by_benchmark.question_only_rate IS
@@ -360,6 +380,7 @@ SELECT i.benchmark, i.config, i.split, i.instance_index, i.detector,
             WHEN NOT i.is_visible THEN 'not indexable'
             WHEN b.n_shards_not_scanned > 0 THEN 'not fully scanned'
             ELSE 'clean' END AS status,
+       i.is_visible AS is_findable,
        coalesce(f.n_documents, 0) AS n_documents,
        f.best_score,
        i.reason, i.detail,
@@ -429,8 +450,8 @@ COMMENT ON VIEW exact_by_item IS
 CREATE VIEW exact_by_subset AS
 SELECT i.benchmark, i.config, i.split, count(*) AS n_items,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
-       count(*) FILTER (i.status = 'not indexable') AS n_not_indexable,
-       count(*) FILTER (i.status = 'leaked') / count(*) AS leak_rate,
+       count(*) FILTER (i.is_findable) AS n_findable,
+       count(*) FILTER (i.status = 'leaked' AND i.is_findable) / nullif(n_findable, 0) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
 FROM items_by_detector i
 LEFT JOIN (
@@ -442,12 +463,13 @@ WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.config, i.split
 ORDER BY i.benchmark, i.config, i.split;
 COMMENT ON VIEW exact_by_subset IS
-    'exact, per benchmark, subset (config) and split: number and share of leaked items, and the median number of their occurrences';
+    'exact, per benchmark, subset (config) and split: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
 
 CREATE VIEW exact_by_source AS
 SELECT i.benchmark, i.split, s.source, count(*) AS n_items,
        count(f.n_occurrences) AS n_leaked,
-       count(f.n_occurrences) / count(*) AS leak_rate,
+       count(*) FILTER (i.is_findable) AS n_findable,
+       count(f.n_occurrences) FILTER (i.is_findable) / nullif(n_findable, 0) AS leak_rate,
        median(f.n_occurrences) AS median_occurrences
 FROM items_by_detector i
 CROSS JOIN (SELECT DISTINCT source FROM shards) s
@@ -456,7 +478,7 @@ WHERE i.detector = 'exact'
 GROUP BY i.benchmark, i.split, s.source
 ORDER BY i.benchmark, i.split, s.source;
 COMMENT ON VIEW exact_by_source IS
-    'exact, per benchmark, split and source: number and share of items that leaked, and the median number of their occurrences';
+    'exact, per benchmark, split and source: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
 
 CREATE VIEW exact_too_common AS
 SELECT m.benchmark, i.config, m.split, m.instance_index, m.looked_for,

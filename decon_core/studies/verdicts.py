@@ -25,6 +25,7 @@ NOT_FULLY_SCANNED = "not fully scanned"
 
 _QUERY = """
     SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
+           s.is_findable,
            CASE WHEN what_leaked = 'with its answer' THEN 'leaked with its answer'
                 ELSE status END AS verdict, status AS decision
     FROM item_status s JOIN items USING (benchmark, split, instance_index)
@@ -36,7 +37,8 @@ _QUERY = """
 _BY_DETECTORS = """
     WITH own AS (
         SELECT benchmark, split, instance_index,
-               list(CASE status WHEN 'candidate' THEN 'leaked' ELSE status END) AS statuses
+               list(CASE status WHEN 'candidate' THEN 'leaked' ELSE status END) AS statuses,
+               bool_or(is_findable) AS is_findable
         FROM items_by_detector WHERE list_contains(?, detector)
         GROUP BY ALL
     ), answers AS (
@@ -47,6 +49,7 @@ _BY_DETECTORS = """
         GROUP BY ALL
     )
     SELECT benchmark, split, instance_index, s.config, s.question, fingerprints, extras,
+           coalesce(own.is_findable, false),
            CASE WHEN list_contains(statuses, 'leaked') THEN
                     CASE WHEN has_answer AND overlap >= answer_threshold()
                          THEN 'leaked with its answer' ELSE 'leaked' END
@@ -74,6 +77,7 @@ class ItemRow:
     fingerprints: Sequence[str]
     _: KW_ONLY
     extras: Row  # short fields that the recipe keeps
+    is_findable: bool  # by the chosen detectors
     verdict: str  # by the chosen detectors
     decision: str  # by the report, where several detectors and reviewers count
 
@@ -103,8 +107,14 @@ def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItem
         ).fetchall()
     state, threshold, policy = runs or ("", None, "{}")
     rows = [
-        ItemRow(*columns, extras=json.loads(extras or "{}"), verdict=by_chosen, decision=by_report)
-        for *columns, extras, by_chosen, by_report in found
+        ItemRow(
+            *columns,
+            extras=json.loads(extras or "{}"),
+            is_findable=is_findable,
+            verdict=by_chosen,
+            decision=by_report,
+        )
+        for *columns, extras, is_findable, by_chosen, by_report in found
     ]
     settings = json.loads(policy)
     return ReportItems(rows, state, threshold, settings, frozenset(name for (name,) in unknown))

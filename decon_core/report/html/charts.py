@@ -75,7 +75,13 @@ def rates(benchmarks: Rows) -> Chart:
         layout["height"] += _LEGEND_PIXELS
     data = [leaked, questions] if chosen else [leaked]
     told = descriptions.rates(rows)
-    return Chart("Share of items that leaked", data, layout, told, ("benchmark", "split"))
+    return Chart(
+        "Share of leaked items, of those that can be found",
+        data,
+        layout,
+        told,
+        ("benchmark", "split"),
+    )
 
 
 def _dots(
@@ -96,7 +102,8 @@ def _dots(
 
 def _rate_text(row: Row) -> str:
     rate, low, high = (share(row[name], 1) for name in ("leak_rate", "low", "high"))
-    return f"{count(row['n_leaked'])} of {count(row['n_items'])}: {rate} ({low} to {high})"
+    found = f"{count(row['n_leaked_findable'])} of {count(row['n_findable'])} that can be found"
+    return f"{found}: {rate} ({low} to {high})"
 
 
 def _question_only_text(row: Row) -> str:
@@ -185,7 +192,7 @@ def heat(cells: Rows, benchmarks: Rows, of_sources: Rows) -> Chart:
     def hover_text(name: str, source: str, n: int) -> str:
         return (
             f"{whole_label(name)} in {whole_label(source)}<br>"
-            f"{count(n)} items, {share(n, n_items[name])} of the benchmark"
+            f"{count(n)} items, at least {share(n, n_items[name])} of the benchmark"
         )
 
     trace = _TRACES["heat"] | {

@@ -81,6 +81,11 @@ class Facts:
         """
         return [row for row in self["benchmarks"] if row["n_items"] is not None]
 
+    @property
+    def with_known_rate(self) -> list[Row]:
+        """Benchmarks and splits of which at least one item can be found."""
+        return [row for row in self["benchmarks"] if row["leak_rate"] is not None]
+
     def total(self, count: str) -> int:
         """Return the sum of a count over all benchmarks and splits."""
         return sum(row[count] or 0 for row in self["benchmarks"])

@@ -15,6 +15,11 @@ ORDER BY benchmark NULLS FIRST
 -- name: totals
 SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM items) END
         FROM benchmarks) AS n_items,
+       (SELECT CASE WHEN count(*) = count(n_items) THEN
+                    (SELECT count(*) FROM items WHERE is_indexed) END
+        FROM benchmarks) AS n_findable,
+       (SELECT count(*) FROM item_status WHERE status = 'leaked' AND is_findable)
+           AS n_leaked_findable,
        (SELECT count(*) FROM benchmarks) AS n_benchmarks,
        (SELECT count(*) FROM shards) AS n_shards,
        (SELECT count(DISTINCT source) FROM shards) AS n_sources,

@@ -76,7 +76,8 @@ def overview(facts: Facts, more: Sequence[Section] = ()) -> dict[str, Any]:
 
 def headlines(facts: Facts) -> list[dict[str, str]]:
     totals = facts.totals
-    n_items, n_leaked, n_documents = totals["n_items"], totals["n_leaked"], totals["n_documents"]
+    n_items, n_findable = totals["n_items"], totals["n_findable"]
+    n_leaked, n_documents = totals["n_leaked"], totals["n_documents"]
     n_with_answer, n_with_part = facts.total("n_with_answer"), facts.total("n_with_part_of_answer")
     n_not_indexable = facts.total("n_not_indexable")
     n_contaminated = totals["n_contaminated_documents"]
@@ -84,7 +85,7 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
     part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
     question_only = f"question-only: {_of(n_question_only, n_documents)}"
     rows = [
-        (n_leaked, "items leaked", _of(n_leaked, n_items)),
+        (n_leaked, "items leaked", _of_findable(totals["n_leaked_findable"], n_findable)),
         (n_with_answer, "of them with their answer", _of(n_with_answer, n_leaked) + part),
         (n_contaminated, "documents hold a leak", _of(n_contaminated, n_documents)),
         (n_question_only, "more hold a question without its answer", question_only),
@@ -151,6 +152,13 @@ def _of(part: int, whole: int | None) -> str:
     return f"{share(part, whole)} of {count(whole)}" if whole else "of none"
 
 
+def _of_findable(n_leaked: int, n_findable: int | None) -> str:
+    if not n_findable:
+        return "total unknown" if n_findable is None else "unknown: no item can be found"
+    of_findable = f"{count(n_leaked)} of the {count(n_findable)} that can be found"
+    return f"{of_findable}, {share(n_leaked, n_findable)}"
+
+
 def section(key: str, facts: Facts) -> Section:
     """Build a section; without rows of the query that it needs, it says that there are none."""
     layout = _LAYOUT["sections"][key]
@@ -170,12 +178,20 @@ def _nothing(built: Section, tables: Sequence[Table] = ()) -> Section:
 
 
 def _leak_rates(built: Section, facts: Facts) -> Section:
-    rows = facts.with_known_total
+    rows = facts.with_known_rate
     words = []
     if rows:
-        words.append("Each dot is a benchmark and split, the line its 95 % Wilson interval.")
+        words.append(
+            "Each dot is the share of leaked items among those of a benchmark and split that can "
+            "be found, the line its 95 % Wilson interval: for items like these, and for no others."
+        )
+    if facts.total("n_not_indexable"):
+        words.append(
+            "Of the items that no detector can find, none or all may have leaked: the last two "
+            "columns of the table are the shares of all items in these two cases."
+        )
     if len(rows) < len(facts["benchmarks"]):
-        words.append("Without a known number of items there is no share.")
+        words.append("Without a known number of items that can be found there is no share.")
     if (n := len(rows)) > charts.MOST_LINES:
         words.append(f"The figure shows the highest {charts.MOST_LINES} of {n}; the table all.")
     choices = [Choice(ALL, [charts.rates(rows)])] if rows else []

@@ -29,7 +29,8 @@ def junit_of(cases: Sequence[Case]) -> str:
         names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
         element = ET.SubElement(suite, "testcase", names)
         if case.wrong:
-            kind = "incomplete" if case.is_unknown else "contamination"
+            is_known = not (case.is_unknown or case.is_undecided)
+            kind = "contamination" if is_known else "incomplete"
             failure = {"message": _xml("; ".join(case.wrong)), "type": kind}
             ET.SubElement(element, "failure", failure).text = _xml("\n".join(case.wrong))
         if case.n_leaked is not None:
@@ -40,15 +41,16 @@ def junit_of(cases: Sequence[Case]) -> str:
 
 def _counts(case: Case) -> str:
     whole = "an unknown number" if case.n is None else f"{case.n:,}"
-    rows = (
-        (case.n_leaked, "leaked", case.rate, case.limit),
-        (case.n_question_only, "question-only", case.question_only_rate, case.question_only_limit),
-    )
+    leaked = f"{case.n_leaked:,} of {whole} leaked"
+    if case.n_findable != case.n and case.n_findable is not None:
+        leaked += f"; {case.n_leaked_findable:,} of the {case.n_findable:,} that can be found"
+    rows = [(leaked, case.rate, case.limit)]
+    if case.n_question_only is not None:
+        questions = f"{case.n_question_only:,} of {whole} question-only"
+        rows.append((questions, case.question_only_rate, case.question_only_limit))
     return "\n".join(
-        f"{n:,} of {whole} {what}: {percent(rate)}; "
-        f"limit: {'none' if limit is None else percent(limit)}"
-        for n, what, rate, limit in rows
-        if n is not None
+        f"{words}: {percent(rate)}; limit: {'none' if limit is None else percent(limit)}"
+        for words, rate, limit in rows
     )
 
 

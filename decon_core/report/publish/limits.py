@@ -2,6 +2,10 @@
 
 `--max-rate` counts leaked items; question-only items have a limit of their own.
 
+Items that no detector can find may all have leaked, or none. A limit that all items together may
+exceed, but leaked items alone do not, is undecided (`is_undecided`), unless the caller assumes that
+the items of this benchmark that cannot be found are clean.
+
 Unknown counts as failed: a report without benchmarks, a benchmark without a number of items, or an
 unreadable row does not show that a corpus is clean.
 """
@@ -9,12 +13,12 @@ unreadable row does not show that a corpus is clean.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
-from decon_core.config.rounding import exceeds, reaches
+from decon_core.config.rounding import exceeds
 from decon_core.errors import InputError, Problem
 from decon_core.report.publish.summary import Summary, keeps_question_only
 from decon_core.wording import counted, percent, size
@@ -23,6 +27,11 @@ By = Literal["point", "upper"]
 
 DOCUMENTS = "all documents"
 COVERAGE = "coverage"
+
+# Noun and verb of what has a limit, and the name of its rate.
+_ITEMS = ("item", "leaked", "leak rate")
+_DOCUMENTS = ("document", "leaked", "leak rate")
+_QUESTION_ONLY = ("item", "are question-only", "question-only rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +43,7 @@ class Limits:
     max_document_rate: float | None = None
     max_question_only_rate: float | None = None  # of the items of every benchmark
     required: Sequence[str] = ()  # names of benchmarks; * matches anything
-    least_indexable: float = 0.5  # share of a benchmark's items
+    assumed_clean: Sequence[str] = ()  # names of benchmarks whose items cannot all be found
     by: By = "point"  # upper: the upper end of the 95 % interval
     may_be_unreadable: bool = False
     may_be_unread: bool = False  # text in fields that no source reads
@@ -44,7 +53,6 @@ class Limits:
             "--max-rate": self.max_rate,
             "--max-document-rate": self.max_document_rate,
             "--max-question-only-rate": self.max_question_only_rate,
-            "--least-indexable": self.least_indexable,
             **{f"--benchmark {name}": rate for name, rate in self.of_benchmark.items()},
         }
         problems = [
@@ -59,6 +67,16 @@ class Limits:
         if problems:
             raise InputError(problems)
 
+    def assumes_clean(self, benchmark: str) -> bool:
+        """Whether the items of a benchmark that cannot be found are taken as clean."""
+        return any(_is_named(benchmark, wanted) for wanted in self.assumed_clean)
+
+    def requires(self, benchmark: str) -> bool:
+        return any(_is_named(benchmark, wanted) for wanted in self.required)
+
+    def has_rate(self, benchmark: str) -> bool:
+        return self.of(benchmark) is not None or self.max_question_only_rate is not None
+
     def of(self, benchmark: str) -> float | None:
         """Return the limit of a benchmark; None if there is none."""
         return self.of_benchmark.get(benchmark, self.max_rate)
@@ -69,9 +87,12 @@ class Case:
     """One check; it passes if `wrong` is empty."""
 
     name: str
+    _: KW_ONLY
     n: int | None = None  # items, or documents
     n_leaked: int | None = None
-    rate: float | None = None
+    n_findable: int | None = None  # items that a detector can find; all documents
+    n_leaked_findable: int | None = None  # those of them that leaked
+    rate: float | None = None  # of n_findable
     low: float | None = None
     high: float | None = None
     limit: float | None = None
@@ -80,10 +101,20 @@ class Case:
     question_only_rate: float | None = None
     question_only_limit: float | None = None
     is_unknown: bool = False  # within its limit, but part of the corpus was not scanned
+    at_least: float | None = None  # share of all items, if no unknown one leaked
+    at_most: float | None = None  # and if all of them did
+    is_undecided: bool = False  # the limit is between these two
 
     @property
     def is_passed(self) -> bool:
         return not self.wrong
+
+
+# What a case takes over from the summary of its benchmark, under the same names.
+_IN_SUMMARY = (
+    *("n_leaked", "n_findable", "n_leaked_findable", "low", "high", "at_least", "at_most"),
+    *("n_question_only", "question_only_rate"),
+)
 
 
 def cases_of(summary: Summary, limits: Limits, *, is_todays: bool = True) -> list[Case]:
@@ -106,34 +137,87 @@ def _with_coverage(case: Case, n_not_scanned: int, n_shards: int) -> Case:
     verb = "was" if n_not_scanned == 1 else "were"
     n = f"{n_not_scanned:,} of {counted(n_shards, 'shard')}"
     reason = f"unknown: {n} {verb} not scanned in full"
-    return replace(case, wrong=(*case.wrong, reason), is_unknown=not case.wrong)
+    is_unknown = not case.wrong or case.is_undecided
+    wrong = (*case.wrong, reason)
+    return replace(case, wrong=wrong, is_unknown=is_unknown, is_undecided=False)
 
 
 def _benchmark(one: Summary, limits: Limits, n_shards: int) -> Case:
-    limit, question_only_limit = limits.of(one["benchmark"]), limits.max_question_only_rate
-    n_items, n_questions = one["n_items"], one["n_question_only"]
-    high = one["question_only_high"]
-    wrong = [
-        *_over(one["n_leaked"], n_items, limit, one["high"], limits.by),
-        *_over(n_questions, n_items, question_only_limit, high, limits.by, _QUESTION_ONLY),
-    ]
-    has_limit = limit is not None or question_only_limit is not None
-    if has_limit or any(_is_named(one["benchmark"], wanted) for wanted in limits.required):
-        wrong += _too_few_detectable(one, limits)
+    wrong = [*_over_limits(one, limits)]
+    undecided = [] if limits.assumes_clean(one["benchmark"]) else [*_undecided(one, limits)]
     case = Case(
         one["benchmark"],
-        n_items,
-        one["n_leaked"],
-        one["leak_rate"],
-        one["low"],
-        one["high"],
-        limit,
-        tuple(wrong),
-        n_questions,
-        one["question_only_rate"],
-        question_only_limit,
+        n=one["n_items"],
+        rate=one["leak_rate"],
+        limit=limits.of(one["benchmark"]),
+        question_only_limit=limits.max_question_only_rate,
+        wrong=(*wrong, *undecided),
+        **{name: one[name] for name in _IN_SUMMARY},
+        is_undecided=bool(undecided) and not wrong,
     )
     return _with_coverage(case, one["n_shards_not_scanned"], n_shards)
+
+
+def _over_limits(one: Summary, limits: Limits) -> Iterator[str]:
+    """Yield the limits of a benchmark that are exceeded, whatever cannot be found."""
+    n_items = one["n_items"]
+    for rate in _limited(one, limits):
+        yield from _over(rate.n, n_items, rate.limit, rate.high, limits.by, rate.words)
+    if limits.requires(one["benchmark"]) and not limits.has_rate(one["benchmark"]) and not n_items:
+        yield "no items, or their number is unknown"
+
+
+def _undecided(one: Summary, limits: Limits) -> Iterator[str]:
+    """Yield the limits that are exceeded if the items that cannot be found leaked."""
+    name, n_items = one["benchmark"], one["n_items"]
+    if not n_items:
+        return
+    of_items = f"of {counted(n_items, 'item')}"
+    remedy = f"{_more_findable(one)}pass with --assume-clean {name}"
+    for rate in _limited(one, limits):
+        if rate.n is None or rate.limit is None:
+            continue
+        ends = rate.n / n_items, (rate.n + rate.n_unknown) / n_items
+        if exceeds(ends[1], rate.limit) and not exceeds(ends[0], rate.limit):
+            yield (
+                f"cannot tell: no chosen detector can find {rate.n_unknown:,} {of_items}, so "
+                f"{percent(ends[0])} to {percent(ends[1])} {rate.words[1]}; the limit is "
+                f"{percent(rate.limit)}; {remedy}"
+            )
+    if not one["n_findable"] and not limits.has_rate(name) and limits.requires(name):
+        yield f"cannot tell: no chosen detector can find any {of_items}; {remedy}"
+
+
+def _more_findable(one: Summary) -> str:
+    """Name the detector that would find most of the items that the chosen ones cannot find."""
+    if not one["findable_by_others"]:
+        return ""
+    best = one["findable_by_others"][0]  # most first
+    return f"with the detector {best['detector']} {best['n_items']:,} more can be found, or "
+
+
+@dataclass(frozen=True)
+class _Rate:
+    n: int | None
+    n_unknown: int  # items that cannot be found and were not
+    limit: float | None
+    high: float | None  # upper end of the interval
+    words: tuple[str, str, str]
+
+
+def _limited(one: Summary, limits: Limits) -> tuple[_Rate, _Rate]:
+    """Return the leaked and the question-only items of a benchmark with their limits."""
+    of_leaked, of_questions = limits.of(one["benchmark"]), limits.max_question_only_rate
+    return (
+        _Rate(one["n_leaked"], one["n_unknown"], of_leaked, one["high"], _ITEMS),
+        _Rate(
+            one["n_question_only"],
+            one["n_not_indexable"],
+            of_questions,
+            one["question_only_high"],
+            _QUESTION_ONLY,
+        ),
+    )
 
 
 def _documents(corpus: Summary, limits: Limits) -> Case:
@@ -141,22 +225,18 @@ def _documents(corpus: Summary, limits: Limits) -> Case:
     limit = limits.max_document_rate
     return Case(
         DOCUMENTS,
-        n,
-        n_leaked,
-        corpus["document_rate"],
-        corpus["low"],
-        high,
-        limit,
-        tuple(_over(n_leaked, n, limit, high, limits.by, _DOCUMENTS)),
-        corpus["n_question_only_documents"],
-        corpus["question_only_rate"],
+        n=n,
+        n_leaked=n_leaked,
+        n_findable=n,
+        n_leaked_findable=n_leaked,
+        rate=corpus["document_rate"],
+        low=corpus["low"],
+        high=high,
+        limit=limit,
+        wrong=tuple(_over(n_leaked, n, limit, high, limits.by, _DOCUMENTS)),
+        n_question_only=corpus["n_question_only_documents"],
+        question_only_rate=corpus["question_only_rate"],
     )
-
-
-# Noun and verb of what has a limit, and the name of its rate.
-_ITEMS = ("item", "leaked", "leak rate")
-_DOCUMENTS = ("document", "leaked", "leak rate")
-_QUESTION_ONLY = ("item", "are question-only", "question-only rate")
 
 
 def _over(
@@ -167,7 +247,7 @@ def _over(
     by: By,
     words: tuple[str, str, str] = _ITEMS,
 ) -> Iterator[str]:
-    """Check a share against its limit; `high` is the upper end of the share's interval."""
+    """Check a share against its limit; `high` is the upper end of the interval of the rate."""
     noun, verb, rate = words
     if limit is None:
         return
@@ -178,21 +258,8 @@ def _over(
     share = f"{n:,} of {counted(whole, noun)} {verb} ({percent(n / whole)}"
     if by == "point" and exceeds(n / whole, limit):
         yield f"{share}), more than {percent(limit)}"
-    if by == "upper" and (high is None or exceeds(high, limit)):
-        yield f"{share}, at most {percent(high)}), which may be more than {percent(limit)}"
-
-
-def _too_few_detectable(one: Summary, limits: Limits) -> Iterator[str]:
-    n_items, n_not_indexable = one["n_items"], one["n_not_indexable"]
-    if not n_items:
-        if limits.of(one["benchmark"]) is None and limits.max_question_only_rate is None:
-            yield "no items, or their number is unknown"
-        return
-    n = n_items - n_not_indexable
-    share, least = n / n_items, limits.least_indexable
-    if not reaches(share, least):
-        found = f"{n:,} of {counted(n_items, 'item')} ({percent(share)})"
-        yield f"only {found} can be found by any detector, less than {percent(least)}"
+    if by == "upper" and high is not None and exceeds(high, limit):
+        yield f"{share}; interval up to {percent(high)}), which may be more than {percent(limit)}"
 
 
 def _is_named(name: str, wanted: str) -> bool:

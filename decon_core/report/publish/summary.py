@@ -17,13 +17,13 @@ from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 from decon_core.wording import counted, have, hold
 
-SCHEMA = "decon-assets/summary/3"
+SCHEMA = "decon-assets/summary/4"
 
 Summary = dict[str, Any]
 
 _DECIMALS = 9
 
-_OF_BENCHMARK = ("splits", "detectors", "not_indexable")
+_OF_BENCHMARK = ("splits", "detectors", "not_indexable", "findable_by_others")
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 

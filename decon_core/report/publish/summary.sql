@@ -6,19 +6,26 @@ SELECT made_by, made_at, state, scan_fingerprint, idf_snapshot, thresholds, poli
 FROM (SELECT 1) LEFT JOIN runs ON true LIMIT 1
 
 -- name: benchmarks
--- If the number of items of a benchmark is unknown, so are its rates.
+-- Rates are of the items that can be found. If the number of items is unknown, so are its rates.
 SELECT b.benchmark, b.version, b.n_items, b.n_records, b.is_in_idf_snapshot,
        b.n_shards_not_scanned,
        coalesce(i.n_leaked, 0) AS n_leaked,
-       coalesce(i.n_leaked, 0) / nullif(b.n_items, 0) AS leak_rate,
-       wilson_low(coalesce(i.n_leaked, 0), b.n_items) AS low,
-       wilson_high(coalesce(i.n_leaked, 0), b.n_items) AS high,
+       b.n_items - coalesce(s.n_not_findable, 0) AS n_findable,
+       CASE WHEN b.n_items IS NOT NULL THEN coalesce(s.n_leaked_findable, 0) END
+           AS n_leaked_findable,
+       n_leaked_findable / nullif(n_findable, 0) AS leak_rate,
+       wilson_low(n_leaked_findable, n_findable) AS low,
+       wilson_high(n_leaked_findable, n_findable) AS high,
+       CASE WHEN b.n_items IS NOT NULL THEN coalesce(s.n_unknown, 0) END AS n_unknown,
+       coalesce(i.n_leaked, 0) / nullif(b.n_items, 0) AS at_least,
+       (coalesce(i.n_leaked, 0) + n_unknown) / nullif(b.n_items, 0) AS at_most,
        coalesce(i.n_with_answer, 0) AS n_with_answer,
        coalesce(i.n_with_part, 0) AS n_with_part_of_answer,
        coalesce(i.n_without_answer, 0) AS n_without_answer,
        coalesce(i.n_question_only, 0) AS n_question_only,
-       coalesce(i.n_question_only, 0) / nullif(b.n_items, 0) AS question_only_rate,
-       wilson_high(coalesce(i.n_question_only, 0), b.n_items)
+       CASE WHEN n_findable > 0 THEN coalesce(i.n_question_only, 0) / b.n_items END
+           AS question_only_rate,
+       CASE WHEN n_findable > 0 THEN wilson_high(coalesce(i.n_question_only, 0), b.n_items) END
            AS question_only_high,
        CASE WHEN b.n_items IS NOT NULL THEN coalesce(i.n_not_indexable, 0) END
            AS n_not_indexable,
@@ -40,6 +47,12 @@ LEFT JOIN (
     FROM flow GROUP BY benchmark
 ) i USING (benchmark)
 LEFT JOIN (
+    SELECT benchmark, count(*) FILTER (NOT is_findable) AS n_not_findable,
+           count(*) FILTER (is_findable AND status = 'leaked') AS n_leaked_findable,
+           count(*) FILTER (NOT is_findable AND status <> 'leaked') AS n_unknown
+    FROM item_status GROUP BY benchmark
+) s USING (benchmark)
+LEFT JOIN (
     SELECT d.benchmark,
            count(DISTINCT (source, shard_name, row)) FILTER (d.is_contaminated)
                AS n_documents,
@@ -54,10 +67,8 @@ ORDER BY b.benchmark
 -- name: splits
 SELECT s.benchmark, s.split,
        CASE WHEN b.n_items IS NOT NULL THEN s.n_items END AS n_items,
-       s.n_leaked, s.n_question_only,
-       CASE WHEN b.n_items IS NOT NULL THEN s.leak_rate END AS leak_rate,
-       CASE WHEN b.n_items IS NOT NULL THEN s.low END AS low,
-       CASE WHEN b.n_items IS NOT NULL THEN s.high END AS high
+       s.n_findable, s.n_leaked, s.n_leaked_findable, s.n_question_only,
+       s.leak_rate, s.low, s.high, s.at_least, s.at_most
 FROM by_benchmark s JOIN benchmarks b USING (benchmark)
 ORDER BY s.benchmark, s.split
 
@@ -68,6 +79,9 @@ FROM item_detectors GROUP BY benchmark, detector ORDER BY benchmark, detector
 -- name: not_indexable
 SELECT benchmark, why_not_indexed AS reason, count(*) AS n_items
 FROM items WHERE NOT is_indexed GROUP BY ALL ORDER BY ALL
+
+-- name: findable_by_others
+SELECT benchmark, detector, n_items FROM findable_by_others ORDER BY benchmark, n_items DESC, detector
 
 -- name: sources
 -- A row per source, and one of all sources together, without a name. A sum over shards is null if the

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from decon_core.errors import InputError, Problem
-from decon_core.similarity.calibration import wilson
 from decon_core.studies.categories.groupings import (
     ITEM_COLUMNS,
     NO_CATEGORY,
@@ -19,7 +18,14 @@ from decon_core.studies.categories.groupings import (
 )
 from decon_core.studies.statistics import mean_share_interval
 from decon_core.studies.tables import rounded
-from decon_core.studies.verdicts import ItemRow, ReportItems
+from decon_core.studies.verdicts import (
+    CANDIDATE,
+    LEAKED,
+    NOT_FULLY_SCANNED,
+    QUESTION_ONLY,
+    ItemRow,
+    ReportItems,
+)
 from decon_core.wording import percent
 
 CATEGORY = "category"
@@ -27,11 +33,9 @@ WITHOUT = "without category"
 MICRO = "micro average"
 MACRO = "macro average"
 
-_STATUSES = ("leaked", "question-only", "candidate", "not indexable", "not fully scanned")
-
 HEADS = (
     *("benchmark", "split", "by", "category", "items", "leaked", "question-only", "candidates"),
-    *("not indexable", "not fully scanned", "rate", "95 % interval"),
+    *("not fully scanned", "of those that can be found", "rate", "95 % interval", "of all items"),
 )
 
 # Values of items that only the results have: by benchmark, split and instance_index, then column.
@@ -52,11 +56,16 @@ class Rate:
     n_leaked: int
     n_question_only: int
     n_candidates: int
-    n_not_indexable: int
+    n_findable: int  # items that a detector can find
+    n_leaked_findable: int  # those of them that leaked
     n_not_fully_scanned: int
-    leak_rate: float | None  # None: the number of items is unknown, or there is none
+    # None: the number of items is unknown, or none can be found. A macro average is of the
+    # categories of which items can be found.
+    leak_rate: float | None  # of the items that can be found
     low: float | None
     high: float | None
+    at_least: float | None  # share of all items, if those that cannot be found did not leak
+    at_most: float | None  # and if all of them did
 
 
 @dataclass
@@ -65,6 +74,41 @@ class LeakRates:
 
     rates: list[Rate] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass
+class _Counts:
+    """How many items of a category have a status, and can be found."""
+
+    rows: Counter[tuple[str, bool]] = field(default_factory=Counter)
+
+    def add(self, row: ItemRow) -> None:
+        status = LEAKED if row.verdict.startswith(LEAKED) else row.verdict
+        self.rows[status, row.is_findable] += 1
+
+    def n(self, status: str) -> int:
+        return self.rows[status, True] + self.rows[status, False]
+
+    @property
+    def n_items(self) -> int:
+        return self.rows.total()
+
+    @property
+    def n_leaked(self) -> int:
+        return self.n(LEAKED)
+
+    @property
+    def n_findable(self) -> int:
+        return sum(n for (_, is_findable), n in self.rows.items() if is_findable)
+
+    @property
+    def n_leaked_findable(self) -> int:
+        return self.rows[LEAKED, True]
+
+    @property
+    def n_unknown(self) -> int:
+        """The items that cannot be found and were not."""
+        return self.n_items - self.n_findable - self.rows[LEAKED, False]
 
 
 def leak_rates(
@@ -132,23 +176,22 @@ def _add(
     is_known: bool,
 ) -> None:
     """Add the rates of one part of a benchmark, and what has no category."""
-    by_category: dict[str, Counter[str]] = defaultdict(Counter)
-    without, rest = Uncategorized(), Counter[str]()
+    by_category: dict[str, _Counts] = defaultdict(_Counts)
+    without, rest = Uncategorized(), _Counts()
     for row in rows:
         value = _value(row, grouping, values)
         category = grouping.category_of(row.benchmark, value)
-        status = "leaked" if row.verdict.startswith("leaked") else row.verdict
         if category is None:
             without.add(value)
-            rest[status] += 1
+            rest.add(row)
         else:
-            by_category[category][status] += 1
+            by_category[category].add(row)
     if grouping.is_optional and len(by_category) < 2:
         return
     names = grouping.ordered(by_category)
     rate = partial(_rate, part, grouping.name, is_known=is_known)
     found.rates += [rate(CATEGORY, name, [by_category[name]]) for name in names]
-    if rest and names and not grouping.is_optional:
+    if rest.n_items and names and not grouping.is_optional:
         found.rates.append(rate(WITHOUT, NO_CATEGORY, [rest]))
     for kind in (MICRO, MACRO) if names else ():
         found.rates.append(rate(kind, "", [by_category[name] for name in names]))
@@ -162,22 +205,21 @@ def _rate(
     by: str,
     kind: str,
     category: str,
-    counts: Sequence[Counter[str]],
+    counts: Sequence[_Counts],
     *,
     is_known: bool,
 ) -> Rate:
-    total = sum(counts, Counter())
-    n_items = total.total()
-    share = low = high = None
-    if is_known and kind == MACRO:
-        shares = [(one["leaked"], one.total()) for one in counts]
-        share = sum(hits / n for hits, n in shares) / len(shares)
-        low, high = mean_share_interval(shares)
-    elif is_known:
-        share = total["leaked"] / n_items
-        low, high = wilson(share, n_items)
-    numbers = (total[status] for status in _STATUSES)
-    leaked, question_only, candidates, not_indexable, not_fully_scanned = numbers
+    total = _Counts(sum((one.rows for one in counts), Counter()))
+    share = low = high = at_least = at_most = None
+    groups = counts if kind == MACRO else [total]
+    if is_known:
+        at_least = sum(one.n_leaked / one.n_items for one in groups) / len(groups)
+        n_at_most = [(one.n_leaked + one.n_unknown, one.n_items) for one in groups]
+        at_most = sum(n / n_items for n, n_items in n_at_most) / len(groups)
+        shares = [(one.n_leaked_findable, one.n_findable) for one in groups if one.n_findable]
+        if shares:
+            share = sum(hits / n for hits, n in shares) / len(shares)
+            low, high = mean_share_interval(shares)
     return Rate(
         benchmark=part[0],
         split=part[1],
@@ -185,15 +227,18 @@ def _rate(
         kind=kind,
         category=category,
         n_categories=len(counts) if kind in (MICRO, MACRO) else 1,
-        n_items=n_items,
-        n_leaked=leaked,
-        n_question_only=question_only,
-        n_candidates=candidates,
-        n_not_indexable=not_indexable,
-        n_not_fully_scanned=not_fully_scanned,
+        n_items=total.n_items,
+        n_leaked=total.n_leaked,
+        n_question_only=total.n(QUESTION_ONLY),
+        n_candidates=total.n(CANDIDATE),
+        n_findable=total.n_findable,
+        n_leaked_findable=total.n_leaked_findable,
+        n_not_fully_scanned=total.n(NOT_FULLY_SCANNED),
         leak_rate=share,
         low=low,
         high=high,
+        at_least=at_least,
+        at_most=at_most,
     )
 
 
@@ -207,11 +252,13 @@ def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:
     for one in rates:
         average = f"{one.kind} of {one.n_categories}"
         counts = (one.n_items, one.n_leaked, one.n_question_only, one.n_candidates)
-        rare = (one.n_not_indexable, one.n_not_fully_scanned)
+        n_not_scanned = one.n_not_fully_scanned
         yield (
             *(one.benchmark, one.split, one.by, one.category or average),
             *(f"{n:,}" for n in counts),
-            *(f"{n:,}" if n else "" for n in rare),
+            f"{n_not_scanned:,}" if n_not_scanned else "",
+            f"{one.n_leaked_findable:,} of {one.n_findable:,}",
             percent(one.leak_rate),
             "–" if one.low is None else f"{percent(one.low)} to {percent(one.high)}",
+            "–" if one.at_least is None else f"{percent(one.at_least)} to {percent(one.at_most)}",
         )

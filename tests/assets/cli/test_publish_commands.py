@@ -42,6 +42,26 @@ def test_check_ends_with_0_within_the_limits_and_1_over_them(report, capsys):
     assert check(report, "--max-rate", "1", "--require", "quiz,mmlu") == 1
 
 
+def test_check_ends_with_6_if_items_that_cannot_be_found_decide(tmp_path, capsys):
+    """One of three items can be found, and it did not leak: 0 to 2 of 3 leaked."""
+    item = {"benchmark": "quiz", "split": "test"}
+    blind = write_report(
+        tmp_path / "b.duckdb",
+        runs=[{"state": "s", "thresholds": '{"decon": 0.8}'}],
+        benchmarks=[{"benchmark": "quiz", "n_items": 3}],
+        items=[{**item, "instance_index": n, "is_indexed": n == 0} for n in range(3)],
+        shards=[{"source": "web", "shard_name": "a", "n_documents": 4, "n_unreadable": 0}],
+    )
+    assert check(blind, "--max-rate", "0.5") == 6
+    out = capsys.readouterr().out
+    assert "cannot tell  quiz" in out
+    assert "0 of 1 " in out
+    assert "0.00% to 66.67%" in out
+    assert check(blind, "--max-rate", "0.7") == 0
+    assert check(blind, "--max-rate", "0.5", "--assume-clean", "quiz") == 0
+    assert check(blind, "--max-rate", "0.5", "--require", "mmlu") == 1
+
+
 def test_check_says_which_items_had_no_limit_where_only_questions_were_found(tmp_path, capsys):
     """All cases pass: nothing leaked. That is not to be read as clean."""
     place = {"source": "web", "shard_name": "a", "row": 1, "score": 0.7}
@@ -97,7 +117,7 @@ def test_card_is_printed_or_written_beside_its_summary(report, tmp_path, capsys)
     assert main(["card", "--report", str(report), "--out", str(out)]) == 0
     written = (out / "card.md").read_text()
     assert written == sealed_page(printed.removesuffix("\n")).decode()
-    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/3"
+    assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/4"
 
 
 def test_a_report_that_is_not_todays_fails_its_check(reported, capsys):

@@ -4,7 +4,7 @@ import pytest
 
 from bench.grids import DETECTORS, KINDS, Draw, measure
 from decon_core.config.policy import Policy
-from decon_core.quality.indexability import indexability
+from decon_core.decisions.indexability import indexability
 
 N = 8
 POLICY = Policy(detectors=DETECTORS)

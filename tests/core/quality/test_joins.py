@@ -8,12 +8,12 @@ import pytest
 
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
+from decon_core.decisions.indexability import indexability
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.detectors.longest_match import LongestMatch
 from decon_core.detectors.ratcliff import Ratcliff
 from decon_core.detectors.shared_runs import COMPARISON
 from decon_core.quality.canaries import run_canaries
-from decon_core.quality.indexability import indexability
 from decon_core.scan.scanner import scan_packs
 from decon_core.text.tokenizers import load_tokenizer
 

@@ -16,6 +16,8 @@ def rate(benchmark, n_leaked, n_question_only=0):
         "high": min(1, n_leaked / 5),
         "n_question_only": n_question_only,
         "question_only_rate": n_question_only / 10,
+        "n_findable": 10,
+        "n_leaked_findable": n_leaked,
     }
 
 

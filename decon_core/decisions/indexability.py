@@ -1,29 +1,35 @@
 """Which items each detector can see, and why not the others, which are never reported as clean.
 
 A detector sees a record if a document with the record's unchanged texts would count as a leak at
-the current thresholds. It sees an item if it sees one of its records. Neither depends on the
-documents or on the other benchmarks of a scan.
+the current thresholds. A question with several answers has a record for each, and a document may
+hold any of the right ones: a detector sees a question if it sees all of its records but those of
+wrong answers. It sees an item if it sees one of its questions, as a copy of the item has all of
+them. None of this depends on the documents or on the other benchmarks of a scan.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import StoredRecords, Version, current_version, load_records
+from decon_core.config import detector_registry as registry
+from decon_core.config.detector_registry import Reads
 from decon_core.config.load import Config
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import detector
-from decon_core.detectors.visibility import Integers, RecordTexts, TextUse, Unmet
+from decon_core.detectors.visibility import Flags, Integers, RecordTexts, TextUse, Unmet
 from decon_core.errors import Problem
-from decon_core.index.parts import has_part, index_fingerprint, open_part
+from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
-from decon_core.index.text_index import Verbatim, open_verbatim
+from decon_core.index.text_index import Verbatim, open_verbatim, verbatim_of_records
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import INDEXABILITY
 from decon_core.storage.store import Store
@@ -32,11 +38,65 @@ from decon_core.wording import counted
 _ITEM = ("split", "instance_index")
 _ABSENT = -1
 
+BlindItems = dict[str, set[tuple[str, int]]]  # by benchmark: split and instance_index
+
 
 def indexability(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     """Return one row per item and chosen detector, with the reason if it cannot see the item."""
     tables = [_table(*one) for one in _unmet(store, versions, policy)]
     return pa.concat_tables([INDEXABILITY.empty_table(), *tables])
+
+
+def findable_by_others(
+    store: Store, versions: Sequence[Version], policy: Policy, visible: pa.Table
+) -> dict[str, dict[str, int]]:
+    """Count, per benchmark, the items that no chosen detector can find and another one could.
+
+    Asked are the detectors that search for the texts of an item, and whose score is proof.
+    `visible`: the table of `indexability`.
+    """
+    others = [name for name in registry.names_where(_finds_texts) if name not in policy.detectors]
+    blind = blind_items(visible)
+    ordered = sorted((one for one in versions if one.benchmark in blind), key=_benchmark_name)
+    if not others or not ordered:
+        return {}
+    wide = replace(policy, detectors=(*policy.detectors, *others))
+    index = index_fingerprint(store, policy)
+    parts = [open_part(store, version, index) for version in ordered]
+    wanted = {}
+    for version in ordered:
+        items = _values(load_records(store, version, columns=[*_ITEM]), _ITEM)
+        wanted[version] = [at for at, item in enumerate(items) if item in blind[version.benchmark]]
+    ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
+    verbatim = verbatim_of_records(store, wanted, ids, wide)
+    counts: dict[str, dict[str, int]] = {}
+    for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
+        benchmark = _benchmark(store, version, part, verbatim, number)
+        of_benchmark = wide.for_benchmark(version.benchmark)
+        for name in others:
+            unmet = detector(name).visibility(benchmark.texts, of_benchmark)
+            deciding = np.intersect1d(_deciding_records(benchmark, unmet), wanted[version])
+            if n := int((unmet.places[deciding] == 0).sum()):
+                counts.setdefault(version.benchmark, {})[name] = n
+    return counts
+
+
+def _finds_texts(one: registry.Declaration) -> bool:
+    return one.acts_on_score and one.reads in (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
+
+
+def blind_items(visible: pa.Table) -> BlindItems:
+    """Return, per benchmark, the items that no chosen detector can find."""
+    items = visible.group_by(["benchmark", *_ITEM]).aggregate([("is_visible", "any")])
+    blind: BlindItems = {}
+    for row in items.filter(pc.invert(items["is_visible_any"])).to_pylist():
+        item = row["split"], row["instance_index"]
+        blind.setdefault(row["benchmark"], set()).add(item)
+    return blind
+
+
+def _benchmark_name(version: Version) -> str:
+    return version.benchmark
 
 
 @dataclass(frozen=True)
@@ -99,10 +159,9 @@ def visibilities_of(config: Config, store: Store, names: Iterable[str]) -> list[
     return visibilities(store, with_index, config.policy)
 
 
-def _texts_of(
-    verbatim: Verbatim, text_of_use: Integers, part: int, n_records: int
-) -> Mapping[int, TextUse]:
+def _texts_of(verbatim: Verbatim, part: int, n_records: int) -> Mapping[int, TextUse]:
     """Return the texts of one benchmark's records, by kind of text."""
+    text_of_use = np.repeat(np.arange(verbatim.n_rows), np.diff(verbatim.use_offsets))
     texts = {}
     for kind in range(len(NAMES)):
         uses = np.flatnonzero((verbatim.use_part == part) & (verbatim.use_kind == kind))
@@ -129,6 +188,8 @@ class _Benchmark:
 
     name: str
     item_of: Integers  # per record: its item, numbered in order of first occurrence
+    question_of: Integers  # per record: its question, numbered likewise
+    is_counted: Flags  # per record: whether its question is seen only if it is
     texts: RecordTexts
 
 
@@ -144,24 +205,43 @@ def _unmet(
 
 def _benchmarks(store: Store, versions: Sequence[Version], policy: Policy) -> Iterator[_Benchmark]:
     index = index_fingerprint(store, policy)
-    ordered = sorted(versions, key=lambda version: version.benchmark)  # the order in a scan of all
+    ordered = sorted(versions, key=_benchmark_name)  # the order in a scan of all
     parts = [open_part(store, version, index) for version in ordered]
     verbatim = None
     if policy.needs_texts and parts:
         ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
         verbatim = open_verbatim(store, ordered, ids, policy, scan=scan_fingerprint(store, policy))
-        text_of_use = np.repeat(np.arange(verbatim.n_rows), np.diff(verbatim.use_offsets))
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
-        records = load_records(
-            store, version, columns=[*_ITEM, "config", "fingerprint", "question"]
-        )
-        n = records.num_rows
-        uses = _texts_of(verbatim, text_of_use, number, n) if verbatim else {}
-        numbers: dict[tuple[str, int], int] = {}
-        names = zip(*(records[name].to_pylist() for name in _ITEM), strict=True)
-        item_of = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
-        texts = RecordTexts(records, part, uses, StoredRecords(store, version))
-        yield _Benchmark(version.benchmark, item_of, texts)
+        yield _benchmark(store, version, part, verbatim, number)
+
+
+def _benchmark(
+    store: Store, version: Version, part: Part, verbatim: Verbatim | None, number: int
+) -> _Benchmark:
+    """Return a benchmark as it is indexed; `number` is its place in the text index."""
+    columns = ["config", "fingerprint", "question"]
+    records = load_records(store, version, columns=[*_ITEM, *columns, "sub_index", "is_correct"])
+    uses = _texts_of(verbatim, number, records.num_rows) if verbatim else {}
+    texts = RecordTexts(
+        records.select([*_ITEM, *columns]), part, uses, StoredRecords(store, version)
+    )
+    item_of = _numbered(_values(records, _ITEM))
+    question_of = _numbered([*zip(item_of.tolist(), records["sub_index"].to_pylist(), strict=True)])
+    is_correct = records["is_correct"].to_pylist()
+    may_be_right = np.array([one is not False for one in is_correct], np.bool_)
+    has_right = np.bincount(question_of, may_be_right) > 0
+    is_counted = may_be_right | ~has_right[question_of]
+    return _Benchmark(version.benchmark, item_of, question_of, is_counted, texts)
+
+
+def _values(records: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    return [*zip(*(records[name].to_pylist() for name in names), strict=True)]
+
+
+def _numbered(values: Iterable[tuple[Any, ...]]) -> Integers:
+    """Number values in order of first occurrence."""
+    numbers: dict[tuple[Any, ...], int] = {}
+    return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
 
 
 def _visibility(benchmark: _Benchmark, name: str, unmet: Unmet) -> Visibility:
@@ -174,9 +254,16 @@ def _visibility(benchmark: _Benchmark, name: str, unmet: Unmet) -> Visibility:
 
 def _deciding_records(benchmark: _Benchmark, unmet: Unmet) -> Integers:
     """Return, per item, the record that decides its visibility and reason."""
-    order = np.lexsort((unmet.places, benchmark.item_of))
-    _, first = np.unique(benchmark.item_of[order], return_index=True)
-    return np.asarray(order[first], np.int64)
+    counted_records = np.flatnonzero(benchmark.is_counted)
+    worst = _first_of_each(benchmark.question_of, -unmet.places, counted_records)
+    return _first_of_each(benchmark.item_of, unmet.places, worst)
+
+
+def _first_of_each(group_of: Integers, rank: Integers, records: Integers) -> Integers:
+    """Return, of these records, the one with the lowest rank in each group."""
+    ordered = records[np.lexsort((rank[records], group_of[records]))]
+    _, first = np.unique(group_of[ordered], return_index=True)
+    return np.asarray(ordered[first], np.int64)
 
 
 def _table(benchmark: _Benchmark, name: str, unmet: Unmet) -> pa.Table:

@@ -10,9 +10,9 @@ from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
+from decon_core.decisions.indexability import findable_by_others, indexability, visibilities
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.idf import freeze
-from decon_core.quality.indexability import indexability, visibilities
 from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS
@@ -208,7 +208,40 @@ def test_a_repeat_is_as_visible_as_what_it_repeats(bench):
     ]
 
 
-def test_an_item_is_as_visible_as_the_best_of_its_records(bench):
+def test_a_question_is_seen_if_each_of_its_right_answers_is(bench):
+    """A document may hold any of them. Decon needs ten tokens of question and answer together."""
+
+    def record(number, answer, is_correct):
+        question = words(f"q{number}", 8)
+        return {
+            "benchmark": "b", "config": "c", "split": "test", "instance_index": number,
+            "question": question, "answer": answer, "is_correct": is_correct,
+            "fingerprint": fingerprint_of(None, question, answer),
+        }  # fmt: skip
+
+    short, long = words("s", 1), words("l", 9)
+    rows = [
+        record(0, short, True),
+        record(0, long, True),
+        record(1, short, False),
+        record(1, long, True),
+        record(2, short, True),
+        record(2, long, False),
+        record(3, short, None),
+        record(3, long, None),
+        record(4, short, False),
+        record(4, long, False),
+        record(5, long, None),
+    ]
+    bench.policy = Policy(tokenizer_str="words", eval_min_token_length=10)
+    version = save_records(bench.store, "b", pa.Table.from_pylist(rows, schema=RECORDS))
+    bench.index([version], freeze(bench.store, [version], bench.policy))
+    table = indexability(bench.store, [version], bench.policy)
+    assert table["is_visible"].to_pylist() == [False, True, False, False, False, True]
+    assert findable_by_others(bench.store, [version], bench.policy, table)["b"]["exact"] == 4
+
+
+def test_an_item_is_as_visible_as_the_best_of_its_questions(bench):
     def record(number, sub, question, answer):
         return {
             "benchmark": "b", "config": "c", "split": "test", "instance_index": number,
@@ -294,8 +327,10 @@ def test_an_item_has_leaked_when_any_rule_says_so(reported):
         ("leaked", 1, "exact"),
         ("not indexable", 0, None),
     ]
-    headline = "SELECT n_items, n_leaked, n_not_indexable, leak_rate, n_leaks FROM by_benchmark"
-    assert rows(f"{headline} WHERE benchmark = 'b'") == [(4, 3, 1, 0.75, 4)]
+    headline = "SELECT n_items, n_leaked, n_findable, leak_rate, n_leaks FROM by_benchmark"
+    assert rows(f"{headline} WHERE benchmark = 'b'") == [(4, 3, 3, 1.0, 4)]
+    bounds = "SELECT at_least, at_most FROM by_benchmark WHERE benchmark = 'b'"
+    assert rows(bounds) == [(0.75, 1.0)]
     columns = "source, n_documents, n_unreadable, n_contaminated_documents, n_leaked_items"
     assert rows(f"SELECT {columns} FROM by_source") == [("web", 3, 0, 3, 3)]
     by_both = "SELECT benchmark, source, n_leaked, n_documents FROM by_benchmark_and_source"
