@@ -257,7 +257,7 @@ REMOVED = pa.schema(
         _required(
             "why",
             pa.string(),
-            "leak, question only, license, control, no leak, unreadable, invalid_utf8",
+            "leak, question only, candidate, license, control, no leak, unreadable, invalid_utf8",
         ),
         _field("detector", pa.string(), "leak, question only: the detector that found it"),
         _field("benchmark", pa.string(), "leak, question only: name of the benchmark"),

@@ -4,8 +4,10 @@
 -- What there is:   FROM duckdb_tables() SELECT table_name, comment   (views: FROM duckdb_views())
 
 -- 1. How much of each benchmark leaked, and how sure is that?
-SELECT benchmark, split, n_items, n_leaked, round(leak_rate, 4) AS rate,
-       round(low, 4) AS low, round(high, 4) AS high
+-- The rate and its interval are of the items that can be found; the last two are of all items.
+SELECT benchmark, split, n_items, n_leaked, n_leaked_findable, n_findable,
+       round(leak_rate, 4) AS rate, round(low, 4) AS low, round(high, 4) AS high,
+       round(at_least, 4) AS at_least, round(at_most, 4) AS at_most
 FROM by_benchmark ORDER BY leak_rate DESC;
 
 -- 2. Where do the leaks come from?

@@ -101,7 +101,8 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
     for one in chosen:
         if n := sum(totals["found"].get(CANDIDATES, 0) for totals in _totals(builder, one)):
             found = f"{counted(n, 'document')} with a candidate only"
-            say(f"{one.name}: {found}: not removed (docs/judge.md)")
+            stays = "not removed (docs/judge.md)" if one.leaks.candidates == "keep" else "removed"
+            say(f"{one.name}: {found}: {stays}")
     for shard, problem in refused(builder.store, builder.packs):
         say(f"pack not built: {shard.name} could not be scanned: {problem}")
     _say_undeclared(builder.store.mixtures("any").parent, builder.mixtures)

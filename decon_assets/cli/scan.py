@@ -32,6 +32,7 @@ from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.config.sketch import Sketch
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
+from decon_core.report.blind_spots import blind_spots
 from decon_core.storage.store import Store
 from decon_core.wording import counted, have, hold, percent, size
 
@@ -384,6 +385,8 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
         name, n = max(n_found.items(), key=itemgetter(1))
         add = f"--detectors {','.join([*outcome.n_unseen, name])}"
         yield f"{n:,} more {'item' if n == 1 else 'items'} of {benchmark} can be found with {add}"
+    n_unknown = sum(one.n_items - one.n_known_items for one in outcome.benchmarks)
+    yield blind_spots(outcome.n_unseen, n_unknown)
     if outcome.n_common:
         n_common = f"{outcome.n_common:,}; see {out / results.COMMON_FILE}"
         where = "sample" if outcome.sample else "corpus"

@@ -39,7 +39,7 @@ Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]
 Unknown = Literal["drop", "keep"]
 Write = Literal["shards", "attributes", "dolma", "parquet", "mask"]
-QuestionOnly = Literal["remove", "keep"]
+FoundButNoLeak = Literal["remove", "keep"]
 
 _MOST_NAMED = 8  # benchmarks in a description
 
@@ -69,8 +69,10 @@ class Leaks:
     by the judged pairs; without it only those with a verdict."""
     min_judged: Positive = 50
     """Judged pairs that must be behind such a probability."""
-    question_only: QuestionOnly = "remove"
+    question_only: FoundButNoLeak = "remove"
     """What to do with questions found without their answer."""
+    candidates: FoundButNoLeak = "keep"
+    """What to do with matches whose score is no proof, before anybody has judged them."""
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
@@ -78,7 +80,9 @@ class Leaks:
     def counts(self, entry: Mapping[str, Any], calibration: Calibrated | None = None) -> bool:
         """Return whether an entry counts as a leak, or is question-only and treated like one."""
         return self.takes(entry) and (
-            not entry["is_candidate"] or self.is_probable(entry, calibration)
+            not entry["is_candidate"]
+            or self.candidates == "remove"
+            or self.is_probable(entry, calibration)
         )
 
     def is_probable(self, entry: Mapping[str, Any], calibration: Calibrated | None) -> bool:
@@ -358,9 +362,9 @@ class _Reader(SettingsReader):
         unproven = [name for name in leaks.detectors or detectors if not get(name).acts_on_score]
         if leaks.min_probability is None:
             named = [name for name in leaks.detectors if name in unproven]
-            if named and not leaks.verdicts:
+            if named and not leaks.verdicts and leaks.candidates == "keep":
                 found = f"{named[0]!r}, whose score alone may not remove anything"
-                expected = 'min_probability, or verdicts = ["leak"], beside it'
+                expected = 'min_probability, verdicts = ["leak"] or candidates = "remove" beside it'
                 self.wrong(f"{where}.detectors", found, expected, _JUDGE_FIRST)
             if leaks.min_judged != Leaks.min_judged:
                 self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability beside it")

@@ -28,10 +28,9 @@ Integers = npt.NDArray[np.int64]
 _CONFIRMED = "a person called it a leak"
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
-LEAKED, QUESTION_ONLY = "leak", "question only"  # values of `REMOVED.why` that come from a scan
-FOUND = (LEAKED, QUESTION_ONLY)
-# Documents that stay: a leak by a score that alone may not act, without verdict or probability.
-CANDIDATES = "candidates"
+# Values of `REMOVED.why` that come from a scan.
+LEAKED, QUESTION_ONLY, CANDIDATE = FOUND = "leak", "question only", "candidate"
+CANDIDATES = "candidates"  # documents that hold nothing else, whether or not they stay
 HIDDEN = "hidden"  # of `slot_kind`: the row goes whole, as its reference answer cannot be cut
 
 
@@ -108,7 +107,22 @@ def counted_leaks(
     for entry in counted:
         if entry["is_candidate"]:
             entry["probability"] = mixture.leaks.probability(entry, calibration)
+            entry["is_unproven"] = not mixture.leaks.is_probable(entry, calibration)
     return counted
+
+
+def _class_of(entries: Sequence[dict[str, Any]]) -> str:
+    """Return the class of a document with these entries, as it is counted."""
+    whys = {_why(entry) for entry in entries}
+    if LEAKED in whys:
+        return LEAKED
+    return QUESTION_ONLY if QUESTION_ONLY in whys else CANDIDATES
+
+
+def _why(entry: Mapping[str, Any]) -> str:
+    if entry["is_question_only"]:
+        return QUESTION_ONLY
+    return CANDIDATE if entry.get("is_unproven") else LEAKED
 
 
 def _n_candidates(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
@@ -152,11 +166,9 @@ def choose_rows(
     if mixture.take in ("clean", "leaks"):
         found = reader.entries(shard, reader.needed_by(mixture), source=source)
         leaks = _by_row(counted_leaks(found, mixture, reader.calibration))
-        choice.n_found = Counter(
-            QUESTION_ONLY if is_only_questions(entries) else LEAKED for entries in leaks.values()
-        )
+        choice.n_found = Counter(map(_class_of, leaks.values()))
         if n_candidates := _n_candidates(found, mixture, leaks):
-            choice.n_found[CANDIDATES] = n_candidates
+            choice.n_found[CANDIDATES] += n_candidates
         _choose_by_leaks(choice, leaks, sizes, mixture)
     return choice
 
@@ -215,5 +227,4 @@ def reason_of(entry: dict[str, Any]) -> Reason:
         if entry["slot_kind"] == HIDDEN
         else None,
     ]
-    why = QUESTION_ONLY if entry["is_question_only"] else LEAKED
-    return {"why": why, **named, "detail": "; ".join(filter(None, details)) or None}
+    return {"why": _why(entry), **named, "detail": "; ".join(filter(None, details)) or None}

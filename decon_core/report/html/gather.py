@@ -86,6 +86,12 @@ class Facts:
         """Benchmarks and splits of which at least one item can be found."""
         return [row for row in self["benchmarks"] if row["leak_rate"] is not None]
 
+    @property
+    def n_unknown(self) -> int | None:
+        """The items that cannot be found and were not; None if their number is unknown."""
+        is_known = len(self.with_known_total) == len(self["benchmarks"])
+        return self.total("n_unknown") if is_known else None
+
     def total(self, count: str) -> int:
         """Return the sum of a count over all benchmarks and splits."""
         return sum(row[count] or 0 for row in self["benchmarks"])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
+from decon_core.report.blind_spots import blind_spots
 from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
 from decon_core.report.html.gather import Facts, Row, Rows
@@ -141,6 +142,7 @@ def _sentences(name: str, facts: Facts) -> list[str]:
         facts=facts,
         totals=facts.totals,
         left_out=QUESTIONS_LEFT_OUT,
+        blind_spots=blind_spots(facts.thresholds, facts.n_unknown),
         shown=shown,
     )
     return [line for line in text.split("\n") if line]

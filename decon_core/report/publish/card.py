@@ -12,8 +12,14 @@ from pathlib import Path
 
 from decon_core.config.detector_registry import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
+from decon_core.report.blind_spots import blind_spots
 from decon_core.report.open import incomplete_notice
-from decon_core.report.publish.summary import Summary, keeps_question_only, summary_of
+from decon_core.report.publish.summary import (
+    Summary,
+    keeps_question_only,
+    n_unknown_in,
+    summary_of,
+)
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.wording import render
@@ -51,7 +57,7 @@ def card_from(summary: Summary) -> str:
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
         meanings={name: one.summary if one else "" for name, one in known.items()},
         without_proof=[name for name, one in known.items() if one and not one.acts_on_score],
-        finds_rewordings=any(one and one.compares_any_order for one in known.values()),
+        blind_spots=blind_spots(known, n_unknown_in(summary)),
         settings=_settings(policy) if policy else "",
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
+from decon_core.report.blind_spots import blind_spots
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 from decon_core.wording import counted, have, hold
 
@@ -67,8 +68,17 @@ def _without(row: Mapping[str, Any], *keys: str) -> Summary:
     return {name: value for name, value in row.items() if name not in keys}
 
 
+def n_unknown_in(summary: Summary) -> int | None:
+    """Return the number of items that cannot be found and were not; None if it is unknown."""
+    counts = [one["n_unknown"] for one in summary["benchmarks"]]
+    return None if None in counts else sum(counts)
+
+
 def format_headline(report: Path) -> str:
-    """Return the numbers of documents with leaks, question-only, candidates, invalid UTF-8."""
+    """Return the numbers of documents with leaks, question-only, candidates, invalid UTF-8.
+
+    And what the report does not cover.
+    """
     with opened(report) as connection:
         (counts,) = rows_of(connection, _QUERIES["documents"])
     n, n_questions = counts["n_documents"], counts["n_question_only"]
@@ -91,7 +101,8 @@ def format_headline(report: Path) -> str:
         )
     return (
         f"{documents} {hold(n_leaks)} a leak; {n_questions:,} more {hold(n_questions)} a question "
-        f"without its answer (question-only){left_out}{candidates}{invalid}"
+        f"without its answer (question-only){left_out}{candidates}{invalid}\n"
+        f"{blind_spots(policy.get('detectors', ()), counts['n_unknown'])}"
     )
 
 

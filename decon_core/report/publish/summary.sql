@@ -152,7 +152,9 @@ SELECT (SELECT CASE WHEN count(*) = count(n_documents) THEN sum(n_documents)::BI
        count(*) FILTER (is_contaminated) AS n_leaks,
        count(*) FILTER (is_question_only) AS n_question_only,
        count(*) FILTER (is_candidate) AS n_candidates,
-       (SELECT any_value(policy) FROM runs) AS policy
+       (SELECT any_value(policy) FROM runs) AS policy,
+       (SELECT CASE WHEN count(*) = count(n_unknown) THEN coalesce(sum(n_unknown), 0)::BIGINT END
+        FROM by_benchmark) AS n_unknown
 FROM documents
 
 -- name: mixtures

@@ -103,6 +103,17 @@ def test_a_score_alone_removes_nothing_and_the_manifest_says_how_much_that_leave
     assert manifest["totals"]["found"] == {"candidates": N}
 
 
+def test_a_mixture_may_leave_out_all_candidates_before_anybody_has_judged_them(place):
+    cautious = Mixture(name="cautious", leaks=Leaks(candidates="remove"))
+    builder = place.builder(cautious)
+    assert numbers_left(place, builder, cautious) == set()
+    manifest = builder.build(cautious, place.packs[0]).manifest
+    assert manifest["totals"]["found"] == {"candidates": N}
+    rows = removed_in(place.bench.store.mixture("cautious", "web-0000"))
+    assert {*rows["why"].to_pylist()} == {"candidate"}
+    assert not verify(builder, cautious, workers=1).problems
+
+
 def test_a_verdict_removes_whatever_the_score(place):
     pairs = pairs_of(place)
     place.verdicts = Verdicts(
@@ -241,7 +252,7 @@ def problems_of(**leaks):
 def test_a_mixture_that_asks_for_it_without_a_probability_or_verdicts_is_refused():
     (problem,) = problems_of(detectors=["first_sentence"])
     assert "mixture[0].leaks.detectors: found 'first_sentence', whose score alone" in problem
-    assert "expected min_probability, or verdicts" in problem
+    assert "expected min_probability, verdicts" in problem
     assert "`decon-assets judge`" in problem
     assert not problems_of(detectors=["first_sentence"], verdicts=["leak"])
     assert not problems_of(detectors=["first_sentence"], min_probability=0.9)

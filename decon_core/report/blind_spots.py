@@ -1,0 +1,25 @@
+"""What a report does not cover, in words: for its page, its card and the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from decon_core.config.detector_registry import find
+from decon_core.wording import counted
+
+
+def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
+    """Return the sentence that limits what `clean` means.
+
+    `n_unknown`: the items that no chosen detector can find and that were not found; None if their
+    number is unknown.
+    """
+    chosen = [one for one in map(find, detectors) if one]
+    finds_other_words = any(one.compares_any_order for one in chosen)
+    told = "told in quite another way" if finds_other_words else "in other words"
+    sentence = f"Not covered: items {told}, in another language or with other numbers"
+    if n_unknown:
+        return f"{sentence}; {counted(n_unknown, 'item')} that no chosen detector can find."
+    if n_unknown is None:
+        return f"{sentence}; an unknown number of items that no detector can find."
+    return f"{sentence}."
