@@ -51,6 +51,12 @@ def percent(share: float | None) -> str:
     return f"{share:.2%}" if share >= 0.01 or share == 0 else f"{100 * share:.2g}%"
 
 
+def bounds(at_least: float | None, at_most: float | None) -> str:
+    """Format a range of shares as percent: one number if its ends are the same."""
+    low, high = percent(at_least), percent(at_most)
+    return low if low == high else f"{low} to {high}"
+
+
 def render(template: str, **values: Any) -> str:
     """Fill a template, named by its path below decon_core; an unknown name in it is an error."""
     return _environment().get_template(template).render(values)
@@ -73,7 +79,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = (code, counted, hold, number, percent, plain, quoted, size, table)
+    filters = (bounds, code, counted, hold, number, percent, plain, quoted, size, table)
     environment.filters |= {one.__name__: one for one in filters}
     return environment
 

@@ -23,7 +23,7 @@ from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
 from decon_core.storage.files import atomic_path, write_plain_json
-from decon_core.wording import percent
+from decon_core.wording import bounds, percent
 
 if TYPE_CHECKING:
     from decon_core.report.publish.limits import Case, Limits
@@ -223,7 +223,7 @@ def _row(case: Case) -> Sequence[object]:
         "" if case.n_findable is None else f"{case.n_leaked_findable:,} of {case.n_findable:,}",
         percent(case.rate) if has_leaked else "",
         "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
-        "" if case.at_least is None else f"{percent(case.at_least)} to {percent(case.at_most)}",
+        "" if case.at_least is None else bounds(case.at_least, case.at_most),
         "" if case.limit is None else percent(case.limit),
         f"{case.n_question_only:,}" if has_questions else "",
         percent(case.question_only_rate) if has_questions else "",

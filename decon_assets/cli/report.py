@@ -22,7 +22,8 @@ _MAIN_TABLES = (
               printf('%d of %d', n_leaked_findable, n_findable) AS "of those that can be found",
               round(leak_rate, 4) AS share,
               printf('%.4f to %.4f', low, high) AS "95 % interval",
-              printf('%.4f to %.4f', at_least, at_most) AS "of all items",
+              CASE WHEN at_least = at_most THEN printf('%.4f', at_least)
+                   ELSE printf('%.4f to %.4f', at_least, at_most) END AS "of all items",
               n_question_only AS "question-only", n_candidates AS candidates, n_leaks AS leaks
        FROM by_benchmark""",
     """SELECT source, n_documents AS documents, n_unreadable AS unreadable,

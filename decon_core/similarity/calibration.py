@@ -18,7 +18,7 @@ _Z = 1.959963984540054  # 95 %
 # A bin holds a tenth of the pairs, of many pairs fewer: a wide bin says little about its edges.
 _N_BINS = 10
 _OF_ROOT = 1.5  # times the root of the number of pairs
-_LEAST_IN_BIN = 10
+LEAST_JUDGED = 20  # pairs in a bin: a probability of fewer says nothing
 _N_FOLDS = 5
 _DECIMALS = 9  # of scores: further ones are rounding errors
 
@@ -102,8 +102,8 @@ class Calibration:
     def probability(
         self, detector: str, benchmark: str, score: float, *, least: int
     ) -> float | None:
-        """Return the probability of a duplicate; None if nothing is known of such a score."""
-        curve = self.curve_for(detector, benchmark, least)
+        """Return the probability of a duplicate; None if too little is known of such a score."""
+        curve = self.curve_for(detector, benchmark, max(least, LEAST_JUDGED))
         step = curve.step_at(score) if curve else None
         return step.probability if step else None
 
@@ -193,7 +193,7 @@ def _bins(judged: Iterable[tuple[float, bool]]) -> list[_Bin]:
         known = by_score.get(score, _Bin(score, score, 0, 0))
         by_score[score] = known._replace(n=known.n + 1, n_sd=known.n_sd + is_sd)
     n = sum(one.n for one in by_score.values())
-    size = max(_LEAST_IN_BIN, math.ceil(min(n / _N_BINS, _OF_ROOT * math.sqrt(n))))
+    size = max(LEAST_JUDGED, math.ceil(min(n / _N_BINS, _OF_ROOT * math.sqrt(n))))
     bins: list[_Bin] = []
     for _, one in sorted(by_score.items(), reverse=True):
         if bins and bins[-1].n < size:

@@ -20,7 +20,7 @@ from decon_core.report.open import queries_in, rows_of
 from decon_core.report.review.candidates import neighbours_of
 from decon_core.report.tables import TABLES, table_of
 from decon_core.similarity.annotations import Label, labels_of
-from decon_core.similarity.calibration import ALL, Curve, Fit, calibrate
+from decon_core.similarity.calibration import ALL, LEAST_JUDGED, Curve, Fit, calibrate
 from decon_core.similarity.candidates import Candidate, Evidence
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
@@ -121,6 +121,9 @@ def _without_quotes(row: Row) -> Row:
 
 
 def _step_rows(key: tuple[str, str], curve: Curve) -> list[Row]:
+    """Return the steps of a curve; none if too few pairs are judged for a probability."""
+    if curve.n_judged < LEAST_JUDGED:
+        return []
     detector, benchmark = key
     named = {"detector": detector, "benchmark": benchmark or None}
     return [

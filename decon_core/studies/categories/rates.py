@@ -26,7 +26,7 @@ from decon_core.studies.verdicts import (
     ItemRow,
     ReportItems,
 )
-from decon_core.wording import percent
+from decon_core.wording import bounds, percent
 
 CATEGORY = "category"
 WITHOUT = "without category"
@@ -260,5 +260,5 @@ def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:
             f"{one.n_leaked_findable:,} of {one.n_findable:,}",
             percent(one.leak_rate),
             "–" if one.low is None else f"{percent(one.low)} to {percent(one.high)}",
-            "–" if one.at_least is None else f"{percent(one.at_least)} to {percent(one.at_most)}",
+            "–" if one.at_least is None else bounds(one.at_least, one.at_most),
         )

@@ -200,7 +200,7 @@ def test_spans_are_cut_where_they_are_probable(place):
     cut = replace(PROBABLE, name="cut", cut="spans")
     builder = builder_of(place, cut, evidence=evidence(place, lambda n: n >= 50))
     totals = builder.build(cut, place.packs[0]).manifest["totals"]
-    assert totals["n_cut"] > 20
+    assert totals["n_cut"] >= 20
     assert totals["n_documents_out"] == N
 
 

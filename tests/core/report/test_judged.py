@@ -119,6 +119,24 @@ def test_the_curve_is_that_of_the_judged_pairs_with_their_highest_scores(matches
     assert fits["ratcliff", "quiz"]["n_judged"] == 5
 
 
+@pytest.mark.parametrize(("n_judged", "is_enough"), [(1, False), (19, False), (20, True)])
+def test_fewer_than_twenty_judged_pairs_are_no_probability(matches, tmp_path, n_judged, is_enough):
+    """One verdict on one pair was the probability of every pair with its score or a higher one."""
+    tables = gathered(matches, [said(n, is_sd=False) for n in range(n_judged)])
+    found = pa.concat_tables(map(pq.read_table, matches)).to_pylist()
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
+    with duckdb.connect(str(report), read_only=True) as connection:
+        query = "SELECT count(*) FROM pair_probabilities WHERE detector = 'decon'"
+        (n,) = connection.execute(query).fetchone()
+    assert bool(n) == is_enough
+    (pooled,) = (
+        row
+        for row in tables["calibration_fit"]
+        if row["detector"] == "decon" and row["benchmark"] is None
+    )
+    assert pooled["n_judged"] == n_judged
+
+
 def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
     annotations = [said(n, is_sd=n > 30) for n in range(5, N)] + [said(N, is_sd=False)]
     tables = gathered(matches, annotations)
@@ -212,10 +230,8 @@ def test_the_page_has_the_curve_the_counts_and_what_a_model_says(matches, tmp_pa
     sections = data_of(tmp_path / "r.html", "overview")["sections"]
     (section,) = [one for one in sections if one["key"] == "calibration"]
     (choice,) = section["choices"]
-    assert [one["title"] for one in choice["charts"]] == [
-        "Probability of a duplicate: decon",
-        "Probability of a duplicate: ratcliff",
-    ]
+    # Of ratcliff five pairs are judged: too few.
+    assert [one["title"] for one in choice["charts"]] == ["Probability of a duplicate: decon"]
     low, high, line = choice["charts"][0]["data"]
     assert line["x"] == low["x"] == high["x"]
     assert line["x"] == sorted(line["x"])

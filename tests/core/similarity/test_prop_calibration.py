@@ -88,13 +88,14 @@ def test_a_text_of_two_benchmarks_is_one_pair_of_all():
 
 
 def test_a_benchmark_with_too_few_pairs_takes_the_curve_of_all():
-    few = points([(0.5, True)] * 5, benchmark="exam")
-    many = [one._replace(pair=f"p{one.pair}") for one in points([(0.5, False)] * 45)]
+    few = points([(0.5, True)] * 20, benchmark="exam")
+    many = [one._replace(pair=f"p{one.pair}") for one in points([(0.5, False)] * 30)]
     found = calibrate(few + many)
     assert found.probability("decon", "exam", 0.7, least=5) == 1.0
-    assert found.probability("decon", "exam", 0.7, least=6) == 0.1
-    assert found.probability("decon", "new", 0.7, least=50) == 0.1
+    assert found.probability("decon", "exam", 0.7, least=21) == 0.4
+    assert found.probability("decon", "new", 0.7, least=50) == 0.4
     assert found.probability("decon", "quiz", 0.7, least=51) is None
+    assert calibrate(few[:19]).probability("decon", "exam", 0.7, least=5) is None
     assert found.probability("ratcliff", "quiz", 0.7, least=1) is None
     assert found.probability("decon", "quiz", 0.4999, least=1) is None
     assert found.n_judged("decon") == 50
