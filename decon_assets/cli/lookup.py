@@ -1,8 +1,9 @@
-"""`decon-assets lookup`: find a text or new benchmark items in the corpus, by its sketch."""
+"""`decon-assets lookup`: find a text or new benchmark items in the corpus."""
 
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from decon_assets.cli.options import ConfigPath, Workers, argument, flag, optional
 from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_assets.cli.terminal.progress import ShardProgress
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.errors import ConfigError, InputError, Problem
+from decon_core.errors import InputError, Problem
+from decon_core.execution.local import LOCAL
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -38,11 +41,12 @@ def lookup(
     workers: Workers = None,
     config: ConfigPath,
 ) -> int:
-    """Find a text or new benchmark items in the corpus, by its sketch.
+    """Find a text or new benchmark items in the corpus.
 
-    The sketch (docs/sketch.md) tells which blocks of documents may contain a match. Only these are
-    read and scanned, with the detectors of the policy that have a bound; a match is what a scan of
-    the whole corpus would find. Nothing is registered or kept.
+    With a table [sketch] in decon.toml (docs/sketch.md), the sketch tells which blocks of documents
+    may contain a match. Only these are read and scanned, with the detectors of the policy that have
+    a bound; a match is what a scan of the whole corpus would find. Without it, all shards are
+    scanned, which takes as long as a scan. Nothing is registered or kept.
 
     TEXT is looked for as a question without an answer. A record of --items has the fields eval_key,
     split, question and, if the item has them, answer and passage.
@@ -60,14 +64,18 @@ def lookup(
     from decon_core.scan.answers import why_unbounded
 
     loaded = load_config(config)
-    if loaded.sketch is None:
-        remedy = "add it, and call `decon-assets run`"
-        raise ConfigError(Problem(f"{config}: sketch", "no such table", "[sketch]", remedy))
     store = open_store(loaded)
-    found = look_up(
-        *(store, list_packs(store), _records(text, items), loaded.policy, loaded.sketch),
-        workers=workers or wanted_workers(),
-    )
+    packs, records = list_packs(store), _records(text, items)
+    with ShardProgress(sys.stderr, LOCAL) as progress:
+        if not loaded.sketch:
+            shards = [shard for pack in packs for shard in pack.shards]
+            progress.step(f"no [sketch]: scanning {counted(len(shards), 'shard')}")
+            progress.begin(len(shards), sum(shard.n_bytes for shard in shards))
+        found = look_up(
+            *(store, packs, records, loaded.policy, loaded.sketch),
+            workers=workers or wanted_workers(),
+            on_progress=progress.update if not loaded.sketch else None,
+        )
     if sum(found.dropped.values()) == found.n_items:
         reasons = ", ".join(f"{n} with {reason}" for reason, n in found.dropped.items())
         expected = "longer texts: eval_min_token_length and eval_min_unique_word_count of [policy]"
@@ -76,7 +84,7 @@ def lookup(
         say(json.dumps(_as_json(found), indent=1, ensure_ascii=False))
     else:
         _say_found(found)
-    if why := why_unbounded(loaded.policy):
+    if loaded.sketch and (why := why_unbounded(loaded.policy)):
         warn(f"searched by {', '.join(bounded(loaded.policy).detectors)} only: {why}")
     for pack in found.not_sketched:
         warn(f"not searched: {pack.name} has no sketch; `decon-assets run` makes it")
@@ -130,7 +138,8 @@ def _as_json(found: FoundItems) -> dict[str, Any]:
 
 
 def _say_found(found: FoundItems) -> None:
-    say(f"{len(found.blocks)} of {counted(found.n_blocks, 'block')} may contain a match")
+    if found.n_blocks:
+        say(f"{len(found.blocks)} of {counted(found.n_blocks, 'block')} may contain a match")
     for reason, n in found.dropped.items():
         say(f"not searched: {counted(n, 'item')}, {reason}")
     rows = _rows(found)

@@ -49,7 +49,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
 # Increased when the same text and policy give other matches than before. Part of the fingerprints,
 # so that old tiles are not used.
-VERDICT_VERSION = 3
+VERDICT_VERSION = 4
 
 # Increased when the content of tiles changes: shards are scanned again, benchmarks not indexed.
 TILE_VERSION = 6

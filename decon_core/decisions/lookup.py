@@ -1,4 +1,4 @@
-"""Looks up new texts or benchmark items: only blocks that the sketch does not exclude are read.
+"""Looks up new texts or benchmark items, with a sketch only in blocks that it does not exclude.
 
 The items are indexed beside the benchmarks of the store, with its idf snapshot, and scanned like a
 benchmark that is added later. Everything is temporary: nothing is registered, no tile is kept.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import pyarrow as pa
 
@@ -41,8 +40,8 @@ class FoundItems:
 
     entries: pa.Table  # matches with their decisions
     shards: Mapping[str, tuple[Pack, Shard]]  # by fingerprint
-    blocks: Sequence[tuple[Pack, Shard, int]]  # that may contain a match, and were read
-    n_blocks: int  # of all sketched packs
+    blocks: Sequence[tuple[Pack, Shard, int]]  # that may contain a match by the sketch
+    n_blocks: int  # of all sketched packs; 0 without a sketch
     not_sketched: Sequence[Pack]  # not searched
     n_items: int
     dropped: Mapping[str, int]  # items that are not indexed, by reason
@@ -59,22 +58,24 @@ def look_up(
     packs: Sequence[Pack],
     tables: Mapping[str, pa.Table],
     policy: Policy,
-    sketch: Sketch,
+    sketch: Sketch | None,
     *,
     workers: int = 1,
     on_progress: Progress | None = None,
 ) -> FoundItems:
-    """Find records, given by benchmark, in the sketched packs.
+    """Find records, given by benchmark, in the sketched packs; without a sketch, in all packs.
 
-    Raises `MissingError` if no pack has a sketch.
+    Raises `MissingError` if there is nothing to search.
     """
-    policy = bounded(policy)
-    name = sketch.fingerprint(policy, tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
-    is_sketched = partial(has_pack_sketch, store, name)
-    searched = [pack for pack in packs if is_sketched(pack)]
+    name, searched = "", packs
+    if sketch:
+        policy = bounded(policy)
+        tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
+        name = sketch.fingerprint(policy, tokenizer=tokenizer)
+        searched = [pack for pack in packs if has_pack_sketch(store, name, pack)]
     if not searched:
-        remedy = "add a table [sketch] to decon.toml, and call `decon-assets run`"
-        raise MissingError(Problem("sketch", "no pack has one", "one or more", remedy))
+        found = "no pack has a sketch" if packs else "no pack is registered"
+        raise MissingError(Problem("lookup", found, "one or more", "`decon-assets run`"))
     with draft_folder(store.drafts, "lookup") as folder:
         scratch = linked_store(store, folder / "store", _SHARED)
         versions = [save_records(scratch, one, table) for one, table in sorted(tables.items())]
@@ -105,7 +106,7 @@ def _found(
     n_blocks = 0
     places = {(pack.name, shard.name): (pack, shard) for pack in searched for shard in pack.shards}
     for pack, shard in places.values():
-        n_of_shard = len(open_blocks(store, sketch, shard.fingerprint))
+        n_of_shard = len(open_blocks(store, sketch, shard.fingerprint)) if sketch else 0
         n_blocks += n_of_shard
         for version in versions:
             found = tiles.answer(shard.fingerprint, version.fingerprint)

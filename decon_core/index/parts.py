@@ -106,7 +106,11 @@ def index_alone(store: Store, versions: Sequence[Version], policy: Policy) -> in
 
 
 def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool) -> Part:
-    """Look up frequencies in the snapshot; add the entries' own counts unless `is_counted`."""
+    """Look up frequencies in the snapshot; add the entries' own counts unless `is_counted`.
+
+    If every record has every n-gram of the questions, as with a single item, each idf would be 0
+    and nothing could be found. N is then doubled, so that all n-grams weigh the same.
+    """
     grams = grams_of_fields(entries, policy)
     n_records = counts.n_records
     gram_df = {
@@ -119,6 +123,8 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
         n_records += own_counts.n_records
         gram_df = {kind: df + own_counts.kinds[kind].df for kind, df in gram_df.items()}
         token_df = token_df + own_counts.token_df
+    if gram_df["question"].size and (gram_df["question"] >= n_records).all():
+        n_records *= 2
     df = {kind: _per_row(found, gram_df[kind]) for kind, found in grams.items()}
     answers = entries.fields["answer"].texts
     short_grams = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)

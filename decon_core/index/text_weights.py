@@ -74,6 +74,11 @@ def weights_of(
         df_of_short = np.bincount(rows.values, np.repeat(times, rows.lengths), minlength=len(grams))
         df = df + df_of_short[rows.values].astype(np.int64)
         n_records += short.size
+        is_question = np.zeros(numbers.size, np.bool_)
+        is_question[text_of[uses_of_part[:, 3] == QUESTION]] = True
+        of_questions = df[np.repeat(is_question, rows.lengths)]
+        if of_questions.size and (of_questions >= n_records).all():
+            df, n_records = df // n_records, 2  # as if of one record in two: all weigh the same
         weights[rows_of_part] = _mean_idf(df, rows.offsets, n_records)[text_of]
     return weights
 

@@ -214,7 +214,12 @@ def build_index(
     for number, entry in enumerate(entries):
         for gram in question_grams(entry, policy):
             postings[gram].append(number)
-    return Index(entries, frequencies or count(entries, policy), policy, dict(postings))
+    frequencies = frequencies or count(entries, policy)
+    n = frequencies.n_records
+    if postings and all(frequencies.question[gram] >= n for gram in postings):
+        # No n-gram says which record it is of, so all weigh the same.
+        frequencies = replace(frequencies, n_records=2 * n)
+    return Index(entries, frequencies, policy, dict(postings))
 
 
 # 3. Clusters in one document --------------------------------------------------------------------

@@ -123,7 +123,21 @@ def test_wrong_input_is_refused_with_what_was_expected(sketched, capsys, argumen
     assert message in capsys.readouterr().err
 
 
-def test_without_a_sketch_there_is_nothing_to_look_up_in(at_home, capsys):
+def test_without_a_sketch_all_shards_are_scanned(at_home, capsys):
+    items = at_home.add_benchmark("orchard")
+    del at_home.benchmarks["orchard"]
+    at_home.write_benchmarks()
+    at_home.add_shard("s9", leaks=items[1:3])
     assert main(["run"]) == 0
-    assert main(["lookup", "a text"]) == 2
-    assert "expected [sketch]" in capsys.readouterr().err
+    tiles = at_home.tiles()
+    capsys.readouterr()
+    assert main(["lookup", items[1]["question"], "--json"]) == 0
+    found = found_in(capsys)
+    assert [one["shard"] for one in found["matches"]] == ["s9.jsonl.gz"]
+    assert (found["blocks"], found["n_blocks"], found["not_searched"]) == ([], 0, [])
+    assert at_home.tiles() == tiles
+
+
+def test_without_a_registered_pack_there_is_nothing_to_look_up_in(at_home, capsys):
+    assert main(["lookup", "word " * 40]) == 2
+    assert "no pack is registered" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """An item is visible to a detector if and only if it is found in a document that holds it."""
 
 import random
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -183,10 +184,22 @@ def test_a_question_of_hot_ngrams_alone_is_not_visible(bench):
     assert {row["reason"] for row in rows.values()} == {None}
 
 
-def test_a_benchmark_of_a_single_record_says_nothing_by_idf(bench):
-    versions = bench.prepare({"b": [(words("q", 30), None, None)]})
-    (row,) = indexability(bench.store, versions, bench.policy).to_pylist()
-    assert row["reason"] == "not telling"
+@pytest.mark.parametrize("answers", [(None,), ("one", "two", "three")])
+@pytest.mark.parametrize("detector", ["decon", "exact"])
+def test_a_single_item_is_found(bench, detector, answers):
+    """Each n-gram of its question is in every record, so idf says nothing: all weigh the same."""
+    bench.policy = replace(bench.policy, detectors=(detector,))
+    question = words("q", 30)
+    versions = bench.prepare({"b": [(question, answer, None) for answer in answers]})
+    table = indexability(bench.store, versions, bench.policy)
+    assert {*table["is_visible"].to_pylist()} == {True}
+    holder = f"{words('before', 40)} {question} {answers[-1] or ''}"
+    pack = bench.pack({"a.jsonl": [holder, words("other", 90)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    reader = MatchReader(bench.store, tuple(versions), bench.policy, bench.scan)
+    (shard,) = pack.shards
+    entries = reader.entries(shard, versions, source="web").to_pylist()
+    assert {entry["row"] for entry in entries if entry["is_contaminated"]} == {0}
 
 
 def test_a_phrase_of_many_questions_is_not_telling_by_itself(bench):

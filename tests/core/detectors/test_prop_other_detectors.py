@@ -625,7 +625,17 @@ def oracle_of(scene: Scene, name: str, tokenizer: Tokenizer) -> Oracle:
         for record in records[name]
         if (why_dropped(record, policy, tokenizer, set()) or "").startswith("too few")
     }
-    return Oracle(policy, tokenizer, count([*entries, *short.values()], policy))
+    counts = count([*entries, *short.values()], policy)
+    own = {
+        gram
+        for record in records[name]
+        for gram in grams(tokenize(record.question, policy, tokenizer), policy.ngram_size)
+    }
+    if own and all(counts.question.get(gram, 0) >= counts.n_records for gram in own):
+        # As if of one record in two: all weigh the same.
+        each = {gram: n // counts.n_records for gram, n in counts.question.items()}
+        counts = replace(counts, n_records=2, question=each)
+    return Oracle(policy, tokenizer, counts)
 
 
 def check(world: World) -> None:
