@@ -282,7 +282,9 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         neighbours=inventory.wanted_neighbours(config, packs, versions),
         engine=open_engine(config.execution, store),
     )
+    is_part = summary.gaps or summary.n_unreadable
     context.log.info(
+        f"{'at least ' if is_part else ''}"
         f"{summary.n_leaked:,} of {counted(summary.n_items, 'item')} leaked, "
         f"{summary.n_question_only:,} question-only, "
         f"{counted(summary.n_candidates, 'candidate')}; "

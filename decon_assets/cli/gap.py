@@ -96,7 +96,7 @@ def gap(
         groupings=groupings,
         detectors=[name for text in detector for name in names_in(text)],
     )
-    _say_tables(account)
+    _say_tables(account, has_categories=bool(columns or categories))
     for note in account.notes:
         say(f"\n{note}")
     if account.problems:
@@ -115,18 +115,23 @@ def gap(
     return 0 if not notice and any(count.ways for count in account.joins) else 1
 
 
-def _say_tables(account: ScoreGaps) -> None:
+def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
+    """Print the tables; parts of benchmarks only if they were asked for and are few."""
     from decon_core.studies.score_gap import page
 
     n_subsets = sum(one.subset is not None for one in account.gaps)
-    shown = [one for one in account.gaps if one.subset is None or n_subsets <= _MOST_SUBSETS]
+    is_short = has_categories and n_subsets <= _MOST_SUBSETS
+    shown = [one for one in account.gaps if one.subset is None or is_short]
     say_filled(page.JOIN_HEADS, [page.join_line(count) for count in account.joins])
     say()
     say_filled(page.GROUP_HEADS, [page.group_line(one) for one in shown])
     say()
     say_filled(page.HEADS, [page.line(one) for one in shown])
     if len(shown) < len(account.gaps):
-        say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out)")
+        printed = "" if has_categories else ", and printed with --by config"
+        say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out){printed}")
+    if not has_categories:
+        return
     if account.averages:
         say("\naverages over categories:")
         say_filled(page.AVERAGE_HEADS, [page.average_line(one) for one in account.averages])

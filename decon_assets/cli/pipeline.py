@@ -521,8 +521,11 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     try:
         unmixed = Counter(chain.from_iterable(missing_shares(plan).values()))
     except DeconError as error:
-        is_early = is_running or isinstance(error, MissingError)
-        say("  mixtures, blends, report: not built yet" if is_early else f"  {error}")
+        if isinstance(error, MissingError) or is_running:
+            is_built = plan.store.report.is_file() or plan.store.mixtures("any").parent.is_dir()
+            say(f"  mixtures, blends, report: {'out of date' if is_built else 'not built yet'}")
+        else:
+            say(f"  {error}")
         return False
     for one in plan.config.mixtures:
         say(f"  mixture {one.name}: {len(plan.packs) - unmixed[one.name]} of {n_packs} up to date")

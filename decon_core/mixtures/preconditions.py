@@ -44,17 +44,17 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
     to leave out.
     """
     problems = []
+    source = pack.source
+    is_whole = not any(reader.ledger(shard)["n_documents"] for shard in pack.shards)
+    # The other shards of the source are read as it says, so the setting is right for them.
+    where = f" (source {source.name!r})" if is_whole else ", in a [[corpus.source]] of their own"
     for shard in pack.shards:
         ledger = reader.ledger(shard)
         unreadable, invalid = ledger["unreadable"], ledger["invalid_utf8"]
         if unreadable and not ledger["n_documents"]:
-            path, source = parse_path(shard.path), pack.source
             first = f"the first: {unreadable[0]['reason']} ({unreadable[0]['detail']})"
-            remedy = (
-                f", in a separate [[corpus.source]]; these files are in source {source.name!r} now"
-            )
-            problem = no_row_read(path, source, len(unreadable), first, remedy=remedy)
-            problems.append(problem)
+            path = parse_path(shard.path)
+            problems.append(no_row_read(path, source, len(unreadable), first, remedy=where))
         elif reader.policy.unreadable == "block":
             problems += [
                 Problem(_place(shard, row), f"{row['reason']} ({row['detail']})", *_A_DOCUMENT)

@@ -363,7 +363,7 @@ def test_a_scan_that_could_read_no_row_is_no_clean_one(place, capsys):
     said = capsys.readouterr()
     assert 'rows, none readable with text = "body" (the first: field' in said.err
     assert "the file has the fields id (" in said.err
-    assert 'leave out text = "body" (--text): then every text of a row is read' in said.err
+    assert 'leave out text = "body" (--text), so that every text of a row is read' in said.err
     assert "NOT scanned: 3 of 3 shards" in said.out.splitlines()[-1]
     assert "not written" in said.out
     assert not (place.out / "clean").exists()
