@@ -75,9 +75,9 @@ Column = tuple[str, str]  # asset, column
 ITEM = ("benchmark", "split", "instance_index")  # the columns that name an item
 
 
-def same(asset: str, *names: str, prefix: str = "") -> dict[str, Column]:
+def same(asset: str, *names: str) -> dict[str, Column]:
     """Map columns to columns of the same name in another asset."""
-    return {f"{prefix}{name}": (asset, name) for name in names}
+    return {name: (asset, name) for name in names}
 
 
 def columns(schema: pa.Schema, origins: Mapping[str, Column]) -> Mapping[str, Any]:

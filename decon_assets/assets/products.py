@@ -43,7 +43,7 @@ from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
-from decon_core.schemas import BLENDED, RECORDS, REMOVED
+from decon_core.schemas import BLENDED, COMMON, MATCHES, NEIGHBOURS, RECORDS, REMOVED
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -61,12 +61,25 @@ _RATES = (
     *("leak_rate", "low", "high"),
     *("at_least", "at_most", "n_question_only", "n_candidates"),
 )
-# The report has some 200 columns: shown are the tables used most, which have upstream columns.
 _REPORT_SCHEMA = pa.schema(
     column.with_name(f"{name}.{column.name}")
-    for name in ("items", "removed")
-    for column in TABLES[name].schema
+    for name, table in TABLES.items()
+    for column in table.schema
 )
+_COLUMNS_OF = {
+    "records": RECORDS,
+    "scan": MATCHES,
+    "common_ngrams": COMMON,
+    "mixture": REMOVED,
+    "blend": BLENDED,
+    "neighbours": NEIGHBOURS,
+}
+_REPORT_ORIGINS = {
+    f"{name}.{column}": (table.origin, column)
+    for name, table in TABLES.items()
+    for column in table.schema.names
+    if table.origin and column in _COLUMNS_OF[table.origin].names
+}
 _MIXTURE_COLUMNS = (
     *("mixture", "is_current", "n_documents_in", "n_documents_out", "n_cut", "n_tokens_out"),
 )
@@ -263,11 +276,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,
-    origins={
-        **same("mixture", *REMOVED.names[1:], prefix="removed."),
-        "removed.shard_name": ("mixture", "shard"),
-        **same("records", *ITEM, "config", "question", prefix="items."),
-    },
+    origins={**_REPORT_ORIGINS, "removed.shard_name": ("mixture", "shard")},
 )
 def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """All matches, decisions and removed documents in one DuckDB file.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -173,6 +173,18 @@ def hashes_below(folder: Path) -> dict[str, str]:
     """Return the hash of every file below a folder, by relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): hash_file(path) for path in files}
+
+
+def changed_files(folder: Path, hashes: Mapping[str, str]) -> Iterator[Problem]:
+    """Compare files below a folder with the hashes that they had when they were written."""
+    for name, expected in hashes.items():
+        path = folder / name
+        found = "no such file"
+        if path.is_file():
+            found = "other content" if hash_file(path) != expected else ""
+        if found:
+            remedy = f"delete {folder} and call `decon-assets run`"
+            yield Problem(str(path), found, "the file as it was written", remedy)
 
 
 def plan_packs(

@@ -80,7 +80,7 @@ def _load(
 
 
 def _describe(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    about, schema = TABLES[name]
+    about, schema, _ = TABLES[name]
     connection.execute(f"COMMENT ON TABLE {name} IS '{_quoted(about)}'")
     for column in schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()

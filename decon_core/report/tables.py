@@ -54,6 +54,7 @@ class ReportTable(NamedTuple):
 
     about: str
     schema: pa.Schema
+    origin: str  # the asset whose columns of the same names are copied; empty: none
 
 
 def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
@@ -61,7 +62,8 @@ def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
         pa.field(column, _KINDS[kind], metadata={"description": about} if about else None)
         for column, kind, about in table.get("columns", ())
     ]
-    return ReportTable(table["about"], pa.schema([*columns, *_STORED.get(name, ())]))
+    schema = pa.schema([*columns, *_STORED.get(name, ())])
+    return ReportTable(table["about"], schema, table.get("origin", ""))
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))

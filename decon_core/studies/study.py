@@ -24,7 +24,7 @@ from decon_core.config.study import Study
 from decon_core.corpus.packs import FILES, hash_file
 from decon_core.errors import Problem, StaleError
 from decon_core.schemas import EFFECTS, STUDY_ARMS, STUDY_DIFFERENCES, STUDY_PROBLEMS
-from decon_core.storage.files import atomic_path, write_json
+from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.studies.arms import page as arms_page
 from decon_core.studies.arms.differences import Comparison, compare_arms
@@ -77,6 +77,13 @@ def build_study(inputs: Inputs) -> Found:
     found = Found(arms, comparison, by_exposure, problems)
     _write(inputs, found, key)
     return found
+
+
+def faults_of_study(folder: Path) -> Iterator[Problem]:
+    """Yield the results that a study could not use."""
+    path = folder / SUMMARY
+    for problem in read_json(path)["problems"] if path.is_file() else ():
+        yield Problem(str(path), problem, "results that can be read and compared")
 
 
 def copy_study(store: Store, folder: Path) -> None:

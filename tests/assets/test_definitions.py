@@ -136,6 +136,7 @@ def test_wrong_data_does_not_flow_on_and_news_does_not_stop_anything():
         "excluded_blocks_have_no_match",
         "mixture_adds_up",
         "blend_adds_up",
+        "clean_benchmark_adds_up",
     }
 
 

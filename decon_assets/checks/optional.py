@@ -1,0 +1,72 @@
+"""Checks of products that are made on request, and of clean benchmarks."""
+
+from itertools import chain
+
+from dagster import AssetCheckResult, asset_check
+
+from decon_assets.assets.check_results import result_of
+from decon_assets.assets.haystack import haystack
+from decon_assets.assets.neighbours import neighbours
+from decon_assets.assets.products import clean_benchmark
+from decon_assets.assets.sketching import sketch
+from decon_assets.assets.study import study
+from decon_assets.resources import Decon
+from decon_core.inventory import (
+    current_versions,
+    list_packs,
+    sketch_fingerprint,
+    wanted_neighbours,
+)
+from decon_core.quality.product_faults import (
+    faults_of_clean_benchmark,
+    faults_of_neighbours,
+    faults_of_sketch,
+)
+from decon_core.similarity.neighbours.build import has_neighbours
+from decon_core.studies.haystack.verify import faults_of_haystack
+from decon_core.studies.study import faults_of_study
+
+
+@asset_check(asset=clean_benchmark, blocking=True)
+def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
+    """Items left and items removed are all items; none that leaked is left; no file was changed."""
+    config, store = decon.open_store()
+    names = [version.benchmark for version in current_versions(config, store)]
+    faults = (faults_of_clean_benchmark(store, name) for name in names)
+    return result_of([*chain.from_iterable(faults)])
+
+
+@asset_check(asset=sketch)
+def sketch_is_whole(decon: Decon) -> AssetCheckResult:
+    """The sketch of each pack can be opened and covers all of its shards."""
+    config, store = decon.open_store()
+    if config.sketch is None:
+        return result_of([])
+    return result_of([*faults_of_sketch(store, sketch_fingerprint(config), list_packs(store))])
+
+
+@asset_check(asset=neighbours)
+def neighbours_are_of_items(decon: Decon) -> AssetCheckResult:
+    """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
+    config, store = decon.open_store()
+    if config.neighbours is None:
+        return result_of([])
+    versions = current_versions(config, store)
+    key = wanted_neighbours(config, list_packs(store), versions)
+    if not key or not has_neighbours(store, key):
+        return result_of([])
+    return result_of([*faults_of_neighbours(store, key, versions, config.neighbours.top)])
+
+
+@asset_check(asset=haystack)
+def haystack_is_whole(decon: Decon) -> AssetCheckResult:
+    """No file of the haystack was changed, and no scorer ranks more items than were planted."""
+    _, store = decon.open_store()
+    return result_of([*faults_of_haystack(store.haystack)])
+
+
+@asset_check(asset=study)
+def results_are_read(decon: Decon) -> AssetCheckResult:
+    """All results that the study names could be read and compared."""
+    _, store = decon.open_store()
+    return result_of([*faults_of_study(store.study)], is_warning=True)

@@ -1,0 +1,101 @@
+"""What is wrong with clean benchmarks, sketches, neighbours and haystacks is named."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from decon_core.config.sketch import Sketch
+from decon_core.corpus.packs import FILES, changed_files, hashes_below
+from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, pack_key
+from decon_core.mixtures.clean_evals import MANIFEST, TABLES_FOLDER, build_clean_benchmarks
+from decon_core.quality.product_faults import faults_of_clean_benchmark, faults_of_sketch
+from decon_core.scan.scanner import scan_packs
+from decon_core.storage.files import read_json, write_json
+from decon_core.studies.haystack.page import RESULT
+from decon_core.studies.haystack.verify import faults_of_haystack
+from decon_core.studies.study import faults_of_study
+from decon_core.text.tokenizers import load_tokenizer
+from tests.core.places import Place
+
+
+@pytest.fixture
+def place(bench, make_words):
+    items = [(make_words(n, 30), make_words(f"a{n}", 8), None) for n in range(4)]
+    place = Place(bench, bench.prepare({"quiz": items}))
+    place.put({"a.jsonl": [f"{items[1][0]} {items[1][1]}", make_words("other", 60)]})
+    return place.scan()
+
+
+def found(faults):
+    return [(problem.found, problem.expected) for problem in faults]
+
+
+def test_a_clean_benchmark_adds_up_until_an_item_comes_back_or_a_file_changes(place):
+    store = place.bench.store
+    assert found(faults_of_clean_benchmark(store, "quiz")) == []  # there is none
+    (built,) = build_clean_benchmarks(place.builder(), place.versions)
+    assert [one["instance_index"] for one in built.manifest["removed"]] == [1]
+    assert found(faults_of_clean_benchmark(store, "quiz")) == []
+    folder = store.clean_benchmark("quiz")
+    table = folder / TABLES_FOLDER / "quiz.parquet"
+    left = pq.read_table(table)
+    changed = left.set_column(
+        left.schema.get_field_index("instance_index"), "instance_index", [[0, 1, 3]]
+    )
+    pq.write_table(changed, table)
+    assert found(faults_of_clean_benchmark(store, "quiz")) == [
+        ("other content", "the file as it was written"),
+        ("1 items that leaked, the first ('test', 1)", "none of them"),
+    ]
+    pq.write_table(left.slice(1), table)
+    manifest = read_json(folder / MANIFEST)
+    files = {name: one for name, one in hashes_below(folder).items() if name != MANIFEST}
+    write_json(folder / MANIFEST, manifest | {FILES: files})
+    assert found(faults_of_clean_benchmark(store, "quiz")) == [
+        ("2 items, and 1 removed", "4 together")
+    ]
+
+
+def test_a_sketch_that_is_cut_off_is_named(place):
+    store, policy, (pack,) = place.bench.store, place.bench.policy, place.packs
+    sketch = Sketch()
+    name = sketch.fingerprint(policy, tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    assert found(faults_of_sketch(store, name, [pack])) == []  # there is none
+    along = place.versions
+    scan_packs(store, [pack], [], policy, along=along, sketch=sketch, fill_sketch=True)
+    build_pack_sketch(store, name, pack)
+    assert found(faults_of_sketch(store, name, [pack])) == []
+    path = store.pack_sketch_rows(name, pack_key(pack))
+    path.write_bytes(path.read_bytes()[:-1])
+    ((problem, _),) = found(faults_of_sketch(store, name, [pack]))
+    assert "size is wrong" in problem
+
+
+def test_a_changed_or_missing_file_of_a_haystack_is_named(tmp_path):
+    assert found(faults_of_haystack(tmp_path)) == []
+    (tmp_path / "haystack.csv").write_text("scorer,item\na,1\na,2\n")
+    (tmp_path / "planted.jsonl").write_text("{}\n")
+    write_json(tmp_path / RESULT, {"n_planted": 2, FILES: hashes_below(tmp_path)})
+    assert found(faults_of_haystack(tmp_path)) == []
+    (tmp_path / "haystack.csv").write_text("scorer,item\na,1\na,2\na,2\n")
+    (tmp_path / "planted.jsonl").unlink()
+    assert found(faults_of_haystack(tmp_path)) == [
+        ("other content", "the file as it was written"),
+        ("no such file", "the file as it was written"),
+        ("3 items with a", "at most the 2 that are planted"),
+    ]
+
+
+def test_results_that_a_study_could_not_use_are_named(tmp_path):
+    assert found(faults_of_study(tmp_path)) == []
+    write_json(tmp_path / "study.json", {"problems": ["a.csv: no column 'score'"]})
+    ((problem, _),) = found(faults_of_study(tmp_path))
+    assert problem == "a.csv: no column 'score'"
+
+
+def test_files_are_compared_with_what_was_written(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps({}))
+    hashes = hashes_below(tmp_path)
+    assert not [*changed_files(tmp_path, hashes)]
+    assert len([*changed_files(tmp_path, hashes | {"b.json": "0"})]) == 1
