@@ -201,6 +201,7 @@ class _Batch:
                 config = text_in(row, source) or self.config
         with self._reporting(number):
             extras = self._extras(row)
+        pair = recipe.questions if isinstance(recipe.questions, TranslationPair) else None
         for question, sub_index, candidates in questions if self._n_problems == before else ():
             for choice_index, candidate in enumerate(candidates or [None]):
                 self._add_record(
@@ -212,7 +213,7 @@ class _Batch:
                     passage=passage,
                     question=question,
                     answer=candidate and candidate.text,
-                    extras=extras,
+                    extras=extras | pair.languages(sub_index) if pair else extras,
                 )
 
     @contextmanager

@@ -644,6 +644,35 @@ def test_without_shuffling_choices_stand_as_in_the_benchmark(place):
     assert item_text(item, "target", contamination, "0").text == item.answer
 
 
+def test_the_languages_of_a_template_are_those_of_the_direction_of_an_item(bench):
+    rows = [
+        record("mt", "test", 0, one, other, sub_index=at, extras=json.dumps(languages))
+        for at, (one, other, languages) in enumerate(
+            [
+                ("die Mühle", "the mill", named_languages("German", "English")),
+                ("the mill", "die Mühle", named_languages("English", "German")),
+            ]
+        )
+    ]
+    version = save_records(bench.store, "mt", pa.Table.from_pylist(rows, schema=RECORDS))
+    template = "{source_language}: {question}\n{target_language}: {answer}"
+    contamination = Contamination(benchmarks=("mt",), copies=1, template=template)
+    items = choose_items(bench.store, [version], contamination, 0)
+    assert sorted(item_text(item, "full", contamination, "0").text for item in items.seen) == [
+        "English: the mill\nGerman: die Mühle",
+        "German: die Mühle\nEnglish: the mill",
+    ]
+
+
+def named_languages(source, target):
+    return {"source_language": source, "target_language": target}
+
+
+def test_a_template_with_languages_is_refused_for_items_without_them(place):
+    with pytest.raises(ConfigError, match=r"6 items without languages.*source_language"):
+        chosen(place, template="{source_language}: {question}\n{answer}")
+
+
 def test_a_template_says_it_as_the_test_does_and_drops_lines_with_nothing_in_them(place):
     template = "{passage}\nDeutsch: {question}\nEnglish: {answer}\n({letter})"
     contamination, items = chosen(place, template=template)
