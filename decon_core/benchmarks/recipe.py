@@ -26,7 +26,7 @@ from decon_core.config.validation import (
 )
 
 # Increased when the same recipe and rows give other records than before.
-NORMALIZATION_VERSION = 1
+NORMALIZATION_VERSION = 2
 # Of a translation, in recipes and in `extras`; placeholders of templates are called the same.
 LANGUAGE_KEYS = ("source_language", "target_language")
 
