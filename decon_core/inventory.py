@@ -26,6 +26,7 @@ from decon_core.benchmarks import (
 )
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.blends.build import Blender
+from decon_core.blends.language_names import named_languages
 from decon_core.config.blends import Blend, unknown_in_blends
 from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names
@@ -132,6 +133,7 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
     problems += unknown_names(config.mixtures, splits)
     problems += unknown_benchmarks(config.policy, splits)
     problems += unknown_in_blends(config.blends, splits)
+    problems += named_languages(config.blends, [one.recipe for one in declared.values()])
     problems += _unused_options(config, declared.values())
     if problems:
         raise ConfigError(problems)

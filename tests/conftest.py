@@ -144,6 +144,7 @@ class World:
         return path
 
     def write_config(self) -> None:
+        policy = {"tokenizer_str": "words"} | self.policy
         lines = ["[evals]", 'recipes = ["evals.yaml"]']
         if self.snapshot:
             lines += ["[idf]", f"benchmarks = {json.dumps(self.snapshot)}"]
@@ -156,8 +157,7 @@ class World:
             'text = "text"',
             'id = "id"',
             "[policy]",
-            'tokenizer_str = "words"',
-            *(f"{name} = {json.dumps(value)}" for name, value in self.policy.items()),
+            *(f"{name} = {json.dumps(value)}" for name, value in policy.items()),
             self.mixtures,
         ]
         self.config_path.write_text("\n".join(lines) + "\n")

@@ -7,6 +7,7 @@ from decon_assets.assets.check_results import result_of, result_of_inspection
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
 from decon_core.decisions.indexability import shortfalls, visibilities_of
+from decon_core.decisions.scripts import split_scripts
 from decon_core.errors import Problem
 from decon_core.index.idf import outdated_members
 from decon_core.index.parts import index_fingerprint, open_part
@@ -66,3 +67,15 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
     rows = [one.as_row for one in sorted(every, key=lambda one: one.share)]
     problems = [*blocking, *others]
     return result_of(problems, is_warning=not blocking, indexability=preview(rows))
+
+
+@asset_check(asset=index)
+def no_script_is_split(decon: Decon) -> AssetCheckResult:
+    """No benchmark is in a script of which the tokenizer makes too many tokens.
+
+    Asked if a detector compares tokens; of what shares only a formula with a document, it would
+    find less than with the tokenizer that the warning names.
+    """
+    config, store = decon.open_store()
+    found = split_scripts(store, indexed_versions(config, store), config.policy)
+    return result_of(found, is_warning=True)

@@ -122,13 +122,19 @@ def run(
 
 
 def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
-    """Print which text was not read, and return the exit code of `run`; `code`: without that."""
+    """Print which text was not read, and return the exit code of `run`; `code`: without that.
+
+    Also warns of benchmarks that the tokenizer splits into letters.
+    """
+    from decon_core.decisions.scripts import split_scripts
     from decon_core.inventory import builder_of
     from decon_core.scan.coverage import gaps_of
 
     loaded = load_config(config)
     store = open_store(loaded)
     builder = builder_of(loaded, store)
+    for problem in split_scripts(store, builder.versions, loaded.policy):
+        warn(problem)
     is_unread, is_empty = _say_unread(loaded, builder.reader, builder.packs)
     if gaps_of(store, builder.packs, builder.versions, builder.reader.scan) or is_empty:
         return 1

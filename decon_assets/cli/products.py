@@ -288,8 +288,8 @@ def reword_items(
     For contaminations with form = "reworded". [rewording] of decon.toml has the endpoint, the model
     and the limits, as [judge] has for judging. Only seen items are asked about, and each once: an
     answer is saved in rewordings.jsonl at once, also if the command is killed afterwards. An answer
-    with other numbers, or with the same words, is asked for again, then counted as failed; the
-    blend leaves such items out.
+    with other numbers, or that is mostly a copy of the item or of another variant, is asked for
+    again, then counted as failed; the blend leaves such items out.
 
     Examples:
       decon-assets blend reword --dry-run       requests and tokens, before anything is sent

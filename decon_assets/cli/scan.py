@@ -234,6 +234,8 @@ def scan(
         say("clean benchmarks: not written, because some files or texts were not read")
     elif clean_evals:
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
+    for problem in outcome.split_scripts:
+        warn(problem)
     if unread := [*outcome.failed, *outcome.unread, *outcome.without_text]:
         warn(f"\nnot read: {format_problems(unread)}")
     if outcome.unread_text:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -57,16 +57,16 @@ def normalize_files(
     problems: list[Problem] = []
     uses = Counter(file for names in files.values() for file in names)
     for split in recipe.splits:
-        n_instances = 0
+        n_instances, last = 0, None
         for origin, config, rows in _sources(recipe, split, files.get(split, ())):
             left = None if limit is None else limit - n_instances
-            if left is not None and left <= 0:
-                break
+            if left is not None and left <= 0 and recipe.questions is not None:
+                break  # of records, the next file may begin with the rest of the last item
             is_shared = uses[Path(origin)] > 1
-            batch = _Batch(recipe, split, origin, config, n_instances, left, is_shared)
+            batch = _Batch(recipe, split, origin, config, n_instances, left, is_shared, last)
             tables.append(batch.read(rows))
             problems += batch.problems()
-            n_instances = batch.next_instance
+            n_instances, last = batch.next_instance, batch.last
         if n_instances == 0 and not problems:
             where = f"{recipe.name} split {split!r}"
             remedy = (
@@ -97,6 +97,24 @@ def normalize_rows(
     return table
 
 
+class _Last(NamedTuple):
+    """A normalized record: its item, as its file names it, and its texts."""
+
+    item: tuple[object, ...]
+    sub_index: int
+    texts: tuple[str | None, ...]
+
+    def goes_on_in(self, other: _Last, *, index: int | None, is_other_file: bool) -> bool:
+        """Return whether `other`, which follows, is of the same item.
+
+        A file that counts anew begins with 0 or 1; its first item is another, if its texts are.
+        """
+        if self.item != other.item or not is_other_file:
+            return self.item == other.item
+        has_more_of_it = self.texts == other.texts or other.sub_index > self.sub_index
+        return index is not None and (has_more_of_it or index not in (0, 1))
+
+
 _Source = tuple[str, str | None, Iterable[Row | Problem]]
 
 
@@ -124,6 +142,7 @@ class _Batch:
     next_instance: int = 0
     limit: int | None = None
     is_shared: bool = False  # the file contains several splits, so each row must name its split
+    last: _Last | None = None  # the record before, which may be of the same item
     _records: list[dict[str, Any]] = field(default_factory=list)
     _problems: dict[object, Problem] = field(default_factory=dict)  # the first of its kind
     _n_alike: Counter[object] = field(default_factory=Counter)
@@ -201,6 +220,7 @@ class _Batch:
                 config = text_in(row, source) or self.config
         with self._reporting(number):
             extras = self._extras(row)
+        pair = recipe.questions if isinstance(recipe.questions, TranslationPair) else None
         for question, sub_index, candidates in questions if self._n_problems == before else ():
             for choice_index, candidate in enumerate(candidates or [None]):
                 self._add_record(
@@ -212,7 +232,7 @@ class _Batch:
                     passage=passage,
                     question=question,
                     answer=candidate and candidate.text,
-                    extras=extras,
+                    extras=extras | pair.languages(sub_index) if pair else extras,
                 )
 
     @contextmanager
@@ -246,9 +266,11 @@ class _Batch:
         self._records.append(record)
 
     def _read_normalized(self, rows: Iterable[Row | Problem]) -> None:
-        """Read records and renumber their items: files of several configs each start from 0."""
-        current: tuple[object, ...] | None = None
-        first_instance = self.next_instance
+        """Read records and renumber their items: files of several configs each start from 0.
+
+        An item whose records go on in the next file is one.
+        """
+        first_instance, last, is_first = self.next_instance, self.last, True
         for number, row in enumerate(rows, start=1):
             if isinstance(row, Problem):
                 self._add(row)
@@ -262,12 +284,15 @@ class _Batch:
             if record is None or record.pop("split") not in (None, self.split):
                 continue
             given = record["instance_index"]
-            instance = (name, record["config"], number if given is None else given)
-            if instance != current:
+            item = (name, record["config"], number if given is None else given)
+            texts = (record["passage"], record["question"])
+            one = _Last(item, record["sub_index"] or 0, texts)
+            if not (last and last.goes_on_in(one, index=given, is_other_file=is_first)):
                 if self.limit is not None and self.next_instance - first_instance == self.limit:
                     return
-                current = instance
                 self.next_instance += 1
+            self.last = last = one
+            is_first = False
             record["instance_index"] = self.next_instance - 1
             record["config"] = record["config"] or self.config
             if given not in (None, record["instance_index"]):

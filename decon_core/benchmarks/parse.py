@@ -10,9 +10,12 @@ from typing import Any
 import yaml
 
 from decon_core.benchmarks.fields import describe
+from decon_core.benchmarks.languages import language_in
 from decon_core.benchmarks.recipe import (
+    LANGUAGE_KEYS,
     WRAPPERS,
     ArrayAnswer,
+    FieldText,
     HubSource,
     LocalSource,
     PromptArray,
@@ -20,6 +23,7 @@ from decon_core.benchmarks.recipe import (
     Questions,
     Recipe,
     RecipeTable,
+    Text,
     TranslationPair,
 )
 from decon_core.config.names import check_names
@@ -194,11 +198,33 @@ class _Parser:
                     self._add(place, f"no {key!r}", "a field for each of source and target")
             if table.source is None or table.target is None:
                 return None
+            languages = self._languages(place, table, table.source, table.target)
             return TranslationPair(
-                source=table.source, target=table.target, both_directions=table.both_directions
+                source=table.source,
+                target=table.target,
+                both_directions=table.both_directions,
+                **dict(zip(LANGUAGE_KEYS, languages, strict=True)),
             )
+        for key in LANGUAGE_KEYS:
+            if (name := getattr(table, key)) is not None:
+                self._add((*place, key), repr(name), "source and target beside it", "Remove it.")
         prompt = table.prompts if table.prompt is None else table.prompt
         return Prompts(texts=prompt) if isinstance(prompt, tuple) else prompt
+
+    def _languages(
+        self, place: Place, table: RecipeTable, source: Text, target: Text
+    ) -> tuple[str, str]:
+        """Return the languages of a pair: as given, or for both directions, as its fields say."""
+        given = table.source_language, table.target_language
+        if given[0] is not None and given[1] is not None:
+            return given[0], given[1]
+        if given != (None, None):
+            self._add(place, "one of source_language and target_language", "both or none")
+        fields = [text.field for text in (source, target) if isinstance(text, FieldText)]
+        match [language_in(field) for field in fields if table.both_directions]:
+            case [one, other] if one and other and one.language != other.language:
+                return one.language, other.language
+        return "", ""
 
     def _check_answers(
         self, place: Place, table: RecipeTable, questions: Questions | None, keys: Sequence[str]

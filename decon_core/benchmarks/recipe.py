@@ -26,7 +26,9 @@ from decon_core.config.validation import (
 )
 
 # Increased when the same recipe and rows give other records than before.
-NORMALIZATION_VERSION = 1
+NORMALIZATION_VERSION = 2
+# Of a translation, in recipes and in `extras`; placeholders of templates are called the same.
+LANGUAGE_KEYS = ("source_language", "target_language")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +301,15 @@ class TranslationPair:
     source: Text
     target: Text
     both_directions: bool = False
+    source_language: str = ""
+    target_language: str = ""
+
+    def languages(self, direction: int | None) -> dict[str, str]:
+        """Return the languages of a question and its answer, as named in `extras`; {}: unknown."""
+        if not self.source_language:
+            return {}
+        names = (self.source_language, self.target_language)
+        return dict(zip(LANGUAGE_KEYS, reversed(names) if direction else names, strict=True))
 
 
 Questions = Prompts | PromptArray | TranslationPair
@@ -338,6 +349,8 @@ class RecipeTable:
     source: Text | None = None
     target: Text | None = None
     both_directions: Flag = False
+    source_language: String | None = None
+    target_language: String | None = None
     passage: Text | None = None
     answers: Answers = ()
     answer: Answers = ()

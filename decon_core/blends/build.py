@@ -65,7 +65,7 @@ ITEMS_FILE = "items.parquet"
 _TABLES = (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
-_FORMAT = 3
+_FORMAT = 4
 # With fewer tokens per process, starting it takes longer than it saves.
 _TOKENS_PER_WORKER = 50_000_000
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from decon_core.mixtures.card import size_of
+from decon_core.mixtures.composition import ITEMS as ITEMS_OF_BENCHMARKS
 from decon_core.mixtures.composition import NO_LABELS, Amount, Labels, phase_heads, phase_rows
 from decon_core.wording import render
 
@@ -36,7 +37,7 @@ def card_of_blend(manifest: Value, labels: Labels = NO_LABELS) -> str:
         item_rows=item_rows(manifest),
         has_labels=bool(labels),
         composition_heads=phase_heads(len(manifest["phases"])),
-        composition=phase_rows(drawn_by_phase(manifest), labels),
+        composition=phase_rows(contents_of_phases(manifest), labels),
     )
 
 
@@ -55,16 +56,23 @@ _ITEM_COUNTS = (
 )
 
 
-def drawn_by_phase(account: Value) -> list[dict[str, Amount]]:
-    """Return what every phase draws of each source."""
-    return [
-        {
-            source["source"]: Amount(source["n_drawn"], source["n_drawn_tokens"])
+def contents_of_phases(account: Value) -> list[dict[str, Amount]]:
+    """Return what every phase holds of each source, and of items in place of documents."""
+    phases = []
+    for phase in account["phases"]:
+        contents = {
+            source["source"]: Amount(
+                source["n_drawn"] - source["n_replaced"],
+                source["n_drawn_tokens"] - source["n_replaced_tokens"],
+            )
             for source in phase["sources"]
             if source["n_drawn"]
         }
-        for phase in account["phases"]
-    ]
+        if phase["n_test_texts"]:
+            items = Amount(phase["n_test_texts"], phase["n_test_tokens"])
+            contents[ITEMS_OF_BENCHMARKS] = items
+        phases.append(contents)
+    return phases
 
 
 def drawn_rows(account: Value) -> list[list[str]]:

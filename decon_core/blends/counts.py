@@ -40,7 +40,7 @@ def account_of(plan: Plan, n_tokens: Integers | None = None) -> dict[str, Any]:
     places = np.concatenate([np.empty(0, np.int64), *replaced])
     totals = _written(n_tokens, plan.by >= 0) | _amount("drawn", drawn_tokens)
     return {
-        "phases": [_phase(plan, number, n_tokens) for number in range(n_phases)],
+        "phases": [_phase(plan, number, n_tokens, places) for number in range(n_phases)],
         "sources": [_source(plan, number) for number in range(len(plan.materials))],
         "contamination": [_contamination(plan, at, n_tokens) for at in range(len(replaced))],
         "totals": totals | _amount("replaced", drawn_tokens[places]),
@@ -61,16 +61,19 @@ def _written(n_tokens: Integers, is_item: Flags) -> dict[str, int]:
     }
 
 
-def _phase(plan: Plan, number: int, n_tokens: Integers) -> dict[str, Any]:
-    """Return the counts of a phase, in total and by source."""
+def _phase(plan: Plan, number: int, n_tokens: Integers, replaced: Integers) -> dict[str, Any]:
+    """Return the counts of a phase, in total and by source. `replaced`: numbers of documents."""
     stream, in_phase = plan.stream, plan.phase == number
     first, last = stream.phases[number : number + 2].tolist()
     sources, tokens = stream.draws.source[first:last], stream.draws.n_tokens[first:last]
+    gone_in_phase = replaced[(replaced >= first) & (replaced < last)] - first
     by_source = []
     for at, material in enumerate(plan.materials):
         drawn = _amount("drawn", tokens[sources == at])
         share = round(drawn["n_drawn_tokens"] / max(int(tokens.sum()), 1), 6)
-        by_source.append({"source": material.source.name, **drawn, "share_of_tokens": share})
+        gone = _amount("replaced", tokens[gone_in_phase[sources[gone_in_phase] == at]])
+        named = {"source": material.source.name}
+        by_source.append({**named, **drawn, "share_of_tokens": share, **gone})
     return {
         "phase": number + 1,
         "declared": asdict(plan.blend.phases[number]),

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, NamedTuple
 
+import orjson
+
+from decon_core.benchmarks.recipe import LANGUAGE_KEYS
 from decon_core.benchmarks.records import Version, load_records
+from decon_core.blends.language_names import no_languages
 from decon_core.config.blends import REWORDED, Contamination
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
@@ -23,7 +27,7 @@ from decon_core.text.rewriting.item_texts import ItemTexts
 from decon_core.wording import counted
 
 ITEM_KEY = ("benchmark", "split", "instance_index", "sub_index")
-_COLUMNS = [*ITEM_KEY, "choice_index", "is_correct", "passage", "question", "answer"]
+_COLUMNS = [*ITEM_KEY, "choice_index", "is_correct", "passage", "question", "answer", "extras"]
 _PLAIN = "{passage}\n{question}\nAnswer: {answer}"
 _WITH_CHOICES = "{passage}\n{question}\n{choices}\nAnswer: {letter}. {answer}"
 _OF_ANSWER = {"answer", "letter"}
@@ -43,6 +47,8 @@ class Item:
     answer: str  # the correct answer; empty if unknown
     choices: tuple[str, ...]  # in the benchmark's order; empty if the question has none
     right: int  # index of the correct choice
+    # Of a translation, by placeholder.
+    languages: Mapping[str, str] = field(default_factory=dict, hash=False)
     rewordings: tuple[ItemWords, ...] = ()  # for the form that inserts them
 
     @property
@@ -103,6 +109,8 @@ def choose_items(
         if not items:
             counts = len(wanted), len(answered)
             problems.append(_no_items(benchmark, contamination, *counts))
+        if n_unknown := sum(not item.languages for item in items):
+            problems += no_languages(benchmark, contamination, n_unknown)
         for item in items:
             (seen if item.question in seen_questions else unseen).append(item)
     if contamination.form == REWORDED and rewordings is not None:
@@ -196,7 +204,15 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
         answer=answer or "",
         choices=choices if len(choices) > 1 and right is not None else (),
         right=right or 0,
+        languages=_languages(first["extras"]),
     )
+
+
+def _languages(extras: str | None) -> dict[str, str]:
+    """Return the languages of a translation; {} if its record does not name both."""
+    values = orjson.loads(extras) if extras else {}
+    found = {key: values[key] for key in LANGUAGE_KEYS if isinstance(values.get(key), str)}
+    return found if len(found) == len(LANGUAGE_KEYS) else {}
 
 
 def item_text(item: Item, part: str, contamination: Contamination, order: str) -> ItemText:
@@ -222,6 +238,7 @@ def item_text(item: Item, part: str, contamination: Contamination, order: str) -
         "answer": item.answer,
         "choices": "\n".join(lines),
         "letter": _letter(places.index(item.right)) if item.choices else "",
+        **(item.languages or dict.fromkeys(LANGUAGE_KEYS, "")),
     }
     return _fill(template, values)
 

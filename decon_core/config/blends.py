@@ -58,7 +58,10 @@ SCHEDULES: Mapping[str, tuple[float, float]] = {
     "late": (0.9, 1.0),
     "uniform": (0.3, 0.9),
 }
-PLACEHOLDERS = ("passage", "question", "choices", "answer", "letter")
+PLACEHOLDERS = (
+    *("passage", "question", "choices", "answer", "letter"),
+    *("source_language", "target_language"),  # of a translation; swapped with its direction
+)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ T = TypeVar("T")
 N = TypeVar("N", bound=str)
 Node = Mapping[str, Any]  # of a JSON schema
 _MOST = 10**15  # upper limit of whole numbers
-_MANY_KEYS = 21  # more are not listed in a message
+_MANY_KEYS = 23  # more are not listed in a message
 
 TABLE = ConfigDict(
     extra="forbid",

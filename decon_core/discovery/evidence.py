@@ -6,11 +6,11 @@ answer that points to a choice is tried on the rows: it must point to one in eac
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from decon_core.benchmarks.fields import Row
+from decon_core.benchmarks.languages import language_in
 from decon_core.discovery.choices import (
     Choices,
     choices_among,
@@ -25,7 +25,6 @@ from decon_core.discovery.field_words import (
     CHOICES,
     CLASSES,
     CODE,
-    LANGUAGES,
     MAY_ASK,
     NO_TEXT,
     PAIRED,
@@ -104,10 +103,9 @@ def _translation(columns: Sequence[Column]) -> Reading | None:
     """Return the reading of a pair of texts whose names differ in the language only."""
     pairs: defaultdict[str, list[Column]] = defaultdict(list)
     for column in columns:
-        head, dot, leaf = column.name.rpartition(".")
-        parts = re.fullmatch(r"(.*?[_-])?([A-Za-z]{2,3})([_-][A-Z][A-Za-z]+)?", leaf)
-        if parts and parts[2].lower() in LANGUAGES and column.kind == "text" and column.is_prose:
-            pairs[f"{head}{dot}{parts[1] or ''}"].append(column)
+        named = language_in(column.name)
+        if named and column.kind == "text" and column.is_prose:
+            pairs[named.prefix].append(column)
     pair = next((one for one in pairs.values() if len(one) >= 2), None)
     if pair is None:
         return None

@@ -88,6 +88,8 @@ class Outcome:
     n_unseen: dict[str, int] = field(default_factory=dict)  # by detector: items it cannot find
     # Items that no chosen detector can find, by benchmark and by another detector that could.
     findable_by_others: dict[str, dict[str, int]] = field(default_factory=dict)
+    # Benchmarks in a script that the tokenizer splits into letters.
+    split_scripts: list[Problem] = field(default_factory=list)
     failed: list[Problem] = field(default_factory=list)
     # Shards without a single readable row, mostly because their fields have other names.
     unread: list[Problem] = field(default_factory=list)

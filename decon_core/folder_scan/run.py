@@ -27,6 +27,7 @@ from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_ske
 from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.indexability import blind_items, findable_by_others, indexability
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.scripts import split_scripts
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import (
     ConfigError,
@@ -240,6 +241,7 @@ def _scan_folder(
         skipped=corpus.skipped,
         n_common=_write_common(out, scanned),
         n_unseen=dict.fromkeys(policy.detectors, 0) | Counter(invisible["detector"].to_pylist()),
+        split_scripts=split_scripts(store, versions, policy),
         findable_by_others=findable_by_others(store, versions, policy, visibility),
         sample=request.sample,
     )

@@ -15,6 +15,7 @@ from decon_core.wording import plain
 
 SOURCE = "source"
 NOT_DECLARED = "not declared"  # of a source without a label that others have
+ITEMS = "items of benchmarks"  # in a blend, in place of documents; no source
 
 Labels = Mapping[str, Mapping[str, str]]  # by source: its labels
 
@@ -41,7 +42,8 @@ def values_of(sources: Iterable[str], labels: Labels) -> Iterator[tuple[str, Map
     names = sorted(sources)
     yield SOURCE, {name: name for name in names}
     for column in sorted({column for name in names for column in labels.get(name, ())}):
-        yield column, {name: labels.get(name, {}).get(column, NOT_DECLARED) for name in names}
+        of_sources = {name: labels.get(name, {}).get(column, NOT_DECLARED) for name in names}
+        yield column, {name: ITEMS if name == ITEMS else of_sources[name] for name in names}
 
 
 def composition(part: Part, labels: Labels) -> Iterator[tuple[str, str, Amount]]:

@@ -316,8 +316,9 @@ def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
 
 
 def _blends(blender: Blender) -> dict[str, pa.Table]:
-    """Return totals, counts by source, and test items of every blend that was built."""
+    """Return totals, counts by phase and source, and test items of every blend that was built."""
     totals: list[Row] = []
+    phases: list[Row] = []
     sources: list[Row] = []
     items = [TABLES["blend_items"].schema.empty_table()]
     for blend in blender.blends:
@@ -327,6 +328,7 @@ def _blends(blender: Blender) -> dict[str, pa.Table]:
         manifest = read_json(path)
         named = {"blend": blend.name, "is_current": blender.is_current(blend)}
         totals.append({**named, "mixture": manifest["mixture"]["name"], **manifest["totals"]})
+        phases += [{**named, **phase} for phase in manifest["phases"]]
         by_source = {source["source"]: source for source in manifest["sources"]}
         sources += [
             {**by_source[drawn["source"]], **named, "phase": phase["phase"], **drawn}
@@ -337,6 +339,7 @@ def _blends(blender: Blender) -> dict[str, pa.Table]:
         items.append(_beside("blend_items", named, rows))
     return {
         "blends": _table("blends", totals),
+        "blend_phases": _table("blend_phases", phases),
         "blend_sources": _table("blend_sources", sources),
         "blend_items": pa.concat_tables(items),
     }

@@ -44,6 +44,13 @@ def jaccard(words: Sequence[str], others: Sequence[str], size: int) -> float:
     return len(grams & other_grams) / either if either else 0.0
 
 
+def overlap(words: Sequence[str], others: Sequence[str], size: int) -> float:
+    """Return the share of the distinct n-grams of one text that the other has; the larger share."""
+    grams, other_grams = _grams(words, size), _grams(others, size)
+    fewer = min(len(grams), len(other_grams))
+    return len(grams & other_grams) / fewer if fewer else 0.0
+
+
 def _grams(words: Sequence[str], size: int) -> set[tuple[str, ...]]:
     last = max(len(words) - size, 0)
     return {tuple(words[at : at + size]) for at in range(last + 1)} if words else set()

@@ -1,8 +1,8 @@
 """Items in other words, by an endpoint: what it is asked, what is accepted, and what is known.
 
-A rewording is accepted if it differs from the item and has the same numbers; whether it asks the
-same, a person or a judge has to say. Answers are kept by the content of the item: an item of
-several blends is asked about once.
+A rewording is accepted if it is no near copy of the item or of another rewording of it, and has
+the same numbers; whether it asks the same, a person or a judge has to say. Answers are kept by the
+content of the item: an item of several blends is asked about once.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from decon_core.similarity.judge import (
     last_object,
     request_digest,
 )
+from decon_core.similarity.metrics import overlap, words_of
 from decon_core.similarity.rewordings import FIELDS, ItemWords, Line, Rewordings
 from decon_core.text.numbers import numbers_in
-from decon_core.text.segments import canonical_words
 
 _BUILT_IN = Path(__file__).with_name("rewording_prompt.txt.j2")
+# A near copy of a text has as much of its word n-grams (docs/blends.md). Shorter texts have none.
+_SIZE, _LIMIT = 3, 0.5
 _SIGN = "\ue000item\ue001"  # to see whether a template shows the question
 
 
@@ -63,6 +65,7 @@ class RewordingPlan:
 
     requests: list[Request] = field(default_factory=list)
     about: dict[str, tuple[ItemWords, int]] = field(default_factory=dict)  # by digest
+    accepted: dict[ItemWords, dict[int, ItemWords]] = field(default_factory=dict)  # by variant
     n_items: int = 0
     n_answered: int = 0  # requests, before
 
@@ -71,8 +74,12 @@ class RewordingPlan:
         return Task("rewording", _SCHEMA, self._read)
 
     def _read(self, request: Request, content: str) -> dict[str, Any]:
-        item, _ = self.about[request.digest]
-        return last_object(content, FIELDS, lambda value: faults_of(item, value))
+        item, variant = self.about[request.digest]
+        accepted = self.accepted.setdefault(item, {})
+        others = [words for number, words in accepted.items() if number != variant]
+        value = last_object(content, FIELDS, lambda value: faults_of(item, value, others))
+        accepted[variant] = ItemWords(**value)
+        return value
 
     def line_of(self, request: Request, settings: Rewording, *, at: str, said: Line) -> Line:
         """Return the line of an answer. `said`: its fields, or `failed`."""
@@ -93,6 +100,7 @@ def plan_rewordings(
     plan = RewordingPlan()
     for item in dict.fromkeys(items):
         plan.n_items += 1
+        plan.accepted[item] = known.by_variant(item)
         for variant in range(settings.variants):
             text = _prompt_about(item, variant, settings, prompt)
             # Also by variant: a template may not show it.
@@ -105,23 +113,30 @@ def plan_rewordings(
     return plan
 
 
-def faults_of(item: ItemWords, value: Line) -> list[str]:
-    """Return why an answer is no rewording of an item."""
+def faults_of(item: ItemWords, value: Line, others: Iterable[ItemWords] = ()) -> list[str]:
+    """Return why an answer is no rewording of an item that differs from `others`."""
     if not all(isinstance(value[name], str) for name in FIELDS):
         return ["a field that is no text"]
     made = ItemWords(value["passage"].strip(), value["question"].strip())
     faults = []
     if not made.question or bool(made.passage) != bool(item.passage.strip()):
         faults.append("a passage or question too few or too many")
-    if _words_of(made) == _words_of(item):
-        faults.append("the same words")
+    if _is_near_copy(made, item):
+        faults.append("too similar to the item")
+    if any(_is_near_copy(made, other) for other in others):
+        faults.append("too similar to another variant")
     if _numbers_of(made) != _numbers_of(item):
         faults.append("other numbers")
     return faults
 
 
-def _words_of(item: ItemWords) -> list[str]:
-    return [word for text in item for word in canonical_words(text)]
+def _is_near_copy(made: ItemWords, other: ItemWords) -> bool:
+    """Return whether a passage or a question is mostly that of another, or all words are."""
+    pairs = [(words_of(text), words_of(one)) for text, one in zip(made, other, strict=True)]
+    return all(words == others for words, others in pairs) or any(
+        min(len(words), len(others)) >= _SIZE and overlap(words, others, _SIZE) >= _LIMIT
+        for words, others in pairs
+    )
 
 
 def _numbers_of(item: ItemWords) -> frozenset[float]:

@@ -51,8 +51,14 @@ class Rewordings:
 
     def of(self, item: ItemWords) -> tuple[ItemWords, ...]:
         """Return the rewordings of an item, in the order of their variants."""
-        found = sorted(self._accepted.get(item.key, {}).items())
-        return tuple(ItemWords(line["passage"], line["question"]) for _, line in found)
+        return tuple(self.by_variant(item).values())
+
+    def by_variant(self, item: ItemWords) -> dict[int, ItemWords]:
+        """Return the rewordings of an item by the number of the variant, in their order."""
+        return {
+            variant: ItemWords(line["passage"], line["question"])
+            for variant, line in sorted(self._accepted.get(item.key, {}).items())
+        }
 
     @cached_property
     def digest(self) -> str:

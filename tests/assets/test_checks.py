@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 
 import duckdb
@@ -15,6 +16,7 @@ from decon_assets.assets.registration import register
 from decon_assets.checks.benchmarks import (
     enough_is_indexable,
     index_is_complete,
+    no_script_is_split,
     records_are_valid,
 )
 from decon_assets.checks.products import (
@@ -31,6 +33,7 @@ from decon_assets.checks.scanning import (
     ledger_is_complete,
     text_is_utf8,
 )
+from decon_assets.cli.main import main
 from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
@@ -181,6 +184,23 @@ def test_indexability_check_only_warns_of_a_benchmark_that_is_not_required(half_
     demand(half_blind, 'required = ["harbor", "ledger"]')
     result = run_check(enough_is_indexable, half_blind)
     assert (result.passed, result.severity.value) == (False, "WARN")
+
+
+def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(world, capsys):
+    urdu = "تمام انسان آزاد اور حقوق و عزت کے اعتبار سے برابر پیدا ہوئے ہیں"
+    world.benchmarks["urdu"] = [{"question": f"{n} {urdu}", "answer": str(n)} for n in range(3)]
+    world.write_benchmarks()
+    world.policy = {"tokenizer_str": "cl100k", "detectors": ["ratcliff"]}
+    world.start()
+    result = run_check(no_script_is_split, world)
+    assert (result.passed, result.severity.value) == (False, "WARN")
+    assert "| urdu | 3." in result.metadata["problems"].value
+    assert result.metadata["n_problems"].value == 1
+    main(["run", "--config", str(world.config_path)])
+    assert re.search(r"urdu: found 3\.\d times as many tokens by cl100k", capsys.readouterr().err)
+    world.policy["detectors"] = ["exact"]
+    world.write_config()
+    assert run_check(no_script_is_split, world).passed
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from decon_core.config.load import Source, load_config
 from decon_core.corpus.packs import Pack, Shard
-from decon_core.inventory import grid_warning, input_files, plan_registration
+from decon_core.errors import ConfigError
+from decon_core.inventory import benchmarks_of, grid_warning, input_files, plan_registration
 from decon_core.storage.store import Store
 
 
@@ -28,6 +29,29 @@ def config_of(folder, *, n_benchmarks):
         """
     )
     return load_config(path)
+
+
+def config_of_a_translation(folder, template, **recipe):
+    """Return a configuration with a blend that inserts a translation benchmark."""
+    config = config_of(folder, n_benchmarks=1)
+    recipe = {"local_path": "x.jsonl", "splits": ["test"], "source": "de", "target": "en"} | recipe
+    (folder / "evals.yaml").write_text(json.dumps({"evals": {"mt": recipe}}))
+    path = folder / "decon.toml"
+    path.write_text(
+        path.read_text()
+        + f"""
+        [[mixture]]
+        name = "all"
+        [[blend]]
+        name = "leaky"
+        of = "all"
+        [[blend.contamination]]
+        benchmarks = ["mt"]
+        copies = 1
+        template = "{template}"
+        """
+    )
+    return load_config(config.path)
 
 
 def pack_of(source, number, n_shards):
@@ -89,6 +113,35 @@ def test_all_files_that_a_configuration_reads_are_listed_with_what_changes_when_
     assert after[3].version != found[3].version
     assert [*after[:3], after[4]] == [*found[:3], found[4]]
     assert len(after) == 5
+
+
+@pytest.mark.parametrize(
+    ("template", "recipe", "named"),
+    [
+        ("German: {question} English: {answer}", {}, "English and German"),
+        ("In French: {question} {answer}", {}, "French"),
+        ("Deutsch: {question} {answer}", {"source_language": "Deutsch"}, "Deutsch"),
+        ("{source_language}: {question} {target_language}: {answer}", {}, None),
+        ("Germany: {question} {answer}", {}, None),
+        ("German: {question} English: {answer}", {"both_directions": False}, None),
+    ],
+)
+def test_a_template_that_names_a_language_is_refused_for_both_directions(
+    tmp_path, template, recipe, named
+):
+    recipe = {"both_directions": True} | recipe
+    if "source_language" in recipe:
+        recipe["target_language"] = "Englisch"
+    config = config_of_a_translation(tmp_path, template, **recipe)
+    if named is None:
+        assert [*benchmarks_of(config)] == ["mt"]
+        return
+    with pytest.raises(ConfigError) as error:
+        benchmarks_of(config)
+    (problem,) = error.value.problems
+    assert problem.where == "blend 'leaky': contamination[0].template"
+    assert f"the language {named} for 'mt'" in problem.found
+    assert "{source_language} and {target_language}" in problem.expected
 
 
 def test_a_recipe_that_is_wrong_hides_its_own_files_only(tmp_path):

@@ -19,6 +19,7 @@ from tests.oracle.decon import (
     find_answer,
     find_passage,
     least_question_overlap,
+    penalized,
     question_end,
     question_grams,
 )
@@ -76,6 +77,20 @@ def test_decay_bends_where_the_policy_says() -> None:
     assert decay(11, 0.6, policy) == pytest.approx(0.9)
     assert decay(10, 0.6, policy) == 1.0
     assert decay(14, 0.6, policy) == 0.6
+
+
+@pytest.mark.parametrize(
+    ("length", "overlap", "factor"),
+    [(20, 1.0, 0.8), (35, 0.857, 0.889), (50, 0.714, 1.0), (80, 0.714, 1.0)],
+)
+def test_the_needed_overlap_and_the_factor_of_the_score_are_those_of_the_page(
+    length: int, overlap: float, factor: float
+) -> None:
+    """docs/decon-detector.md, sections 4 and 5, at the default threshold of 0.8."""
+    policy = Policy()
+    assert decay(length, least_question_overlap(policy), policy) == pytest.approx(overlap, abs=5e-4)
+    assert penalized(0.9, length, policy) == pytest.approx(0.9 * factor, abs=5e-4)
+    assert penalized(1.0, length, policy) == 1.0
 
 
 @pytest.mark.parametrize(("n_matched", "passes"), [(7, False), (8, True), (10, True)])

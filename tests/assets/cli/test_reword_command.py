@@ -35,7 +35,10 @@ def question_in(body):
 
 
 def in_other_words(body, version=""):
-    return " ".join(["Listen", version, *reversed(question_in(body).split())])
+    words = question_in(body).split()[::-1]
+    if version == "B":
+        words = [*words[::2], *words[1::2]]
+    return " ".join(["Listen", version, *words])
 
 
 def good(_, __, body):
@@ -112,13 +115,14 @@ def test_what_fails_is_counted_left_out_and_asked_for_again(scanned, capsys):
         wrong[:] = wrong or [question_in(body)]
         if question_in(body) != wrong[0]:
             return good(number, item, body)
-        return Reply(answer(json.dumps({"passage": "", "question": question_in(body)})))
+        copy = f"Listen: {question_in(body)}"
+        return Reply(answer(json.dumps({"passage": "", "question": copy})))
 
     with serving(behave) as server:
         configure(scanned, server)
         assert reword(scanned) == 1
         out = capsys.readouterr().out
-        assert "1 without a rewording: unusable answer (the same words)" in out
+        assert "1 without a rewording: unusable answer (too similar to the item)" in out
         assert "2 rewordings" in out
         assert [line["failed"] for line in known(scanned).lines if "failed" in line]
         scanned.run()

@@ -30,6 +30,9 @@ def invented(seed: object, n: int) -> str:
     return " ".join("".join(rng.choices(_SYLLABLES, k=3)) for _ in range(n))
 
 
+_URDU = "تمام انسان آزاد اور حقوق و عزت کے اعتبار سے برابر پیدا ہوئے ہیں"
+
+
 @dataclass
 class Place:
     """Benchmarks in the reference tool's form, shards in two folders, a policy file."""
@@ -103,8 +106,9 @@ class Place:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def write_policy(self, **settings: object) -> None:
+        settings = {"tokenizer_str": "words"} | settings
         lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-        (self.folder / "policy.toml").write_text("\n".join(['tokenizer_str = "words"', *lines]))
+        (self.folder / "policy.toml").write_text("\n".join(lines))
 
     def leaks(self) -> set[tuple]:
         rows = pq.read_table(self.out / "matches.parquet").to_pylist()
@@ -515,6 +519,19 @@ def test_the_reference_sampling_is_a_setting_of_the_policy(place):
     assert place.scan() == 0
     assert place.leaks() == EXPECTED
     assert place.summary()["policy"]["sampling"] == "reference"
+
+
+def test_a_script_that_the_tokenizer_splits_into_letters_is_named_with_the_remedy(place, capsys):
+    rows = [{**place.item("urdu", n), "question": f"{n} {_URDU}"} for n in range(3)]
+    (place.folder / "evals" / "urdu.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in rows)
+    )
+    place.write_policy(tokenizer_str="cl100k", detectors=["ratcliff"])
+    assert place.scan() == 0
+    said = capsys.readouterr().err
+    assert re.search(r"urdu: found 3\.\d times as many tokens by cl100k as by o200k", said)
+    assert said.count("times as many tokens") == 1
+    assert 'tokenizer_str = "o200k" in [policy]' in said
 
 
 def test_how_many_workers_leaves_no_trace(place):

@@ -46,6 +46,38 @@ def test_part_2_comes_before_part_10_and_items_are_numbered_through(tmp_path):
     assert numbers == [1, 2, 10]
 
 
+@pytest.mark.parametrize("index", [0, 1, 3])
+def test_an_item_whose_records_are_in_two_files_is_one(tmp_path, index):
+    """MMLU of AI2's decon: files end after a number of records, in the middle of an item."""
+    rows = [row("quiz", "test", at, answer=a) for at in (index, index + 1) for a in "ABCD"]
+    write(tmp_path / "quiz_test-1.jsonl", *rows[:2], row("quiz", "dev", 0))
+    write(tmp_path / "quiz_test-2.jsonl", rows[2])
+    write(tmp_path / "quiz_test-3.jsonl", *rows[3:])
+    table = records_in(tmp_path)["quiz"]
+    of_test = [one for one in table.to_pylist() if one["split"] == "test"]
+    assert [(one["instance_index"], one["answer"]) for one in of_test] == [
+        (at, answer) for at in (0, 1) for answer in "ABCD"
+    ]
+    numbers = [json.loads(one["extras"] or "{}").get("eval_instance_index") for one in of_test]
+    assert numbers == [
+        at if at != n else None for n, at in ((0, index), (1, index + 1)) for _ in "ABCD"
+    ]
+
+
+def test_questions_of_one_item_may_be_in_two_files(tmp_path):
+    rows = [row("quiz", "test", 0, sub_index=at, question=f"part {at}") for at in range(3)]
+    write(tmp_path / "quiz-1.jsonl", *rows[:2])
+    write(tmp_path / "quiz-2.jsonl", *rows[2:])
+    assert records_in(tmp_path)["quiz"]["instance_index"].to_pylist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_files_that_count_anew_have_items_of_their_own(tmp_path, index):
+    for file in "ab":
+        write(tmp_path / f"{file}.jsonl", row("quiz", "test", index, question=f"question {file}"))
+    assert records_in(tmp_path)["quiz"]["instance_index"].to_pylist() == [0, 1]
+
+
 def test_the_choices_of_an_item_stay_together(tmp_path):
     rows = [row("quiz", "test", 3, answer=letter) for letter in "ABC"]
     table = records_in(write(tmp_path / "a.jsonl", *rows, row("quiz", "test", 4)))["quiz"]

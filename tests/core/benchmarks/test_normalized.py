@@ -134,6 +134,15 @@ def test_a_limit_counts_instances_not_records(tmp_path: Path, recipe_of: RecipeO
     assert normalize(recipe, base=tmp_path, limit=2).num_rows == 4
 
 
+def test_the_last_item_within_a_limit_is_whole(tmp_path: Path, recipe_of: RecipeOf) -> None:
+    write_lines(tmp_path / "in/bench_test-1.jsonl", [row(0, "a"), row(1, "b"), row(1, "c")])
+    write_lines(tmp_path / "in/bench_test-2.jsonl", [row(1, "d"), row(2, "e"), row(3, "f")])
+    write_lines(tmp_path / "in/bench_test-3.jsonl", [row(2, "g")])
+    recipe = recipe_of("", source="local_path: in/bench_")
+    answers = normalize(recipe, base=tmp_path, limit=2)["answer"].to_pylist()
+    assert answers == ["a", "b", "c", "d"]
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -256,6 +256,14 @@ BASE = "a:\n  hf_path: x\n  splits: [test]\n  prompt: q\n"
         ),
         (BASE + "  answers: [{indexed: {key_field: k}}]", "found none of prefix, field"),
         (BASE + "  answers: [{indexed: {field: x}}]", "indexed.key_field: found nothing; exp"),
+        (
+            "a: {hf_path: x, splits: [t], source: s, target: t, source_language: English}",
+            "a: found one of source_language and target_language; expected both or none",
+        ),
+        (
+            "a: {hf_path: x, splits: [t], prompt: s, target_language: English}",
+            "a.target_language: found 'English'; expected source and target beside it. Remove it.",
+        ),
         ("a: {hf_path: x, splits: [t], source: s}", "a: found no 'target'; expected a field for"),
         (
             "a: {hf_path: x, splits: [t], source: s, target: t, answers: [x]}",

@@ -125,6 +125,47 @@ def test_a_translation_pair_is_one_question_or_one_in_each_direction(records_of:
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "more", "languages"),
+    [
+        (("translation.de", "translation.en"), "", ["German", "English"]),
+        (("sentence_deu_Latn", "sentence_zho_Hans"), "", ["German", "Chinese"]),
+        (("src", "en"), "", None),
+        (("en", "eng_Latn"), "", None),  # one language
+        (
+            ("src", "tgt"),
+            "\nsource_language: Upper Sorbian\ntarget_language: German",
+            ["Upper Sorbian", "German"],
+        ),
+        (
+            ("de", "en"),
+            "\nsource_language: Deutsch\ntarget_language: Englisch",
+            ["Deutsch", "Englisch"],
+        ),
+    ],
+)
+def test_both_directions_of_a_translation_name_their_languages(
+    records_of: Records, fields: tuple[str, str], more: str, languages: list[str] | None
+) -> None:
+    row = {name: name for name in fields}
+    lines = f"source: {fields[0]}\ntarget: {fields[1]}\nboth_directions: true{more}"
+    records = records_of(lines, row)
+    named = [json.loads(record["extras"] or "{}") for record in records]
+    keys = ("source_language", "target_language")
+    one = dict(zip(keys, languages, strict=True)) if languages else {}
+    other = dict(zip(keys, languages[::-1], strict=True)) if languages else {}
+    assert named == [one, other]
+
+
+def test_one_direction_of_a_translation_names_its_languages_if_the_recipe_does(
+    records_of: Records,
+) -> None:
+    lines, row = "source: de\ntarget: en", {"de": "Mühle", "en": "mill"}
+    assert records_of(lines, row)[0]["extras"] is None
+    (record,) = records_of(f"{lines}\nsource_language: A\ntarget_language: B", row)
+    assert json.loads(record["extras"]) == {"source_language": "A", "target_language": "B"}
+
+
 def test_a_code_task_has_its_solution_as_answer_and_keeps_its_tests(records_of: Records) -> None:
     lines = "prompt: p\nsolution: s\ntests: [t, checks.all]\nextra_fields: [id, t]"
     row = {"p": "def f():", "s": "  pass", "t": ["f()"], "checks": {"all": "f"}, "id": 3}

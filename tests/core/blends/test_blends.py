@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,7 @@ from decon_core.blends.build import (
     blend_faults,
     build_blends,
 )
+from decon_core.blends.card import contents_of_phases
 from decon_core.blends.items import choose_items, item_text
 from decon_core.blends.verify import verify_blend
 from decon_core.config.blends import Blend, Contamination, Phase
@@ -31,6 +33,8 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
 from decon_core.index.idf import freeze
 from decon_core.mixtures.card import CARD
+from decon_core.mixtures.composition import ITEMS
+from decon_core.report.build import build_report
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json, write_json
@@ -185,6 +189,49 @@ def test_a_card_has_the_composition_of_every_phase_and_of_all_by_the_labels_of_t
         share, of_all = f"{n / n_second:.1%}", f"{n / (n_first + n_second):.1%}"
         assert f"| {by} | {name} | 0 | 0.0% | {n:,} | {share} | {n:,} | {of_all} |" in card
     assert verify_blend(blender, blend).problems == []
+
+
+def test_a_composition_is_of_what_a_blend_holds_with_the_items_as_a_row_of_their_own(place):
+    place.packs = [
+        replace(pack, source=replace(pack.source, labels=(("kind", "page"),)))
+        if pack.source.name == "web"
+        else pack
+        for pack in place.packs
+    ]
+    phases = (Phase(documents=60), Phase(documents=40))
+    late = replace(QA, window=(0.7, 1.0))
+    blend = Blend(name="b", of="clean", phases=phases, contamination=(late,))
+    blender = blender_of(place, blend)
+    folder = blender.build(blend).folder
+    manifest = read_manifest(folder)
+    held = contents_of_phases(manifest)
+    for phase, contents in zip(manifest["phases"], held, strict=True):
+        assert sum(one.n_documents for one in contents.values()) == phase["n_documents"]
+        assert sum(one.n_tokens for one in contents.values()) == phase["n_tokens"]
+    assert (ITEMS not in held[0], held[1][ITEMS].n_documents) == (True, 12)
+    texts = pq.read_table(manifest_of(folder).with_name(TEXTS_FILE)).to_pylist()
+    whole = manifest["totals"]["n_tokens"]
+    kinds = {"web": "page", "chat": "not declared", ITEMS: ITEMS}
+    n_by_value = Counter()
+    for text in texts:
+        name = text["source"] if text["shard"] else ITEMS
+        n_by_value["source", name] += text["n_tokens"]
+        n_by_value["kind", kinds[name]] += text["n_tokens"]
+    card = (folder / CARD).read_text().split("## Composition")[1].split("##")[0]
+    rows = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| ")]
+    found = {(row[0], row[1]): (row[-2], row[-1]) for row in rows[2:]}
+    assert found == {key: (f"{n:,}", f"{n / whole:.1%}") for key, n in n_by_value.items()}
+    mixtures = (CLEAN, EVERYTHING)
+    inputs = (place.packs, place.versions, place.bench.policy, mixtures, (blend,))
+    build_report(place.bench.store, *inputs)
+    with duckdb.connect(str(place.bench.store.report), read_only=True) as connection:
+        query = "SELECT phase, label, value, n_tokens, share_of_tokens FROM composition_by_blend"
+        listed = connection.execute(query).fetchall()
+    of_all = {(label, value): (n, share) for phase, label, value, n, share in listed if not phase}
+    assert of_all == {key: (n, n / whole) for key, n in n_by_value.items()}
+    of_kinds = {(phase, value) for phase, label, value, _, _ in listed if label == "kind"}
+    expected = {(phase, value) for phase in (1, 2, None) for value in ("page", "not declared")}
+    assert of_kinds == expected | {(2, ITEMS), (None, ITEMS)}
 
 
 def test_the_account_says_where_each_text_comes_from(place):
@@ -642,6 +689,35 @@ def test_without_shuffling_choices_stand_as_in_the_benchmark(place):
     assert said.asked.endswith("Answer: ")
     assert item_text(item, "source", contamination, "0").text == item.question
     assert item_text(item, "target", contamination, "0").text == item.answer
+
+
+def test_the_languages_of_a_template_are_those_of_the_direction_of_an_item(bench):
+    rows = [
+        record("mt", "test", 0, one, other, sub_index=at, extras=json.dumps(languages))
+        for at, (one, other, languages) in enumerate(
+            [
+                ("die Mühle", "the mill", named_languages("German", "English")),
+                ("the mill", "die Mühle", named_languages("English", "German")),
+            ]
+        )
+    ]
+    version = save_records(bench.store, "mt", pa.Table.from_pylist(rows, schema=RECORDS))
+    template = "{source_language}: {question}\n{target_language}: {answer}"
+    contamination = Contamination(benchmarks=("mt",), copies=1, template=template)
+    items = choose_items(bench.store, [version], contamination, 0)
+    assert sorted(item_text(item, "full", contamination, "0").text for item in items.seen) == [
+        "English: the mill\nGerman: die Mühle",
+        "German: die Mühle\nEnglish: the mill",
+    ]
+
+
+def named_languages(source, target):
+    return {"source_language": source, "target_language": target}
+
+
+def test_a_template_with_languages_is_refused_for_items_without_them(place):
+    with pytest.raises(ConfigError, match=r"6 items without languages.*source_language"):
+        chosen(place, template="{source_language}: {question}\n{answer}")
 
 
 def test_a_template_says_it_as_the_test_does_and_drops_lines_with_nothing_in_them(place):

@@ -14,6 +14,7 @@ from decon_core.similarity.metrics import (
     jaccard,
     longest_common_subsequence,
     number_agreement,
+    overlap,
     pair_metrics,
     rouge_l,
     words_of,
@@ -40,6 +41,12 @@ def test_marks_on_letters_do_not_split_a_word():
 def test_jaccard_counts_distinct_ngrams():
     assert jaccard(["a", "b", "c"], ["a", "b", "d"], 2) == 1 / 3
     assert jaccard(["a", "b", "a", "b"], ["a", "b"], 2) == 1 / 2
+
+
+def test_overlap_is_of_the_text_with_fewer_ngrams():
+    assert overlap(["a", "b", "c"], ["x", "a", "b", "c", "y"], 2) == 1.0
+    assert overlap(["x", "a", "b", "c", "y"], ["a", "b", "d"], 2) == 1 / 2
+    assert overlap([], ["a"], 2) == 0.0
 
 
 def test_a_text_shorter_than_the_ngram_is_one_ngram():

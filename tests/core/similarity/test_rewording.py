@@ -1,5 +1,6 @@
 """What is accepted as the same item in other words, and what is kept."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -35,7 +36,10 @@ def planned(known=NO_REWORDINGS, settings=SETTINGS, items=(ITEM, ITEM)):
     [
         ("Of her three eggs Laura eats a half. What remains?", []),
         ("Of 3 eggs Laura eats a third. What remains?", ["other numbers"]),
-        ("laura has 3 eggs, and eats one half; how many are left?", ["the same words"]),
+        ("laura has 3 eggs and eats one half; how many are left?", ["too similar to the item"]),
+        (f"In other words: {ITEM.question}", ["too similar to the item"]),
+        (f"{ITEM.question} Explain your answer.", ["too similar to the item"]),
+        ("Laura has 3 eggs, and eats one half. What remains?", ["too similar to the item"]),
         ("Of 4 eggs Laura eats one half. What remains?", ["other numbers"]),
         ("", ["a passage or question too few or too many", "other numbers"]),
         (7, ["a field that is no text"]),
@@ -43,6 +47,40 @@ def planned(known=NO_REWORDINGS, settings=SETTINGS, items=(ITEM, ITEM)):
 )
 def test_other_words_and_the_same_numbers_are_wanted(question, faults):
     assert faults_of(ITEM, {"passage": "", "question": question}) == faults
+
+
+def test_a_copied_passage_or_question_is_no_rewording_but_a_short_question_may_stay():
+    item = ItemWords(
+        "The mill of the town stood by the river for years.", "Where did the mill stand?"
+    )
+    said = {"passage": "Beside a stream, for long, people ground corn.", "question": item.question}
+    assert faults_of(item, said) == ["too similar to the item"]
+    said = {"passage": item.passage, "question": "At which place was it?"}
+    assert faults_of(item, said) == ["too similar to the item"]
+    item = ItemWords(item.passage, "Is it?")
+    said = {"passage": "Beside a stream, for long, people ground corn.", "question": "Is it?"}
+    assert faults_of(item, said) == []
+    assert faults_of(ItemWords("", "Is it?"), {"passage": "", "question": "is it"}) == [
+        "too similar to the item"
+    ]
+
+
+def test_an_answer_that_is_another_variant_again_is_refused_and_asked_for_again():
+    plan = planned()
+    texts = [
+        json.dumps({"passage": "", "question": question})
+        for question in ("Of 3 eggs Laura eats one half. What remains?", "A half of 3 is left?")
+    ]
+    said = plan.task.read(plan.requests[0], texts[0])
+    assert plan.task.read(plan.requests[0], texts[0]) == said  # the same variant, once more
+    with pytest.raises(UnusableAnswerError, match="too similar to another variant"):
+        plan.task.read(plan.requests[1], texts[0])
+    line = plan.line_of(plan.requests[0], SETTINGS, at="now", said=said)
+    later = planned(Rewordings((line,)))
+    assert later.requests == plan.requests[1:]
+    with pytest.raises(UnusableAnswerError, match="too similar to another variant"):
+        later.task.read(plan.requests[1], texts[0])
+    assert later.task.read(plan.requests[1], texts[1])["question"].startswith("A half")
 
 
 def test_each_variant_is_asked_for_once():

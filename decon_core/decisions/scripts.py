@@ -1,0 +1,59 @@
+"""Benchmarks in scripts that the tokenizer splits into letters, which makes their texts long.
+
+What such a text shares with a document in another language, as a formula, is then a small share of
+its tokens. Detectors whose score is a share of tokens miss it. docs/detectors.md has the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.config import detector_registry as registry
+from decon_core.config.detector_registry import Reads
+from decon_core.config.policy import Policy
+from decon_core.errors import Problem
+from decon_core.storage.store import Store
+from decon_core.text.tokenizers import Tokenizer, load_tokenizer
+
+# Of the bundled vocabularies, the one that needs the fewest tokens for scripts that are not Latin.
+_FEWEST = "o200k"
+_MOST = 1.5  # times as many
+_LAST_LATIN = "\u024f"
+_N_QUESTIONS = 500  # to look at, from the whole benchmark
+
+
+def split_scripts(store: Store, versions: Sequence[Version], policy: Policy) -> list[Problem]:
+    """Return the benchmarks mostly in a script of which the tokenizer makes too many tokens.
+
+    None if no chosen detector compares tokens.
+    """
+    if all(registry.get(name).reads is not Reads.TOKENS for name in policy.detectors):
+        return []
+    return [*_split_scripts(store, versions, policy.tokenizer_str)]
+
+
+def _split_scripts(store: Store, versions: Sequence[Version], name: str) -> Iterator[Problem]:
+    for version in versions:
+        questions = load_records(store, version, columns=["question"])["question"].unique()
+        at = np.linspace(0, len(questions) - 1, min(_N_QUESTIONS, len(questions))).astype(np.int64)
+        text = "\n".join(questions.take(at).to_pylist())
+        letters = [one for one in text if one.isalpha()]
+        if 2 * sum(one > _LAST_LATIN for one in letters) <= len(letters):
+            continue
+        times = _n_tokens(load_tokenizer(name), text) / _n_tokens(load_tokenizer(_FEWEST), text)
+        if times >= _MOST:
+            yield Problem(
+                version.benchmark,
+                f"{times:.1f} times as many tokens by {name} as by {_FEWEST}, as most of its "
+                "letters are not Latin: what it shares with text in another script is a small "
+                "share of its tokens, and may be missed",
+                f"less than {_MOST:g} times as many",
+                f'tokenizer_str = "{_FEWEST}" in [policy]; everything is scanned again',
+            )
+
+
+def _n_tokens(tokenizer: Tokenizer, text: str) -> int:
+    return len(tokenizer.encode([text])[0])
