@@ -130,11 +130,11 @@ class Policy:
     punctuation_chars: str = PUNCTUATION
     """Characters that are removed from texts before words are split."""
     normalize_unicode: Flag = True
-    """Zero-width characters, full-width letters, ligatures and look-alike letters make no
-    difference."""
+    """Control and zero-width characters, full-width letters, ligatures, look-alike letters and
+    accents make no difference."""
     strip_markup: Flag = True
-    """Remove HTML tags, entities, URL-encoding and hyphens at line ends before words are
-    split."""
+    """Remove HTML tags, entities, targets of Markdown links, LaTeX commands that format,
+    URL-encoding, escape sequences and hyphens at line ends before words are split."""
 
     # what is indexed
     ngram_size: AtLeastTwo = 5

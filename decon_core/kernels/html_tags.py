@@ -28,11 +28,11 @@ NOTHING = 0
 
 AMPERSAND, LESS, SLASH, EXCLAMATION, HASH, HYPHEN = map(ord, "&</!#-")
 _MORE, _EQUALS, _SEMICOLON, _QUOTE, _APOSTROPHE, _BACKTICK = map(ord, ">=;\"'`")
-_LONGEST_NAME = 32
+LONGEST_NAME = 32
 
 
 @inlined
-def _value_of(text: Bytes, start: int, stop: int, names: Names) -> int:
+def value_of(text: Bytes, start: int, stop: int, names: Names) -> int:
     """Return the replacement of a name; -1 if it is unknown."""
     data, slots = names.data, names.slots
     n_slots = slots.size // NUMBERS
@@ -73,9 +73,9 @@ def tag(
     if text[place] == SLASH:
         place += 1
     first = place
-    while place < stop and place - first <= _LONGEST_NAME and _is_name(text[place]):
+    while place < stop and place - first <= LONGEST_NAME and _is_name(text[place]):
         place += 1
-    value = _value_of(text, first, place, tags)
+    value = value_of(text, first, place, tags)
     if value < 0:
         return -1, NOTHING
     while True:
@@ -122,7 +122,7 @@ def _attribute(text: Bytes, place: int, stop: int, most_spaces: int, most_wide: 
         place += 1
     if place >= stop or text[place] == LESS:
         return -1
-    return -1 if _holds_text(text, first, place, most_spaces, most_wide) else place + 1
+    return -1 if holds_text(text, first, place, most_spaces, most_wide) else place + 1
 
 
 @kernel
@@ -136,7 +136,7 @@ def _is_name(byte: int) -> bool:
 
 
 @kernel
-def _holds_text(text: Bytes, start: int, stop: int, most_spaces: int, most_wide: int) -> bool:
+def holds_text(text: Bytes, start: int, stop: int, most_spaces: int, most_wide: int) -> bool:
     n_spaces = n_wide = 0
     for at in range(start, stop):
         n_spaces += is_space(text[at])
@@ -158,7 +158,7 @@ def _comment(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) 
         return -1
     if text[place - 1] != HYPHEN or text[place - 2] != HYPHEN:
         return -1
-    is_kept = _holds_text(text, at + 4, place - 2, most_spaces, most_wide)
+    is_kept = holds_text(text, at + 4, place - 2, most_spaces, most_wide)
     return -1 if is_kept else place + 1
 
 
@@ -192,11 +192,11 @@ def _one_reference(
     place = first
     if place < stop and text[place] == HASH:
         return _number(text, place + 1, stop, windows_1252)
-    while place < stop and place - first <= _LONGEST_NAME and _is_name(text[place]):
+    while place < stop and place - first <= LONGEST_NAME and _is_name(text[place]):
         place += 1
     if place >= stop or text[place] != _SEMICOLON:
         return -1, NOTHING
-    value = _value_of(text, first, place, entities)
+    value = value_of(text, first, place, entities)
     return (place + 1, value) if value >= 0 else (-1, NOTHING)
 
 

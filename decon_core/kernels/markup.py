@@ -1,4 +1,4 @@
-"""Remove tags, entities, URL-encoding and hyphens at line ends.
+"""Remove tags, links, commands, entities, escapes and hyphens at line ends.
 
 Reference implementation: `tests/oracle/text.py`. Few bytes can begin mark-up, so these are found
 first, many bytes at a time; the rest is copied. No change adds bytes, so a text never grows.
@@ -6,9 +6,12 @@ first, many bytes at a time; the rest is copied. No change adds bytes, so a text
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from decon_core.kernels.arrays import Bools, Bytes, Integers
+from decon_core.kernels.backslashes import backslash
 from decon_core.kernels.html_tags import (
     AMPERSAND,
     EXCLAMATION,
@@ -19,6 +22,7 @@ from decon_core.kernels.html_tags import (
     POINT_BITS,
     SLASH,
     Names,
+    holds_text,
     reference,
     tag,
 )
@@ -33,7 +37,9 @@ _ZERO = np.uint64(0)
 _ONE = np.uint64(1)
 _ALL = np.uint64((1 << LANES) - 1)
 _PERCENT, _SPACE, _TAB, _LINE_FEED, _RETURN = map(ord, "% \t\n\r")
-SIGNS = LESS, AMPERSAND, _PERCENT, _LINE_FEED
+_BACKSLASH, _BRACKET, _OPEN, _CLOSE, _OPEN_BRACKET, _QUOTE, _APOSTROPHE = map(ord, "\\]()[\"'")
+_COLON, _DOT, _MORE = map(ord, ":.>")
+SIGNS = LESS, AMPERSAND, _PERCENT, _LINE_FEED, _BACKSLASH, _BRACKET
 _SOFT = 0xAD  # last byte of a soft hyphen, after 0xC2
 _UNICODE = 0x90  # last byte of U+2010, after 0xE2 0x80
 
@@ -53,6 +59,7 @@ def find_signs(text: Bytes, start: int, stop: int, found: Integers) -> tuple[int
             bits |= bytes_between(text, at, AMPERSAND, AMPERSAND)
             bits |= bytes_between(text, at, _PERCENT, _PERCENT)
             bits |= bytes_between(text, at, _LINE_FEED, _LINE_FEED)
+            bits |= bytes_between(text, at, _BACKSLASH, _BRACKET)
         else:
             bits = _ALL  # the last ones are tried one by one
         while bits:
@@ -71,9 +78,13 @@ def begins(text: Bytes, at: int, stop: int) -> bool:
     byte = text[at]
     is_beginning = False
     if byte == _LINE_FEED:
-        last = at - 2 if at > 0 and text[at - 1] == _RETURN else at - 1
+        last = _line_end(text, at, 0)
         before = text[last] if last >= 0 else np.uint8(0)
         is_beginning = before & 0x7F == HYPHEN or before == _UNICODE
+    elif at + 1 < stop and byte == _BACKSLASH:
+        is_beginning = is_letter(text[at + 1])
+    elif at + 1 < stop and byte == _BRACKET:
+        is_beginning = text[at + 1] == _OPEN
     elif at + 2 < stop and byte in (LESS, AMPERSAND, _PERCENT):
         following = text[at + 1]
         if byte == LESS:
@@ -83,6 +94,17 @@ def begins(text: Bytes, at: int, stop: int) -> bool:
         else:
             is_beginning = hex_value(following) >= 0 and hex_value(text[at + 2]) >= 0
     return is_beginning
+
+
+class Tables(NamedTuple):
+    """What mark-up is made of, by name, and facts about characters."""
+
+    tags: Names
+    entities: Names
+    commands: Names
+    like_escapes: Names
+    windows_1252: Integers
+    is_lower: Bools
 
 
 @entry(
@@ -95,10 +117,7 @@ def strip(
     stops: Integers,
     signs: Integers,
     firsts: Integers,
-    tags: Names,
-    entities: Names,
-    windows_1252: Integers,
-    is_lower: Bools,
+    tables: Tables,
     most_spaces: int,
     most_wide: int,
     out: Bytes,
@@ -110,6 +129,7 @@ def strip(
     `signs` are the positions from `find_signs`; those of a text begin at its number in `firsts`.
     Edits are written to `edits` as far as there is room.
     """
+    tags, entities, commands, like_escapes, windows_1252, is_lower = tables
     n_edits = 0
     end = 0
     for number in range(starts.size):
@@ -133,6 +153,10 @@ def strip(
                 if place >= dense_stop:
                     dense_stop, is_dense = _stretch(text, place, start, stop)
                 following, value = _decoded(text, place, stop) if is_dense else (-1, NOTHING)
+            elif byte == _BRACKET:
+                following = _link(text, place, stop, most_spaces, most_wide)
+            elif byte == _BACKSLASH:
+                following, value = backslash(text, place, stop, commands, like_escapes)
             else:
                 begin, following = _hyphen(text, place, start, stop, is_lower)
             if following < 0 or begin < at:
@@ -210,15 +234,84 @@ def _decoded(text: Bytes, at: int, stop: int) -> tuple[int, int]:
     return at + 3 * size, point
 
 
+# Links --------------------------------------------------------------------------------------------
+
+
+@kernel
+def _link(text: Bytes, at: int, stop: int, most_spaces: int, most_wide: int) -> int:
+    """Return the end of a link's target and title, behind `]`; -1: none, or too much text in it.
+
+    Parsing stops at a second `]` outside the title, so the time is linear in the text.
+    """
+    place = _target_end(text, _target_start(text, at + 2, stop), stop)
+    while 0 <= place < stop and text[place] == _OPEN:
+        place = _target_end(text, place + 1, stop)
+        if place >= stop or text[place] != _CLOSE:
+            return -1
+        place = _target_end(text, place + 1, stop)
+    if place < 0:
+        return -1
+    gap = place
+    while place < stop and text[place] == _SPACE:
+        place += 1
+    if place > gap and place < stop and text[place] in (_QUOTE, _APOSTROPHE):
+        quote = text[place]
+        place += 1
+        first = place
+        while place < stop and text[place] != quote:
+            place += 1
+        if place >= stop or holds_text(text, first, place, most_spaces, most_wide):
+            return -1
+        place += 1
+    elif place > gap:
+        return -1
+    return place + 1 if place < stop and text[place] == _CLOSE else -1
+
+
+@kernel
+def _target_start(text: Bytes, place: int, stop: int) -> int:
+    """Return the end of `#`, `/`, `./`, `../` or a scheme with its colon; -1 if there is none."""
+    first = place
+    if place < stop and text[place] == HASH:
+        return place + 1
+    while place < stop and is_letter(text[place]):
+        place += 1
+    if place > first:
+        return place + 1 if place < stop and text[place] == _COLON else -1
+    while place < stop and place < first + 2 and text[place] == _DOT:
+        place += 1
+    return place + 1 if place < stop and text[place] == SLASH else -1
+
+
+@kernel
+def _target_end(text: Bytes, place: int, stop: int) -> int:
+    """Return the next white space, parenthesis, bracket or tag; -1 if `place` is -1."""
+    while 0 <= place < stop and not is_space(text[place]):
+        byte = text[place]
+        if byte in (_OPEN, _CLOSE, _OPEN_BRACKET, _BRACKET, LESS, _MORE):
+            break
+        place += 1
+    return place
+
+
 # Hyphens ------------------------------------------------------------------------------------------
+
+
+@kernel
+def _line_end(text: Bytes, at: int, start: int) -> int:
+    """Return the last position before a line break that is no space; below `start` if none."""
+    last = at - 1
+    if last >= start and text[last] == _RETURN:
+        last -= 1
+    while last >= start and text[last] in (_SPACE, _TAB):
+        last -= 1
+    return last
 
 
 @kernel
 def _hyphen(text: Bytes, at: int, start: int, stop: int, is_lower: Bools) -> tuple[int, int]:
     """Return the second half of a word hyphenated at a line break; -1 if there is none."""
-    last = at - 1
-    if last > start and text[last] == _RETURN:
-        last -= 1
+    last = _line_end(text, at, start)
     if last <= start:
         return at, -1
     begin = last

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from unicodedata import normalize
 
-from decon_core.text.characters import IGNORABLE, LOOK_ALIKES, SIGNS, Form
+from decon_core.text.characters import (
+    ACCENTS,
+    CONTROLS,
+    IGNORABLE,
+    LOOK_ALIKES,
+    SIGNS,
+    Form,
+)
 from decon_core.text.markup import stripped, stripped_with_offsets
 
 # The Unicode property White_Space. Python's white space (str.split, \s) also contains the four
@@ -38,13 +45,14 @@ def clean(text: str, *, punctuation: str) -> str:
 def normalized_words(word: str, *, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alike spellings are folded.
 
-    Applies NFKC, drops default-ignorable characters, folds signs that look like ASCII ones, splits
-    again at new white space and punctuation, and folds Latin look-alikes in words with an ASCII
-    letter. The result may be empty. It depends only on the word, so callers can cache it per word.
+    Applies NFKC, drops control and default-ignorable characters, folds signs that look like ASCII
+    ones, splits again at new white space and punctuation, and in words with a letter from a to z
+    folds Latin look-alikes and drops accents. The result may be empty. It depends only on the word,
+    so callers can cache it per word.
     """
-    if word.isascii():
+    if word.isascii() and word.isprintable():
         return [word]
-    plain = _without(_FOLDED, word)
+    plain = _without(_FOLDED, _without(_CONTROLS, word))
     composed = normalize("NFKC", plain)
     shown = composed.lower()
     if composed != plain or shown != plain:
@@ -60,6 +68,7 @@ def _folding(table: Mapping[int, str | None]) -> _Folding:
     return frozenset(map(chr, table)), table
 
 
+_CONTROLS = _folding(CONTROLS)
 _SIGNS = _folding(SIGNS)
 _IGNORABLE = _folding(IGNORABLE)
 _FOLDED = _folding({**SIGNS, **IGNORABLE})
@@ -71,12 +80,24 @@ def _without(folding: _Folding, word: str) -> str:
 
 
 _LATIN_LETTER = re.compile("[a-z]")
+_ACCENTED = re.compile(f"([a-z])[{re.escape(''.join(map(chr, ACCENTS)))}]+")
 
 
 def _with_latin(word: str) -> str:
-    if word.isascii() or not _LATIN_LETTER.search(word):
+    if word.isascii():
         return word
-    return normalize("NFKC", word.translate(LOOK_ALIKES))
+    parts = normalize("NFD", word)
+    if not _LATIN_LETTER.search(parts):
+        return word
+    return normalize("NFKC", _ACCENTED.sub(r"\1", parts.translate(LOOK_ALIKES)))
+
+
+_NOT_PLAIN = re.compile(r"[^\t-\r -~]")
+
+
+def is_plain(text: str) -> bool:
+    """Return whether a text has only printable ASCII and white space: no word of it changes."""
+    return text.isascii() and not _NOT_PLAIN.search(text)
 
 
 def canonical(text: str, form: Form) -> str:
@@ -84,7 +105,7 @@ def canonical(text: str, form: Form) -> str:
     if form.strip_markup:
         text = stripped(text)
     words = _word_pattern(form.punctuation).findall(text.lower())
-    if form.normalize_unicode and not text.isascii():
+    if form.normalize_unicode and not is_plain(text):
         punctuation = form.punctuation
         words = [one for word in words for one in normalized_words(word, punctuation=punctuation)]
     return " ".join(words)
@@ -143,7 +164,7 @@ def canonical_with_offsets(text: str, form: Form) -> Canonical:
         places = [*map(without_markup.original, inner.starts, inner.stops)]
         return Canonical(inner.text, [start for start, _ in places], [stop for _, stop in places])
     plain = clean_with_offsets(text, punctuation=form.punctuation)
-    if form.normalize_unicode and not text.isascii():
+    if form.normalize_unicode and not is_plain(text):
         plain = _normalized(plain, form.punctuation)
     return plain
 

@@ -63,6 +63,14 @@ LOOK_ALIKES = {
     for letter, latin in zip(letters, latins, strict=True)
 }
 
+# Combining marks that are dropped behind the letters a to z, written with them as one character or
+# apart: accents.
+ACCENTS = {
+    point: None
+    for first, last in ((0x300, 0x36F), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF))
+    for point in range(first, last + 1)
+}
+
 # HTML ---------------------------------------------------------------------------------------------
 
 # Inline elements: their tags are removed. Every other tag is replaced by a space.
@@ -100,6 +108,44 @@ WINDOWS_1252 = {
     for number in range(0x80, 0xA0)
     if (text := bytes([number]).decode("cp1252", errors="ignore"))
 }
+
+# Control characters that are not white space are dropped. Those that browsers read as Windows-1252
+# are its characters: U+0092 is an apostrophe.
+CONTROLS = {
+    point: chr(WINDOWS_1252[point]) if point in WINDOWS_1252 else None
+    for first, last in ((0, 8), (0x0E, 0x1F), (0x7F, 0x84), (0x86, 0x9F))
+    for point in range(first, last + 1)
+}
+
+# Markdown, LaTeX and escape sequences -------------------------------------------------------------
+
+_FORMATTING = """
+    textbf textit texttt textrm textsf textsc textsl textup textmd textnormal text mbox emph
+    underline
+"""
+_ENVIRONMENTS = """
+    abstract center description document enumerate example exercise flushleft flushright itemize
+    lemma problem proof question quotation quote solution theorem
+"""
+# Commands of LaTeX, with what follows the name, and what replaces them.
+COMMANDS = {
+    **{f"{name}{{": "" for name in _FORMATTING.split()},
+    **{f"{edge}{{{name}}}": " " for name in _ENVIRONMENTS.split() for edge in ("begin", "end")},
+    "item": " ",
+}
+
+# Commands of LaTeX that begin like the escape sequences `\n` and `\t`.
+_LIKE_ESCAPES = """
+    nabla natural nearrow ne neg neq newcommand newenvironment newline newpage newtheorem nexists
+    ngeq ngeqslant ngtr ni nleftarrow nleq nleqslant nless nmid nobreak nocite noindent nolimits
+    nonumber norm normalfont normalsize not notag notin nparallel nprec npreceq nrightarrow
+    nsim nsubseteq nsucc nsucceq nsupseteq ntriangleleft ntriangleright nu null numberwithin nwarrow
+    tableofcontents tag tan tanh tau tbinom text textbf textcolor textit textmd textnormal textrm
+    textsc textsf textsl textstyle texttt textup textwidth tfrac thanks the therefore theta
+    thickapprox thicksim thinspace tilde times tiny title to top triangle triangledown triangleleft
+    trianglelefteq triangleq triangleright trianglerighteq tt twoheadrightarrow
+"""
+LIKE_ESCAPES = frozenset(_LIKE_ESCAPES.split())
 
 # A tag or comment with more text (in it or in a quoted value) is kept: the text may be a leak.
 MOST_SPACES = 7

@@ -6,6 +6,7 @@ normalized already (UAX #15, "Detecting Normalization Forms").
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.text.canonical import normalized_words
-from decon_core.text.characters import IGNORABLE, LOOK_ALIKES, SIGNS
+from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS
 
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
+_NOT_PLAIN = re.compile(rb"[^ -~]")
 _TABLED = 0x30000  # above, characters do not change, only ignorable ones are dropped
 _PAGE = 256
 _SURROGATES = range(0xD800, 0xE000)
@@ -32,6 +34,8 @@ def normalize_batch(
 ) -> tuple[bytes, Integers, Integers]:
     """Normalize words, each with a leading space; return text, edges, new words per word."""
     n_words = np.ones(edges.size - 1, np.int64)
+    if not _NOT_PLAIN.search(text):
+        return text, edges, n_words
     pieces: list[bytes] = []
     done = 0
     for number in np.flatnonzero(may_change(text)).tolist():
@@ -54,10 +58,11 @@ def may_change(text: bytes) -> Flags:
     points = np.minimum(points, table.is_changed.size - 1)
     order, is_changed = table.order[points], table.is_changed[points]
     is_mark = order > 0
+    is_latin = (points >= ord("a")) & (points <= ord("z"))
     may_join = table.is_second[points[1:]] & (table.is_first[points[:-1]] | is_mark[:-1])
     is_changed[1:] |= may_join | (is_mark[1:] & (order[:-1] > order[1:]))
+    is_changed[1:] |= table.is_accent[points[1:]] & (is_latin[:-1] | is_mark[:-1])
     words = np.flatnonzero(points == _SPACE)
-    is_latin = (points >= ord("a")) & (points <= ord("z"))
     is_mixed = np.logical_or.reduceat(is_latin, words)
     is_mixed &= np.logical_or.reduceat(table.looks_latin[points], words)
     return np.logical_or.reduceat(is_changed, words) | is_mixed
@@ -71,12 +76,13 @@ class _Characters(NamedTuple):
     is_second: Flags  # may compose with the previous character
     order: npt.NDArray[np.uint8]  # canonical combining class
     looks_latin: Flags
+    is_accent: Flags
 
 
 @lru_cache(maxsize=1)
 def _characters() -> _Characters:
     size = max(_TABLED, *IGNORABLE, *SIGNS, *LOOK_ALIKES) + 2
-    is_changed, is_first, is_second, looks_latin = np.zeros((4, size), np.bool_)
+    is_changed, is_first, is_second, looks_latin, is_accent = np.zeros((5, size), np.bool_)
     order = np.zeros(size, np.uint8)
     everything = _all_characters()
     order[:_TABLED] = np.fromiter(map(combining, everything), np.uint8, _TABLED)
@@ -87,19 +93,30 @@ def _characters() -> _Characters:
         for char in page
     ]
     # All in one call, separated by line feeds so that they do not compose.
-    normalized_alone = normalize("NFKC", "\n".join(chars)).lower().split("\n")
-    del normalized_alone[ord("\n")]  # the line feed itself became two empty pieces
-    pairs = zip(normalized_alone, chars, strict=True)
+    joined = "\n".join(chars)
+    pairs = zip(_pieces(normalize("NFKC", joined).lower()), chars, strict=True)
     is_changed[[ord(char) for one, char in pairs if one != char]] = True
     is_changed[ord("\n")] = False
-    is_changed[[*IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
+    is_changed[[*CONTROLS, *IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
     for char, parts in zip(chars, map(decomposition, chars), strict=True):
         if parts and not parts.startswith("<"):
             first, *second = [int(part, 16) for part in parts.split()]
             is_first[[ord(char), first]] = True
             is_second[second] = True
+    is_accent[[*ACCENTS]] = True
     looks_latin[[*LOOK_ALIKES]] = True
-    return _Characters(is_changed, is_first, is_second, order, looks_latin)
+    for char, parts in zip(chars, _pieces(normalize("NFD", joined)), strict=True):
+        if len(parts) > 1:  # a letter with an accent
+            is_changed[ord(char)] |= "a" <= parts[0] <= "z"
+            looks_latin[ord(char)] |= ord(parts[0]) in LOOK_ALIKES
+    return _Characters(is_changed, is_first, is_second, order, looks_latin, is_accent)
+
+
+def _pieces(joined: str) -> list[str]:
+    """Return what became of each character in lines of one."""
+    pieces = joined.split("\n")
+    del pieces[ord("\n")]  # the line feed itself became two empty pieces
+    return pieces
 
 
 def _all_characters() -> str:

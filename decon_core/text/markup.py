@@ -18,7 +18,9 @@ from decon_core.kernels import markup
 from decon_core.kernels.html_tags import NUMBERS, POINT_BITS, Names, hash_of
 from decon_core.kernels.jit import is_worth_compiling, plain
 from decon_core.text.characters import (
+    COMMANDS,
     ENTITIES,
+    LIKE_ESCAPES,
     MOST_SPACES,
     MOST_WIDE_BYTES,
     N_CASED,
@@ -57,7 +59,7 @@ class Stripper:
             self._out = np.empty(2 * size, np.uint8)
         offsets = np.zeros(starts.size + 1, np.int64)
         texts = data, starts, stops, signs, np.searchsorted(signs, starts)
-        markup.strip(*texts, *_tables(), *_LIMITS, self._out, offsets, _NO_EDITS)
+        markup.strip(*texts, _tables(), *_LIMITS, self._out, offsets, _NO_EDITS)
         return self._out, offsets[:-1], offsets[1:]
 
     def signs(self, text: Bytes, start: int, stop: int) -> Integers:
@@ -102,12 +104,12 @@ class Stripped:
         return int(self.starts[start]), int(self.stops[stop - 1])
 
 
-_JOINT = re.compile("[-\u2010\u00ad]\r?\n")
+_JOINT = re.compile("[-\u2010\u00ad][ \t]*\r?\n")
 
 
 def may_have_markup(text: str) -> bool:
     """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
-    if "<" in text or "&" in text or "%" in text:
+    if any(sign in text for sign in ("<", "&", "%", "\\", "](")):
         return True
     return "\n" in text and _JOINT.search(text) is not None
 
@@ -130,7 +132,7 @@ def stripped_with_offsets(text: str) -> Stripped:
     edits = np.empty((signs.size, markup.EDIT_NUMBERS), np.int64)
     edges = np.array([0, content.size])
     texts = content, edges[:1], edges[1:], signs, np.zeros(1, np.int64)
-    n = markup.strip(*texts, *_tables(), *_LIMITS, out, offsets, edits)
+    n = markup.strip(*texts, _tables(), *_LIMITS, out, offsets, edits)
     if n == 0:
         numbers = np.arange(len(text) + 1)
         return Stripped(text, numbers[:-1], numbers[1:])
@@ -141,12 +143,18 @@ def stripped_with_offsets(text: str) -> Stripped:
 
 
 @lru_cache(maxsize=1)
-def _tables() -> tuple[Names, Names, Integers, npt.NDArray[np.bool_]]:
-    """Return tags, entities, the characters of Windows-1252, and which are lower-case letters."""
+def _tables() -> markup.Tables:
     numbers = [WINDOWS_1252.get(number, number) for number in range(0x80, 0xA0)]
     is_lower = np.strings.islower(np.arange(N_CASED, dtype=np.uint32).view("U1"))
     last = int(np.flatnonzero(is_lower)[-1])
-    return _names(TAGS), _names(ENTITIES), np.array(numbers), is_lower[: last + 1].copy()
+    return markup.Tables(
+        tags=_names(TAGS),
+        entities=_names(ENTITIES),
+        commands=_names(COMMANDS),
+        like_escapes=_names(dict.fromkeys(sorted(LIKE_ESCAPES), "")),
+        windows_1252=np.array(numbers),
+        is_lower=is_lower[: last + 1].copy(),
+    )
 
 
 def _names(values: Mapping[str, str]) -> Names:

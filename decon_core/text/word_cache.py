@@ -319,7 +319,7 @@ class Encoder:
         if not text:
             return
         n_words = np.ones(edges.size - 1, np.int64)  # 0 if normalized to nothing
-        if self._form.normalize_unicode and not text.isascii():
+        if self._form.normalize_unicode:
             text, edges, n_words = normalize_batch(text, edges, punctuation=self._form.punctuation)
         if self.terms is not None:
             terms = self.terms.encode_words(text, edges)[0].astype(np.uint32)

@@ -6,8 +6,12 @@ import re
 import unicodedata
 
 from decon_core.text.characters import (
+    ACCENTS,
+    COMMANDS,
+    CONTROLS,
     ENTITIES,
     IGNORABLE,
+    LIKE_ESCAPES,
     LOOK_ALIKES,
     MOST_SPACES,
     MOST_WIDE_BYTES,
@@ -30,7 +34,8 @@ def clean(text: str, punctuation: str) -> str:
 
 def normalized(word: str, punctuation: str) -> list[str]:
     """Return the words that a lower-case word becomes when look-alikes are folded."""
-    signs = "".join(SIGNS.get(ord(char), char) for char in word)
+    printable = "".join(CONTROLS.get(ord(char), char) or "" for char in word)
+    signs = "".join(SIGNS.get(ord(char), char) for char in printable)
     visible = "".join(char for char in signs if ord(char) not in IGNORABLE)
     lowered = unicodedata.normalize("NFKC", visible).lower()
     visible = "".join(char for char in lowered if ord(char) not in IGNORABLE)
@@ -38,12 +43,23 @@ def normalized(word: str, punctuation: str) -> list[str]:
     signs = "".join(SIGNS.get(ord(char), char) for char in composed)
     cut = "".join(" " if char in punctuation else char for char in signs)
     words = [piece for piece in WHITE_SPACE_RUN.sub(" ", cut).split(" ") if piece]
-    return [
-        unicodedata.normalize("NFKC", "".join(LOOK_ALIKES.get(ord(char), char) for char in piece))
-        if any("a" <= char <= "z" for char in piece)
-        else piece
-        for piece in words
-    ]
+    return [*map(_latin, words)]
+
+
+def _latin(word: str) -> str:
+    """Fold look-alike letters and drop accents in a word with a letter from a to z."""
+    parts = unicodedata.normalize("NFD", word)
+    if not re.search("[a-z]", parts):
+        return word
+    left = ""
+    behind_letter = False
+    for char in parts:
+        latin = LOOK_ALIKES.get(ord(char), char)
+        if ord(latin) in ACCENTS and behind_letter:
+            continue
+        behind_letter = "a" <= latin <= "z"
+        left += latin
+    return unicodedata.normalize("NFKC", left)
 
 
 # Mark-up ----------------------------------------------------------------------------------------
@@ -57,7 +73,15 @@ _COMMENT = re.compile("<!--([^<>]*)-->")
 _NAMED = re.compile("([A-Za-z0-9]+);")
 _NUMBERED = re.compile("#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));")
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
-_LINE_END = re.compile("[-\u2010\u00ad]\r?\n[ \t]*")
+_LINE_END = re.compile("[-\u2010\u00ad][ \t]*\r?\n[ \t]*")
+_LINK = re.compile(
+    r"""\]\((?:#|\.{0,2}/|[A-Za-z]+:)"""
+    r"""(?:[^ \t\n\f\r()<>\[\]]|\([^ \t\n\f\r()<>\[\]]*\))*+"""
+    r"""(?: +("[^"]*"|'[^']*'))?\)"""
+)
+_NAME = re.compile(r"[A-Za-z]+")
+_ARGUMENT = re.compile(r"\{[A-Za-z]*\}")
+_UNIT = re.compile(r"\\u([0-9A-Fa-f]{4})")
 
 _Change = tuple[str, int]  # the replacement of a piece of mark-up, and its end
 
@@ -80,6 +104,10 @@ def _change_at(text: str, at: int) -> _Change | None:
         return _entity(text, at + 1)
     if text[at] == "%":
         return _escapes(text, at)
+    if text[at] == "]":
+        return _link(text, at)
+    if text[at] == "\\":
+        return _command(text, at) or _unit(text, at) or _break(text, at)
     return _hyphen(text, at)
 
 
@@ -151,3 +179,49 @@ def _hyphen(text: str, at: int) -> _Change | None:
     hyphen = _LINE_END.match(text, at)
     is_word = hyphen and at and text[at - 1].islower() and text[hyphen.end() :][:1].islower()
     return ("", hyphen.end()) if hyphen and is_word else None
+
+
+def _link(text: str, at: int) -> _Change | None:
+    """Remove the target and the title of a Markdown link, from the bracket behind its text on."""
+    link = _LINK.match(text, at)
+    return ("", link.end()) if link and not _holds_text(link[1] or "") else None
+
+
+def _command(text: str, at: int) -> _Change | None:
+    """Remove a LaTeX command and the brace behind it, not what is between the braces."""
+    name = _NAME.match(text, at + 1)
+    if not name:
+        return None
+    argument = _ARGUMENT.match(text, name.end())
+    longer = [name[0] + argument[0]] if argument else []
+    for spelled in (*longer, name[0] + "{", name[0]):
+        if spelled in COMMANDS and text.startswith(spelled, at + 1):
+            return COMMANDS[spelled], at + 1 + len(spelled)
+    return None
+
+
+def _unit(text: str, at: int) -> _Change | None:
+    r"""Decode `\uXXXX`, or two of them that are one character; U+0000 becomes nothing."""
+    unit = _UNIT.match(text, at)
+    if not unit:
+        return None
+    point = int(unit[1], 16)
+    if 0xD800 <= point < 0xDC00:
+        unit = _UNIT.match(text, unit.end())
+        low = int(unit[1], 16) if unit else 0
+        if not unit or not 0xDC00 <= low < 0xE000:
+            return None
+        point = 0x10000 + (point - 0xD800) * 0x400 + low - 0xDC00
+    if 0xDC00 <= point < 0xE000:
+        return None
+    return chr(point) if point else "", unit.end()
+
+
+def _break(text: str, at: int) -> _Change | None:
+    r"""Decode `\n`, `\r\n` and `\t`, unless a LaTeX command begins like this."""
+    if text.startswith("\\r\\n", at):
+        return "\n", at + 4
+    name = _NAME.match(text, at + 1)
+    if not name or name[0] in LIKE_ESCAPES or name[0][0] not in "nt":
+        return None
+    return "\n" if name[0][0] == "n" else "\t", at + 2

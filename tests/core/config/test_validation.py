@@ -148,7 +148,9 @@ def test_only_scan_settings_snapshot_and_tokenizer_move_the_tiles():
     assert len(different) == 6
 
 
-def test_a_setting_added_later_moves_the_tiles_of_its_detector_only_where_it_is_set():
+def test_a_setting_added_later_moves_the_tiles_of_its_detector_only_where_it_is_set(monkeypatch):
+    monkeypatch.setattr("decon_core.config.policy.VERDICT_VERSION", 3)
+
     def scan(*detectors, **settings):
         policy = Policy(detectors=detectors, **settings)
         return policy.scan_fingerprint(tokenizer="t", snapshot="s")

@@ -32,6 +32,7 @@ NORMALIZED = Policy(normalize_unicode=True, strip_markup=False)
 # Ignorable characters, full-width and styled letters, ligatures, letters of other scripts, signs
 # that NFKC makes separators of, marks that it composes.
 TRICKS = "\u200b\u200d\u00ad\ufeff\u2060\u3164Ｗｈａｔ，！ﬁﬂ𝐰𝔥ⓐ㎏™½²…´¨аеоαοս‐–−‘«»\u0301\u0307Σİ"
+TRICKS += "\x00\x1f\x7f\x81\x92\x97éñởїйё\u0336\u20d7\u05b4"
 WORDS = st.text(st.sampled_from(TRICKS + ODD + "whatis"), max_size=10)
 TEXTS = st.lists(
     st.one_of(WORDS, WORDS, st.text(st.sampled_from(" ,.\u00a0\u3000\n"), max_size=2)), max_size=25
@@ -49,6 +50,10 @@ TEXTS = st.lists(
         "Соntamination",  # Cyrillic С and о
         "\u200bcontamination\u200b",
         "– contamination −",
+        "con\x00tami\x1fna\x7ft\x81ion\x08",
+        "contámínàtiön",
+        "c\u0327o\u0301nt\u0336a\u20d7mination",
+        "contam\u0456\u0301nation",  # Cyrillic і
     ],
 )
 def test_tricks_with_characters_leave_the_word(given_text):
@@ -56,7 +61,7 @@ def test_tricks_with_characters_leave_the_word(given_text):
 
 
 @pytest.mark.parametrize(
-    "given_text", ["москва", "сора", "αβγ", "λόγος", "नमस्ते", "日本語", "한국어"]
+    "given_text", ["москва", "сора", "αβγ", "λόγος", "мёй", "ї", "नमस्ते", "日本語", "한국어"]
 )
 def test_words_of_other_scripts_stay(given_text):
     assert canonical(given_text, NORMALIZED.form) == given_text
@@ -73,7 +78,13 @@ def test_words_of_other_scripts_stay(given_text):
         ("\u200b\u00ad", []),
         ("–", []),
         ("™", ["tm"]),
-        ("e\u200b\u0301", ["é"]),
+        ("e\u200b\u0301", ["e"]),
+        ("\u00e9", ["e"]),
+        ("\u0435\u0301", ["\u0435\u0301"]),
+        ("don\x92t", ["don", "t"]),
+        ("one\x97two", ["one", "two"]),
+        ("\x8akoda", ["skoda"]),
+        ("\x00", []),
     ],
 )
 def test_what_becomes_a_separator_cuts_the_word(given_text, words):
@@ -182,7 +193,7 @@ def test_the_same_words_are_tokenized_once(monkeypatch):
     assert np.unique(found.values).size == 2
 
 
-BEFORE = ("e", "\u00e9", "\u0308", "\u0327", "\u1100", "\uac00", "\u09c7", "\u05b4", "\u0430")
+BEFORE = ("e", "\u00f8", "\u0308", "\u0327", "\u1100", "\uac00", "\u09c7", "\u05b4", "\u0430")
 
 
 @pytest.mark.parametrize("before", ["", *BEFORE])

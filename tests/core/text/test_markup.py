@@ -35,6 +35,10 @@ PIECES = (
     *("-\n", "-\r\n", "\u00ad\n  ", "\u2010\n\t", "-\n-\n", "-", "\n", "\r", " ", "x y", "#"),
     *("a", "b", "word", "İ", "日本", "\u200b", "A", "1", "!", "-->" * 2, " " * 9, "é" * 40, '"'),
     *("é", "Σ", "'"),
+    *("](/", "](#a", "](https://a.b/", "](../", "](x", "](", "(c", ")", "]", "[", ' "t"', " 't'"),
+    *("\\textbf{", "\\text{", "\\begin{quote}", "\\end{quote*}", "\\begin{", "\\item", "{", "}"),
+    *("\\n", "\\t", "\\r\\n", "\\r", "\\neq", "\\nu", "\\times", "\\", "n", "t", "eq", "- \t\n"),
+    *("\\u00e9", "\\ud83d\\ude00", "\\ud83d", "\\ude00", "\\u0000", "\\u12", "\\u000a"),
 )
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=25).map("".join)
 
@@ -53,6 +57,13 @@ TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_si
         ("What%20is%20the%20caf%C3%A9%3F", "What is the café?"),
         ("contami-\nnation and contami-\r\n  nation", "contamination and contamination"),
         ("contami\u00ad\nnation", "contamination"),
+        ("contami- \t\r\nnation", "contamination"),
+        ("see [this](https://a.b/c_(d)?e=%20), [that](#x)", "see [this, [that"),
+        ("[this](/wiki/A \"A title\") and ![it](../b.png 'c')", "[this and ![it"),
+        (r"\textbf{one} \emph{two}, \text{cm}", "one} two}, cm}"),
+        (r"\begin{itemize}\item one\end{itemize}", "   one "),
+        (r"one\ntwo\n\nThree\r\nfour\tfive", "one\ntwo\n\nThree\nfour\tfive"),
+        (r"don\u2019t caf\u00E9 \ud83d\ude00 \u0000", "don’t café 😀 "),
     ],
 )
 def test_markup_is_taken_out_of_words(given_text, left):
@@ -75,6 +86,12 @@ def test_markup_is_taken_out_of_words(given_text, left):
         "<!-- one two three four five six seven eight -->",
         "printf('%d%d%02x')",
         "%C3%C3 %E0%80%80 %ED%A0%80 %00%00",
+        "f[0](x) a](b/c) [x](y z) [a](/b [c] [d](/e 'f g)",
+        '[a](/b "one two three four five six seven eight nine")',
+        "pre- and post-war, long- term",
+        r"\nabla \neq \ne \nu \not\in \theta \times \tan \to \triangle",
+        r"\frac{a}{b} \mathrm{d} \begin{array}{cc} \items \textbf x",
+        r"\ud83d \ude00\ud83d \u12g4 \U0001 \r \x",
     ],
 )
 def test_what_only_looks_like_markup_or_holds_text_stays(text):
@@ -125,7 +142,8 @@ def test_a_text_is_stripped_in_a_batch_as_by_itself(texts, n_before):
     assert cut == [without_markup(text) for text in texts]
 
 
-SHORT_PIECES = ["a<b>", "&lt;", "%41%42", "a-\na", "a-\r\na", "a\u2010\r\na"]
+SHORT_PIECES = ["a<b>", "&lt;", "%41%42", "a-\na", "a-\r\na", "a\u2010\r\na", "a- \na"]
+SHORT_PIECES += ["\\n", "\\u0041", "\\ud83d\\ude00", "\\text{", "\\item{", "](#)", "](/a 'b')"]
 
 
 @pytest.mark.parametrize("piece", SHORT_PIECES)
@@ -175,7 +193,11 @@ def test_a_batch_without_markup_is_not_copied():
 
 
 @pytest.mark.parametrize(
-    "piece", ["<", "<a ", "<a b='", "<!--", "<!-- >", "&", "&amp;", "%20", "-\n", "a-\n"]
+    "piece",
+    [
+        *("<", "<a ", "<a b='", "<!--", "<!-- >", "&", "&amp;", "%20", "-\n", "a-\n", "a-   \n"),
+        *("](#", "](/(", "](/ '", '](/ "', "\\textbf", "\\begin{", "\\n", "\\ud83d"),
+    ],
 )
 def test_many_beginnings_without_an_end_take_time_in_proportion(piece):
     # A walk to the end from each of them would take hours.

@@ -52,6 +52,12 @@ def hyphenated(text: str) -> str:
     return text if made == paragraphs else "\n".join("\n".join(lines) for lines in made)
 
 
+def unwrapped(text: str) -> str:
+    """Hyphenate as `hyphenated` does, then write spaces for the line breaks."""
+    made = hyphenated(text)
+    return text if made == text else made.replace("\n", " ")
+
+
 def _wrapped_lines(text: str, width: int) -> list[list[str]]:
     wrapper = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
     return [wrapper.wrap(line) for line in text.split("\n")]
@@ -79,4 +85,5 @@ EDITS = (
     Edit(_WRAP, "72 columns", of_text(partial(wrapped, 72))),
     Edit(_WRAP, "40 columns", of_text(partial(wrapped, 40))),
     Edit(_WRAP, "hyphens", of_text(hyphenated)),
+    Edit(_WRAP, "hyphens and spaces", of_text(unwrapped)),
 )

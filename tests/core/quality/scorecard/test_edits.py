@@ -153,6 +153,15 @@ def test_hyphens_part_words_at_the_ends_of_lines(materials):
             assert healed.split() == as_text(material.item).split()
 
 
+def test_hyphens_stay_within_words_where_line_breaks_were_lost(materials):
+    for material in materials:
+        written = WAYS["lines: hyphens and spaces"].apply(material)
+        if written is not None:
+            assert "\n" not in written
+            assert re.search(r"\w- \w", written)
+            assert written == WAYS["lines: hyphens"].apply(material).replace("\n", " ")
+
+
 class _Bare(HTMLParser):
     def __init__(self):
         super().__init__()

@@ -1,0 +1,85 @@
+"""Commands of LaTeX and escape sequences: where each ends, and what replaces it."""
+
+from __future__ import annotations
+
+from decon_core.kernels.arrays import Bytes
+from decon_core.kernels.html_tags import LONGEST_NAME, NOTHING, Names, value_of
+from decon_core.kernels.jit import kernel
+from decon_core.kernels.utf8 import hex_value, is_letter
+
+_BACKSLASH, _OPEN, _CLOSE, _N, _R, _T, _U = map(ord, "\\{}nrtu")
+_TAB, _LINE_FEED = map(ord, "\t\n")
+_DIGITS = 4  # of a UTF-16 unit
+_UNIT_BYTES = 6
+_HIGH, _LOW, _END = 0xD800, 0xDC00, 0xE000  # surrogates
+
+
+@kernel
+def backslash(
+    text: Bytes, at: int, stop: int, commands: Names, like_escapes: Names
+) -> tuple[int, int]:
+    """Return the end of a command or escape sequence and its replacement; -1 if there is none."""
+    name = at + 1
+    end = _letters_end(text, name, name, stop)
+    following, value = _command(text, name, end, stop, commands)
+    if following < 0 and end > name:
+        first = text[name]
+        if first == _U:
+            following, value = _character(text, at, stop)
+        elif first == _R and name + 2 < stop and text[name + 1] == _BACKSLASH:
+            if text[name + 2] == _N:
+                following, value = name + 3, _LINE_FEED
+        elif first in (_N, _T) and value_of(text, name, end, like_escapes) < 0:
+            following, value = name + 1, _LINE_FEED if first == _N else _TAB
+    return following, value
+
+
+@kernel
+def _letters_end(text: Bytes, place: int, name: int, stop: int) -> int:
+    """Return the end of the letters at a position, as far as a name may be long."""
+    while place < stop and place - name <= LONGEST_NAME and is_letter(text[place]):
+        place += 1
+    return place
+
+
+@kernel
+def _command(text: Bytes, name: int, end: int, stop: int, commands: Names) -> tuple[int, int]:
+    """Look up a name with its argument, such as `{quote}`, with its brace, and alone."""
+    if end < stop and text[end] == _OPEN:
+        last = _letters_end(text, end + 1, name, stop)
+        if last < stop and text[last] == _CLOSE:
+            value = value_of(text, name, last + 1, commands)
+            if value >= 0:
+                return last + 1, value
+        value = value_of(text, name, end + 1, commands)
+        if value >= 0:
+            return end + 1, value
+    value = value_of(text, name, end, commands)
+    return (end, value) if value >= 0 else (-1, NOTHING)
+
+
+@kernel
+def _character(text: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """Return the end of the character at `\\uXXXX`, which may be two units, and its code point."""
+    point = _unit(text, at, stop)
+    following = at + _UNIT_BYTES
+    if _HIGH <= point < _LOW:
+        low = _unit(text, following, stop)
+        if low < _LOW or low >= _END:
+            return -1, NOTHING
+        return following + _UNIT_BYTES, 0x10000 + ((point - _HIGH) << 10) + low - _LOW
+    return (-1, NOTHING) if point < 0 or _LOW <= point < _END else (following, point)
+
+
+@kernel
+def _unit(text: Bytes, at: int, stop: int) -> int:
+    """Return the number in `\\uXXXX`; -1 if there is none."""
+    if at + _UNIT_BYTES > stop or text[at] != _BACKSLASH or text[at + 1] != _U:
+        return -1
+    number = 0
+    for place in range(at + 2, at + 2 + _DIGITS):
+        digit = hex_value(text[place])
+        if digit < 0:
+            return -1
+        number = number << 4 | digit
+    return number
