@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from decon_assets.instance.home import HOME_VARIABLE, LOCATION
+from decon_assets.runner.webserver import MODULE
 from decon_core.config.location import CONFIG_VARIABLE
 
 ROOT = Path(__file__).parents[1]
@@ -83,7 +84,7 @@ def test_the_daemon_and_the_webserver_see_the_same(services):
         assert daemon[key] == webserver[key], key
     assert daemon["image"] == IMAGE
     assert daemon["command"] == ["daemon"]
-    assert webserver["entrypoint"] == ["dagster-webserver"]
+    assert webserver["entrypoint"] == ["python", "-m", MODULE]
     assert LOCATION in webserver["command"]
 
 

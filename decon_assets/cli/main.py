@@ -185,6 +185,17 @@ def _run_command(arguments: Sequence[str]) -> int:
             if context.invoked_subcommand not in _READING or not _is_being_built(error, context):
                 raise
             return 1
+        except (DeconError, OSError, KeyboardInterrupt, TyperException, typer.Exit):
+            raise
+        except Exception as error:
+            from decon_assets.instance.history_errors import plain_error
+            from decon_assets.instance.home import home_for
+
+            config = context.meta.get("config")
+            reason = plain_error(error, home_for(config)) if config else None
+            if reason is None:
+                raise
+            raise reason from error
 
 
 def _is_being_built(error: DeconError, context: Any) -> bool:
@@ -200,6 +211,8 @@ def _is_being_built(error: DeconError, context: Any) -> bool:
 
 def _report_failure(error: Exception) -> int:
     """Print the cause of a system's or library's error in one line, with a remedy; return 1."""
+    # Kept, as Python does at its end: a half-made object of its frames would complain when freed.
+    sys.last_value = error
     remedy = remedy_for(error)
     warn(f"{cause_of(error)}{f'. {remedy}' if remedy else ''}")
     return 1

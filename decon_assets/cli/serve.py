@@ -42,7 +42,7 @@ def dev(
     if URL_VARIABLE not in os.environ:
         os.environ[URL_VARIABLE] = serve_report(Store(loaded.store).report.parent, port=port)
     command = [
-        sys.executable, "-W", _IGNORE_DG_HINT, "-m", "dagster", "dev",
+        sys.executable, "-W", _IGNORE_DG_HINT, "-m", "decon_assets.runner.dev",
         "-m", LOCATION, "-h", "127.0.0.1", "-p", str(port),
     ]  # fmt: skip
     say(f"http://127.0.0.1:{port}  (stop with Ctrl-C)")

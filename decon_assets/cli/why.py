@@ -121,15 +121,14 @@ def _history(config: Config, config_path: Path) -> Iterator[DagsterInstance | No
 
     Also None for a store behind a URL: the times of fetched files are those of the download.
     """
+    from decon_assets.instance.history_errors import readable_instance
     from decon_assets.instance.home import home_for
 
     home = home_for(config_path)
     if config.kept is not None or not (home / "dagster.yaml").is_file():
         yield None
         return
-    from dagster import DagsterInstance
-
-    with DagsterInstance.from_config(str(home.resolve())) as instance:
+    with readable_instance(home) as instance:
         yield instance
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from decon_assets.instance.history_errors import readable_instance
 from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for
 from decon_assets.instance.sqlite_history import storage_settings
 from decon_core.config.load import Config, load_config
@@ -50,10 +51,9 @@ def active_run(config_path: Path) -> ActiveRun | None:
     home = home_for(config_path)
     is_locked, started = _is_locked(home), None
     if _has_runs(home):
-        from dagster import DagsterInstance
-
-        with DagsterInstance.from_config(str(home.resolve())) as instance:
-            started = next(_started(instance, is_locked=is_locked), None)
+        with readable_instance(home) as instance:
+            if instance is not None:
+                started = next(_started(instance, is_locked=is_locked), None)
     if started is None and not is_locked:
         return None
     asset, since = started or ("", None)

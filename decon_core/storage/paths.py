@@ -200,6 +200,11 @@ def cause_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}"
 
 
+def has_remedy(error: OSError) -> bool:
+    """Return whether a system error is one of the machine: a full disk, missing permission."""
+    return isinstance(error, UnreachableError) or error.errno in _SYSTEM_REMEDIES
+
+
 def remedy_for(error: BaseException) -> str:
     """Return the remedy for a library or system error; empty if none is known."""
     if isinstance(error, UnreachableError):
@@ -229,7 +234,9 @@ _SYSTEM_REMEDIES = {
     errno.ENOSPC: "free some disk space and run the command again",
     errno.EDQUOT: "free some disk space and run the command again",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "raise the system's limit of open files (fs.file-max)",
     errno.EROFS: "use a writable folder",
+    errno.EIO: "check the disk, and that it has free space, and run the command again",
 }
 
 

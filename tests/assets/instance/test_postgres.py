@@ -5,6 +5,7 @@ A cluster of its own is made for these tests, on loopback, where Postgres is ins
 
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from dagster import AssetKey, DagsterInstance
 
 from decon_assets.cli.main import main
 from decon_assets.instance.home import ensure_home
+from decon_assets.runner.webserver import HOSTS_VARIABLE, MODULE
 from tests.assets.ticks import Daemon
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
@@ -149,10 +151,21 @@ def test_the_settings_for_postgres_in_deploy_differ_only_in_the_storage(tmp_path
 
 def test_no_unit_listens_anywhere_but_on_loopback_and_what_others_reach_changes_nothing():
     units = {path.name: path.read_text() for path in (DEPLOY / "systemd").glob("*.service")}
-    servers = {name: text for name, text in units.items() if "dagster-webserver" in text}
+    servers = {name: text for name, text in units.items() if "webserver" in name}
     assert all("-h 127.0.0.1 " in text for text in servers.values())
     proxied = [name for name, text in servers.items() if " -p 3001" in text]
     assert proxied == ["decon-webserver-read-only.service"]
     assert "--read-only" in units[proxied[0]]
     assert "proxy_pass http://127.0.0.1:3001" in (DEPLOY / "nginx" / "decon.conf").read_text()
     assert ":3000" not in (DEPLOY / "nginx" / "decon.conf").read_text()
+
+
+def test_what_is_reached_by_a_browser_refuses_pages_of_other_sites():
+    units = [path.read_text() for path in (DEPLOY / "systemd").glob("*webserver*.service")]
+    assert len(units) == 2
+    assert all(f"/python -m {MODULE} -m " in text for text in units)
+    proxy = (DEPLOY / "nginx" / "decon.conf").read_text()
+    assert "proxy_set_header Host $http_host;" in proxy  # with the port, as an Origin has it
+    assert "proxy_set_header Origin" not in proxy
+    (name,) = {*re.findall(r"server_name (\S+);", proxy)}
+    assert f"{HOSTS_VARIABLE}={name}" in (DEPLOY / "systemd" / "decon.env.example").read_text()
