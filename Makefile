@@ -14,7 +14,7 @@ COMPILED := decon_core/kernels/compiled
 # Containers often set it. Tests start hundreds of processes, and each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check dev wheel image bench world lock charting screenshots site sbom clean
+.PHONY: setup demo test test-long check dev wheel image bench world lock charting screenshots site sbom clean
 
 setup: .venv/installed
 
@@ -44,6 +44,11 @@ SIDE_BY_SIDE := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n +
 test: setup
 	$(BIN)/pytest $(SIDE_BY_SIDE)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(SIDE_BY_SIDE) -q -W "ignore:overflow encountered:RuntimeWarning" $(UNCOMPILED)
+
+# The same, and every case of what `test` tries a part of: kills between any two steps, a flipped bit in
+# every kind of file. Takes hours.
+test-long: setup
+	DECON_WHOLE_SESSION=1 DECON_KILLS=20 $(BIN)/pytest $(SIDE_BY_SIDE)
 
 check: setup
 	$(BIN)/ruff check .

@@ -27,6 +27,12 @@ MATCHES = st.lists(
 )
 
 
+ITEMS = [(split, number) for split in ("test", "train") for number in range(3)]
+VISIBLE = st.fixed_dictionaries(
+    {(name, item, by): st.booleans() for name in BENCHMARKS for item in ITEMS for by in DETECTORS}
+)
+
+
 def item_of(match):
     return match["split"], match["instance_index"]
 
@@ -35,7 +41,7 @@ def document_of(match):
     return match["file"], match["row"]
 
 
-def counted(matches, benchmark):
+def counted(matches, visible, benchmark):
     """The counts of one benchmark, and of its pairs that are question-only and candidates."""
     leaky = {document_of(one) for one in matches if one["is_contaminated"]}
     own = [one for one in matches if one["benchmark"] == benchmark]
@@ -47,6 +53,7 @@ def counted(matches, benchmark):
     questions = pairs("is_question_only") - leaks
     candidates = pairs("is_candidate") - leaks - pairs("is_question_only")
     leaked = {item for item, _ in leaks}
+    seen = {item for (name, item, _), is_seen in visible.items() if name == benchmark and is_seen}
     found = {}
     for one in own:
         if one["is_contaminated"] or one["is_candidate"]:
@@ -55,6 +62,8 @@ def counted(matches, benchmark):
         benchmark,
         n_items=6,
         n_records=7,
+        n_findable_items=len(seen),
+        n_leaked_findable_items=len(seen & leaked),
         n_leaked_items=len(leaked),
         n_leaks=len(leaks),
         n_documents=len({document for _, document in leaks}),
@@ -67,17 +76,23 @@ def counted(matches, benchmark):
     return count, len(questions), len(candidates)
 
 
-@given(matches=MATCHES)
-def test_polars_counts_what_sets_count(tmp_path_factory, matches):
-    path = tmp_path_factory.mktemp("found") / "matches.parquet"
+@given(matches=MATCHES, visible=VISIBLE)
+def test_polars_counts_what_sets_count(tmp_path_factory, matches, visible):
+    folder = tmp_path_factory.mktemp("found")
+    path, indexability = folder / "matches.parquet", folder / "indexability.parquet"
     types = {"split": pl.String, "instance_index": pl.Int64, "row": pl.Int64}
     names = {"benchmark": pl.String, "file": pl.String, "detector": pl.String}
     schema = types | names | dict.fromkeys(KINDS, pl.Boolean)
     pl.DataFrame(matches, schema=schema).write_parquet(path)
+    rows = [
+        {"benchmark": name, "split": item[0], "instance_index": item[1], "is_visible": is_seen}
+        for (name, item, _), is_seen in visible.items()
+    ]
+    pl.DataFrame(rows).write_parquet(indexability)
     versions = [SimpleNamespace(benchmark=name, n_items=6, n_records=7) for name in BENCHMARKS]
     counts, questions, candidates = zip(
-        *(counted(matches, name) for name in BENCHMARKS), strict=True
+        *(counted(matches, visible, name) for name in BENCHMARKS), strict=True
     )
-    found = count_matches(path, versions, DETECTORS)
+    found = count_matches(path, indexability, versions, DETECTORS)
     assert found.benchmarks == [*counts]
     assert (found.n_question_only, found.n_candidates) == (sum(questions), sum(candidates))
