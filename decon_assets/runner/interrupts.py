@@ -78,7 +78,27 @@ def _recorded() -> Iterator[Callable[[], bool]]:
         before = signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
         _watching.append(is_to_stop)
         try:
-            yield is_to_stop
+            with _handled():
+                yield is_to_stop
         finally:
             _watching.clear()
             signal.set_wakeup_fd(before)
+
+
+@contextmanager
+def _handled() -> Iterator[None]:
+    """Let SIGTERM interrupt, also before and after Dagster does so; set both handlers back.
+
+    Dagster gives SIGTERM the handler of SIGINT, which a shell's `&` may have ignored; a signal that
+    is ignored by the system is not recorded.
+    """
+    handlers = {number: signal.getsignal(number) for number in _STOPPING}
+    if handlers[signal.SIGTERM] is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if handlers[signal.SIGINT] is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -71,6 +71,20 @@ def test_a_stage_that_lost_a_signal_stops_at_its_next_message(number, at_home, m
     assert capsys.readouterr().err.splitlines()[-1] == _STOPPED
 
 
+@pytest.mark.parametrize("of_ctrl_c", [signal.SIG_IGN, signal.default_int_handler])
+def test_sigterm_stops_also_where_dagster_does_not_run_yet(of_ctrl_c):
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL), signal.signal(signal.SIGINT, of_ctrl_c)
+    with pytest.raises(KeyboardInterrupt), watch_interrupts():
+        signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), watch_interrupts():
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))  # as Dagster does
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGINT) is of_ctrl_c
+    signal.signal(signal.SIGTERM, before[0])
+    signal.signal(signal.SIGINT, before[1])
+
+
 def test_a_signal_of_another_kind_is_none_to_stop():
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     with watch_interrupts():
