@@ -60,7 +60,7 @@ def run_as_job(instance: dg.DagsterInstance, act: Callable[[], Result]) -> Resul
         show_in_timeline(instance, context.run_id)
         results.append(act())
 
-    with watch_interrupts() as check:
+    with watch_interrupts():
         try:
             everything_job(make).execute_in_process(
                 instance=instance,
@@ -70,7 +70,6 @@ def run_as_job(instance: dg.DagsterInstance, act: Callable[[], Result]) -> Resul
             )
         except dg.DagsterExecutionInterruptedError as error:
             raise KeyboardInterrupt from error
-        check()
     return results[0]
 
 

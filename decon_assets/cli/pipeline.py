@@ -334,9 +334,10 @@ def _build(
     export_workers(workers)
     from decon_assets.everything_job import run_as_job
     from decon_assets.instance.home import home_for, open_instance
+    from decon_assets.runner.interrupts import watch_interrupts
     from decon_assets.runner.pipeline import Pipeline, PipelineError
 
-    with open_instance(home_for(config)) as instance:
+    with watch_interrupts(), open_instance(home_for(config)) as instance:
         if verify:
             remove_damaged_files(load_config(config), say)
         pipeline = Pipeline(config, instance, say, lines=stage_lines(is_verbose=is_verbose))

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,18 +73,15 @@ def readable_instance(home: Path) -> Iterator[DagsterInstance | None]:
     """
     from dagster import DagsterInstance
 
-    opened = None
-    try:
-        opened = DagsterInstance.from_config(str(home.resolve()))
-        opened.get_runs(limit=1)
-    except Exception as error:
-        reason = plain_error(error, home)
-        if reason is None:
-            raise
-        if opened is not None:
-            opened.dispose()
-        print(f"note: runs are not named: {cause_of(reason)}", file=sys.stderr)  # noqa: T201 - for the command line
-        yield None
-        return
-    with opened:
-        yield opened
+    with ExitStack() as stack:
+        instance: DagsterInstance | None = None
+        try:
+            instance = stack.enter_context(DagsterInstance.from_config(str(home.resolve())))
+            instance.get_runs(limit=1)
+        except Exception as error:
+            reason = plain_error(error, home)
+            if reason is None:
+                raise
+            instance = None
+            print(f"note: runs are not named: {cause_of(reason)}", file=sys.stderr)  # noqa: T201 - for the command line
+        yield instance

@@ -12,6 +12,7 @@ are reported again. The second wait is not needed while another connection is op
 from __future__ import annotations
 
 import atexit
+import logging
 import shutil
 import sqlite3
 from collections import OrderedDict
@@ -83,6 +84,8 @@ def write_quickly() -> None:
         event.listen(Engine, "connect", _connected)
         event.listen(Engine, "engine_connect", _share_statements)
         read_scripts_once()
+        # It logs a Ctrl-C that comes while it closes a file, with a traceback, and raises it again.
+        logging.getLogger("sqlalchemy.pool").addHandler(logging.NullHandler())
         # A process that ends at once (`cli/program.py`) frees no objects, so it closes no files.
         atexit.register(_close_all)
 

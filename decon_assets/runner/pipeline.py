@@ -20,7 +20,7 @@ from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, show_in_timeline
 from decon_assets.instance.sqlite_history import write_quickly
 from decon_assets.run_requests import Materialized, Request, State, grid_requests, requests
-from decon_assets.runner.interrupts import watch_interrupts
+from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
 
 Echo = Callable[[str], None]
@@ -136,14 +136,13 @@ class Pipeline:
             self._lines.line(f"{stage.name}: {_state_of(stage, registered)}")
             return []
         job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
-        with watch_interrupts() as check:
+        with watch_interrupts():
             result = job.execute_in_process(
                 instance=self._instance,
                 tags=COMMAND_LINE_TAGS,
                 run_config=_RUN_CONFIG,
                 raise_on_error=False,
             )
-            check()
         self._lines.line(f"{stage.name}: checked again")
         is_passed = result.success and not _failed_checks(result)
         return [] if is_passed else [_reason(stage.name, result)]
@@ -165,7 +164,7 @@ class Pipeline:
         """Run a request; raise PipelineError if it fails."""
         asset = request.asset
         ops = {"ops": {asset: {"config": config}}} if config else {}
-        with self._lines.stage(name, n_parts=request.n_cells), watch_interrupts() as check:
+        with self._lines.stage(name, n_parts=request.n_cells), watch_interrupts():
             try:
                 result = self._job.execute_in_process(
                     instance=self._instance,
@@ -176,8 +175,8 @@ class Pipeline:
                 )
             except dg.DagsterExecutionInterruptedError as error:
                 raise KeyboardInterrupt from error
-            # After Ctrl-C, the result may be a failed step, a consequent error, or a success.
-            check()
+            # After Ctrl-C, the result may be a failed step, a consequent error, or a success: when
+            # the block ends, it is a stop.
             if not result.success:
                 failures = result.get_step_failure_events()
                 errors = [event.step_failure_data.error for event in failures]
@@ -225,6 +224,7 @@ def _console_logger(lines: StageLines, instance: dg.DagsterInstance) -> dg.Logge
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
+            stop_if_asked()  # during a long stage, whose own interrupt may be lost
             meta = getattr(record, "dagster_meta", {})
             if meta.get("dagster_event"):
                 return  # a failure is printed once, after the run

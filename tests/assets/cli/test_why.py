@@ -161,7 +161,22 @@ def test_without_a_history_the_runs_are_not_known(ask, looked_at, monkeypatch, t
     (one,) = ask("s1-1")
     assert one["found"][0]["run"]["id"] is None
     assert main(["why", "s1-1"]) == 0
-    assert "that this Dagster instance does not know" in capsys.readouterr().out
+    assert "the history of runs was not copied with the store" in capsys.readouterr().out
+
+
+def test_of_a_copied_store_all_is_told_but_the_runs(told, at_home, monkeypatch, tmp_path, capsys):
+    (here,) = told("s1-1")
+    copy = tmp_path / "copy"
+    shutil.copytree(at_home.folder, copy)  # with the dates of files, and without the history
+    monkeypatch.delenv("DAGSTER_HOME")
+    config = ["--config", str(copy / "decon.toml")]
+    (there,) = told("s1-1", *config)
+    assert there["found"][0]["run"] == here["found"][0]["run"] | {"id": None}
+    assert [one["state"] for one in there["mixtures"]] == [one["state"] for one in here["mixtures"]]
+    assert main(["why", "s1-1", *config]) == 0
+    said = capsys.readouterr().out
+    assert "the history of runs was not copied with the store" in said
+    assert "Dagster instance" not in said
 
 
 def test_a_document_that_was_never_removed_says_so_and_what_came_closest(ask, looked_at, capsys):
