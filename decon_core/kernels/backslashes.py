@@ -21,15 +21,20 @@ def backslash(
     """Return the end of a command or escape sequence and its replacement; -1 if there is none."""
     name = at + 1
     end = _letters_end(text, name, name, stop)
-    following, value = _command(text, name, end, stop, commands)
-    if following < 0 and end > name:
-        first = text[name]
+    if end == name:
+        return -1, NOTHING
+    first = text[name]
+    is_named = end > name + 1  # all commands have names of two letters or more
+    following, value = -1, NOTHING
+    if is_named and first != _N:
+        following, value = _command(text, name, end, stop, commands)
+    if following < 0:
         if first == _U:
             following, value = _character(text, at, stop)
         elif first == _R and name + 2 < stop and text[name + 1] == _BACKSLASH:
             if text[name + 2] == _N:
                 following, value = name + 3, _LINE_FEED
-        elif first in (_N, _T) and value_of(text, name, end, like_escapes) < 0:
+        elif first in (_N, _T) and not (is_named and value_of(text, name, end, like_escapes) >= 0):
             following, value = name + 1, _LINE_FEED if first == _N else _TAB
     return following, value
 

@@ -6,7 +6,6 @@ normalized already (UAX #15, "Detecting Normalization Forms").
 
 from __future__ import annotations
 
-import re
 import sys
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,7 +21,8 @@ Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
 _SPACE = ord(" ")
-_NOT_PLAIN = re.compile(rb"[^ -~]")
+_N_PLAIN = 0x7F - _SPACE  # printable ASCII
+_CODE_POINTS = f"utf-32-{sys.byteorder[0]}e"
 _TABLED = 0x30000  # above, characters do not change, only ignorable ones are dropped
 _PAGE = 256
 _SURROGATES = range(0xD800, 0xE000)
@@ -34,11 +34,16 @@ def normalize_batch(
 ) -> tuple[bytes, Integers, Integers]:
     """Normalize words, each with a leading space; return text, edges, new words per word."""
     n_words = np.ones(edges.size - 1, np.int64)
-    if not _NOT_PLAIN.search(text):
+    data = np.frombuffer(text, np.uint8)
+    is_odd = np.logical_or.reduceat(data - np.uint8(_SPACE) >= _N_PLAIN, edges[:-1])
+    if not is_odd.any():
         return text, edges, n_words
+    in_odd = np.repeat(is_odd, np.diff(edges))
+    odd = without_accents(data[in_odd].tobytes())
+    text, edges = _replaced(data[~in_odd], is_odd, np.diff(edges), odd)
     pieces: list[bytes] = []
     done = 0
-    for number in np.flatnonzero(may_change(text)).tolist():
+    for number in np.flatnonzero(is_odd)[may_change(odd)].tolist():
         start, stop = int(edges[number]), int(edges[number + 1])
         words = normalized_words(text[start + 1 : stop].decode(), punctuation=punctuation)
         n_words[number] = len(words)
@@ -51,11 +56,37 @@ def normalize_batch(
     return normalized, np.append(starts, len(normalized)), n_words
 
 
+def _replaced(
+    others: npt.NDArray[np.uint8], is_odd: Flags, lengths: Integers, odd: bytes
+) -> tuple[bytes, Integers]:
+    """Put the odd words between the others; return text and edges."""
+    data = np.frombuffer(odd, np.uint8)
+    lengths[is_odd] = np.diff(np.append(np.flatnonzero(data == _SPACE), data.size))
+    in_odd = np.repeat(is_odd, lengths)
+    made = np.empty(in_odd.size, np.uint8)
+    made[in_odd], made[~in_odd] = data, others
+    return made.tobytes(), np.append(0, np.cumsum(lengths))
+
+
+def without_accents(text: bytes) -> bytes:
+    """Normalize the words of ASCII and accented letters alone: most of those that change.
+
+    They are looked up, many together, in place of being normalized one by one in Python.
+    """
+    points = _points(text)
+    plain = _characters().plain[np.minimum(points, _TABLED)]
+    words = np.flatnonzero(points == _SPACE)
+    is_whole = np.logical_and.reduceat(plain > 0, words)
+    if not is_whole.any():
+        return text
+    is_taken = np.repeat(is_whole, np.diff(words, append=points.size))
+    return np.where(is_taken, plain, points).tobytes().decode(_CODE_POINTS).encode()
+
+
 def may_change(text: bytes) -> Flags:
     """Return which of these lower-case words (space before each) `normalized_words` may change."""
-    points = np.frombuffer(text.decode().encode(f"utf-32-{sys.byteorder[0]}e"), np.uint32)
     table = _characters()
-    points = np.minimum(points, table.is_changed.size - 1)
+    points = np.minimum(_points(text), table.is_changed.size - 1)
     order, is_changed = table.order[points], table.is_changed[points]
     is_mark = order > 0
     is_latin = (points >= ord("a")) & (points <= ord("z"))
@@ -68,6 +99,10 @@ def may_change(text: bytes) -> Flags:
     return np.logical_or.reduceat(is_changed, words) | is_mixed
 
 
+def _points(text: bytes) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(text.decode().encode(_CODE_POINTS), np.uint32)
+
+
 class _Characters(NamedTuple):
     """Properties of each code point. The last row is for all code points above."""
 
@@ -77,6 +112,7 @@ class _Characters(NamedTuple):
     order: npt.NDArray[np.uint8]  # canonical combining class
     looks_latin: Flags
     is_accent: Flags
+    plain: npt.NDArray[np.uint32]  # itself or the letter under its accents; 0 if neither is ASCII
 
 
 @lru_cache(maxsize=1)
@@ -105,11 +141,17 @@ def _characters() -> _Characters:
             is_second[second] = True
     is_accent[[*ACCENTS]] = True
     looks_latin[[*LOOK_ALIKES]] = True
+    plain = np.zeros(size, np.uint32)
+    plain[_SPACE : _SPACE + _N_PLAIN] = np.arange(_SPACE, _SPACE + _N_PLAIN)
     for char, parts in zip(chars, _pieces(normalize("NFD", joined)), strict=True):
-        if len(parts) > 1:  # a letter with an accent
-            is_changed[ord(char)] |= "a" <= parts[0] <= "z"
-            looks_latin[ord(char)] |= ord(parts[0]) in LOOK_ALIKES
-    return _Characters(is_changed, is_first, is_second, order, looks_latin, is_accent)
+        if len(parts) > 1:
+            letter, *marks = map(ord, parts)
+            if "a" <= parts[0] <= "z":
+                if not is_changed[ord(char)] and ACCENTS.keys() >= {*marks}:
+                    plain[ord(char)] = letter
+                is_changed[ord(char)] = True
+            looks_latin[ord(char)] |= letter in LOOK_ALIKES
+    return _Characters(is_changed, is_first, is_second, order, looks_latin, is_accent, plain)
 
 
 def _pieces(joined: str) -> list[str]:
