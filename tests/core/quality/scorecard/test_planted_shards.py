@@ -90,11 +90,13 @@ def test_what_is_around_a_planting_is_its_host(world):
         if row["place"] == "alone":
             assert before + after == ""
         elif row["shard"].startswith("planted-text"):
-            between = "\n\n" if "\n\n" in before + after else "\n"
+            between = "\n\n" if before.endswith("\n\n") else "\n"
             if row["place"] == "middle":
                 assert before.endswith(between)
                 assert after.startswith(between)
-                assert before + after.removeprefix(between) in HOSTS
+                host = before + after.removeprefix(between)
+                assert host in HOSTS
+                assert ("\n\n" in host) == (between == "\n\n")
 
 
 def test_the_same_seed_gives_the_same_bytes(planned, world, tmp_path):
