@@ -65,8 +65,10 @@ dev: setup
 # earlier build left; build/site and other outputs stay.
 wheel: setup
 	rm -rf build/lib build/bdist.* dist $(COMPILED)
+	@echo "compiling all kernels: one to three minutes"
 	$(BIN)/decon-assets warm --cache $(COMPILED)
-	$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist .
+	@echo "building the wheel"
+	@$(BIN)/uv build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir dist .
 	@ls dist/*.whl
 
 # The groups that are installed in it, as in `make image EXTRAS=postgres,k8s`.

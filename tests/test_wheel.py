@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from contextlib import suppress
@@ -55,7 +56,7 @@ def sources(tmp_path_factory):
     shipped = folder / machine_code.SHIPPED.relative_to(ROOT) / compiled.name
     # Other processes may write to it, each file whole under another name first.
     shutil.copytree(compiled, shipped, ignore=shutil.ignore_patterns("*.tmp.*"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     return folder
 
@@ -123,6 +124,11 @@ def test_the_wheel_has_all_files_of_the_packages_and_no_others(sources, wheel):
     }
     found = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert found == expected
+
+
+def test_a_wheel_with_machine_code_names_its_platform(wheel):
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel.name.endswith(f"-py3-none-{platform}.whl")
 
 
 def test_the_base_install_has_no_package_of_a_group_and_stays_small(programs):
