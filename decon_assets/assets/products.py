@@ -246,13 +246,14 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     """
     builder = inventory.builder_of(config, store)
     reporter = PartitionReporter(context)
-    total, n_questions, names = Counter[str](), 0, sorted_keys(context)
+    total, n_questions, n_candidates, names = Counter[str](), 0, 0, sorted_keys(context)
     versions = (current_version(builder.store, name) for name in names)
     for name, one in zip(names, build_clean_benchmarks(builder, versions), strict=True):
         n = one.counts
         context.log.debug(f"{name}: {n['n_items_left']} of {counted(n['n_items'], 'item')} left")
         total += n
         n_questions += len(one.manifest["question_only"])
+        n_candidates += len(one.manifest["candidates"])
         metadata = {
             "items": n["n_items"],
             "items_left": n["n_items_left"],
@@ -263,8 +264,8 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
         reporter.report(name, metadata)
     left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"
     others = (
-        f"of them {n_questions:,} question-only and {total['n_items_not_findable']:,} that no "
-        "chosen detector can find"
+        f"of them {n_questions:,} question-only, {counted(n_candidates, 'candidate')}, "
+        f"{total['n_items_not_findable']:,} that no chosen detector can find"
     )
     context.log.info(f"{counted(len(names), 'benchmark')}, {left}, {others}")
 

@@ -65,7 +65,7 @@ _COMMANDS = {
     "Results": {
         "report": ("report:report", "print the report's main tables, run a query, write its page"),
         "why": ("why:why", "explain what happened to one document, and in which runs"),
-        "lookup": ("lookup:lookup", "find a text or new items in the corpus, by its sketch"),
+        "lookup": ("lookup:lookup", "find a text or new items in the corpus"),
         "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
         "judge": ("judge:judge_group", "have a model judge matches, or import annotations"),
         "compare": ("compare:compare", "compare two reports, or one scan under two policies"),

@@ -197,11 +197,11 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     others = [case for case in failed if not case.is_undecided]
     if any(not unread.issuperset(case.wrong) for case in others):
         return 1
-    return 4 if others else 6
+    return 6 if len(others) < len(failed) else 4
 
 
 _HEADS = (
-    *("", "benchmark", "items", "leaked", "of those that can be found", "share"),
+    *("", "benchmark", "items", "leaked", "leaked of findable", "share"),
     *(
         "95 % interval",
         "of all items",

@@ -19,7 +19,7 @@ from decon_core.report.open import Coverage, connect, coverage_of
 _MOST_LISTED = 20
 _MAIN_TABLES = (
     """SELECT benchmark, split, n_items AS items, n_leaked AS leaked,
-              printf('%d of %d', n_leaked_findable, n_findable) AS "of those that can be found",
+              printf('%d of %d', n_leaked_findable, n_findable) AS "leaked of findable",
               round(leak_rate, 4) AS share,
               printf('%.4f to %.4f', low, high) AS "95 % interval",
               CASE WHEN at_least = at_most THEN printf('%.4f', at_least)

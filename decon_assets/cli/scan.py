@@ -300,7 +300,7 @@ def _say_table(outcome: Outcome) -> None:
             "benchmark",
             "items",
             "leaked",
-            "of those that can be found",
+            "leaked of findable",
             *by_detector,
             "question-only",
             *candidates,

@@ -65,12 +65,13 @@ def _recorded() -> Iterator[Callable[[], bool]]:
     """Record signals until the block ends; yields a function that tells whether one arrived."""
     received, written = socket.socketpair()
     arrived: set[int] = set()
+    wanted = {one for one in _STOPPING if signal.getsignal(one) is not signal.SIG_IGN}
 
     def is_to_stop() -> bool:
         with suppress(BlockingIOError):
             while signals := received.recv(_BYTES):
                 arrived.update(signals)
-        return not arrived.isdisjoint(_STOPPING)
+        return not arrived.isdisjoint(wanted)
 
     with received, written:
         received.setblocking(False)

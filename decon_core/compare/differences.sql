@@ -196,6 +196,8 @@ SELECT p.benchmark, p.is_in_first, p.is_in_second, p.version_of_first, p.version
        CASE WHEN p.is_in_second THEN coalesce(i.n_of_second, 0) END AS n_leaked_of_second,
        p.n_items_of_first - coalesce(i.n_blind_of_first, 0) AS n_findable_of_first,
        p.n_items_of_second - coalesce(i.n_blind_of_second, 0) AS n_findable_of_second,
+       coalesce(i.n_seen_of_first, 0) AS n_leaked_findable_of_first,
+       coalesce(i.n_seen_of_second, 0) AS n_leaked_findable_of_second,
        coalesce(i.n_seen_of_first, 0) / nullif(n_findable_of_first, 0) AS rate_of_first,
        coalesce(i.n_seen_of_second, 0) / nullif(n_findable_of_second, 0) AS rate_of_second,
        rate_of_second - rate_of_first AS difference,

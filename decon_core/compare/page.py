@@ -97,12 +97,19 @@ def _rate(one: Row) -> tuple[Cell, ...]:
     return (
         one["benchmark"],
         _both(one, "n_items"),
-        _both(one, "n_findable"),
         *(_plain(one[f"n_leaked_of_{side}"]) for side in SIDES),
+        *(_of_findable(one, side) for side in SIDES),
         *(_percent(one[f"rate_of_{side}"]) for side in SIDES),
         _percent(one["difference"], sign="+"),
         *(_plain(one[f"n_shared_of_{side}"]) for side in SIDES),
         _both(one, "n_question_only"),
+    )
+
+
+def _of_findable(one: Row, side: str) -> Cell:
+    n_findable = one[f"n_findable_of_{side}"]
+    return (
+        "–" if n_findable is None else f"{one[f'n_leaked_findable_of_{side}']:,} of {n_findable:,}"
     )
 
 

@@ -38,6 +38,9 @@ from decon_core.wording import counted
 _ITEM = ("split", "instance_index")
 _ABSENT = -1
 
+# Why an item cannot be found that is visible to no other detector than these.
+ONLY_CANDIDATE = "found only by a detector whose score is no proof"
+
 BlindItems = dict[str, set[tuple[str, int]]]  # by benchmark: split and instance_index
 
 
@@ -85,11 +88,20 @@ def _finds_texts(one: registry.Declaration) -> bool:
     return one.acts_on_score and one.reads in (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 
 
+def proving_detectors() -> list[str]:
+    """Return the detectors that make a leak of what they find; others only make candidates."""
+    return registry.names_where(lambda one: one.acts_on_score)
+
+
 def blind_items(visible: pa.Table) -> BlindItems:
-    """Return, per benchmark, the items that no chosen detector can find."""
-    items = visible.group_by(["benchmark", *_ITEM]).aggregate([("is_visible", "any")])
+    """Return, per benchmark, the items that no chosen detector can find as a leak."""
+    proves = pc.is_in(visible["detector"], pa.array(proving_detectors(), pa.string()))
+    seen = visible.select(["benchmark", *_ITEM]).append_column(
+        "is_seen", pc.and_(visible["is_visible"], proves)
+    )
+    items = seen.group_by(["benchmark", *_ITEM]).aggregate([("is_seen", "any")])
     blind: BlindItems = {}
-    for row in items.filter(pc.invert(items["is_visible_any"])).to_pylist():
+    for row in items.filter(pc.invert(items["is_seen_any"])).to_pylist():
         item = row["split"], row["instance_index"]
         blind.setdefault(row["benchmark"], set()).add(item)
     return blind

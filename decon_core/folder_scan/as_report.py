@@ -14,6 +14,7 @@ import duckdb
 import orjson
 
 from decon_core.config.policy import Policy, as_stored
+from decon_core.decisions.indexability import ONLY_CANDIDATE, proving_detectors
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.folder_scan import results
 from decon_core.report.database import write_database
@@ -69,14 +70,15 @@ def read_folder(folder: Path, database: Path) -> None:
         "unreadable": table_of("unreadable", unreadable),
         "invalid_utf8": table_of("invalid_utf8", invalid),
     }
+    proving = {"proving": proving_detectors(), "only_candidate": ONLY_CANDIDATE}
     with duckdb.connect() as connection:
         try:
-            for name, file, source in (
+            for name, file, more in (
                 ("matches", results.MATCHES_FILE, {"source": ONLY_SOURCE}),
-                ("items", results.INDEXABILITY_FILE, {}),
+                ("items", results.INDEXABILITY_FILE, proving),
                 ("indexability", results.INDEXABILITY_FILE, {}),
             ):
-                values = {"path": str(folder / file), **source}
+                values = {"path": str(folder / file), **more}
                 found = connection.sql(_QUERIES[name], params=values)
                 tables[name] = filled(name, found.to_arrow_table())
         except duckdb.Error as error:
@@ -140,7 +142,7 @@ def _benchmarks(
 def _findable_by_others(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"benchmark": benchmark, "detector": detector, "n_items": n}
-        for benchmark, counts in summary["n_items_findable_by_others"].items()
+        for benchmark, counts in summary.get("n_items_findable_by_others", {}).items()
         for detector, n in counts.items()
     ]
 

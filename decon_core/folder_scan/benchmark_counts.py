@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from decon_core.benchmarks.records import Version
+from decon_core.decisions.indexability import proving_detectors
 
 _ITEM = ("split", "instance_index")  # of one benchmark
 _DOCUMENT = ("file", "row")
@@ -115,9 +116,10 @@ def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
 
 
 def _findable(matches: Path, indexability: Path) -> list[dict[str, Any]]:
-    """Count, per benchmark, the items that a detector can find, and those of them that leaked."""
+    """Count, per benchmark, the items that can be found as leaks, and those of them that leaked."""
     item = ("benchmark", *_ITEM)
-    seen = pl.scan_parquet(indexability).filter("is_visible").select(item).unique()
+    is_seen = pl.col("is_visible") & pl.col("detector").is_in(proving_detectors())
+    seen = pl.scan_parquet(indexability).filter(is_seen).select(item).unique()
     leaked = pl.scan_parquet(matches).filter("is_contaminated").select(item).unique()
     both = seen.join(leaked.with_columns(is_leaked=pl.lit(1)), on=item, how="left")
     return _rows(

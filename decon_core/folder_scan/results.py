@@ -110,8 +110,8 @@ class Outcome:
 
     @property
     def finds_nothing(self) -> bool:
-        """Whether no detector can find any item: nothing is known of any benchmark."""
-        return not any(count.n_findable_items for count in self.benchmarks)
+        """Whether no item can be found, or was: nothing is known of any benchmark."""
+        return not any(count.n_known_items for count in self.benchmarks)
 
     @property
     def is_incomplete(self) -> bool:

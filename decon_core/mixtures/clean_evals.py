@@ -180,8 +180,7 @@ def _write_records(
         leaked.question_only(version.benchmark),
         leaked.candidates(version.benchmark),
     )
-    found = [*removed, *question_only, *candidates]
-    blind = {*blind}.difference((one["split"], one["instance_index"]) for one in found)
+    blind = {*blind} - gone
     return {
         "version": version.fingerprint,
         "n_items": version.n_items,

@@ -22,7 +22,12 @@ from decon_core.blends.build import ITEMS_FILE, Blender
 from decon_core.config.load import Showing
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
-from decon_core.decisions.indexability import findable_by_others, indexability
+from decon_core.decisions.indexability import (
+    ONLY_CANDIDATE,
+    findable_by_others,
+    indexability,
+    proving_detectors,
+)
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import Verdicts
@@ -144,14 +149,15 @@ def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.T
         .with_columns(pl.col("extras").map_elements(_short_extras, return_dtype=pl.String))
     )
     # The reason is that of the first detector in the policy's order.
+    proves = pl.col("detector").is_in(proving_detectors())
+    reason = pl.col("reason").drop_nulls().first().fill_null(ONLY_CANDIDATE)
     why_not = (
         pl.DataFrame(visible)
         .group_by(_ITEM)
-        .agg(
-            pl.col("is_visible").any().alias("is_indexed"),
-            pl.col("reason").first().alias("why_not_indexed"),
+        .agg((pl.col("is_visible") & proves).any().alias("is_indexed"), reason)
+        .with_columns(
+            pl.when(~pl.col("is_indexed")).then(pl.col("reason")).alias("why_not_indexed")
         )
-        .with_columns(pl.when(~pl.col("is_indexed")).then(pl.col("why_not_indexed")))
     )
     joined = items.join(why_not, on=_ITEM, how="left", maintain_order="left")
     schema = TABLES["items"].schema

@@ -63,7 +63,7 @@ def rates(benchmarks: Rows) -> Chart:
     chosen = [(at, row) for at, row in enumerate(rows) if row["n_question_only"]]
     questions = {
         **_dots(chosen, "question_only_rate", _question_only_text),
-        "name": "question-only, not leaked",
+        "name": "question-only, not leaked, of all items",
         "marker": {"color": "--c-question", "size": 10, "symbol": "diamond-open"},
     }
     tops = [100 * max(row["high"], row["question_only_rate"]) for row in rows]

@@ -80,7 +80,6 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
     n_items, n_findable = totals["n_items"], totals["n_findable"]
     n_leaked, n_documents = totals["n_leaked"], totals["n_documents"]
     n_with_answer, n_with_part = facts.total("n_with_answer"), facts.total("n_with_part_of_answer")
-    n_not_indexable = facts.total("n_not_indexable")
     n_contaminated = totals["n_contaminated_documents"]
     n_question_only = totals["n_question_only_documents"]
     part = f"; {count(n_with_part)} with part of it" if n_with_part else ""
@@ -91,9 +90,9 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
         (n_contaminated, "documents hold a leak", _of(n_contaminated, n_documents)),
         (n_question_only, "more hold a question without its answer", question_only),
         (
-            None if n_items is None else n_not_indexable,
-            "items that no detector can find",
-            _of(n_not_indexable, n_items),
+            facts.n_unknown,
+            "items not found that no detector can find",
+            "total unknown" if facts.n_unknown is None else _of(facts.n_unknown, n_items),
         ),
     ]
     if n_candidates := totals["n_candidate_documents"]:
@@ -156,7 +155,7 @@ def _of(part: int, whole: int | None) -> str:
 
 def _of_findable(n_leaked: int, n_findable: int | None) -> str:
     if not n_findable:
-        return "total unknown" if n_findable is None else "unknown: no item can be found"
+        return "total unknown" if n_findable is None else "rate unknown: no item can be found"
     of_findable = f"{count(n_leaked)} of the {count(n_findable)} that can be found"
     return f"{of_findable}, {share(n_leaked, n_findable)}"
 
@@ -187,10 +186,10 @@ def _leak_rates(built: Section, facts: Facts) -> Section:
             "Each dot is the share of leaked items among those of a benchmark and split that can "
             "be found, the line its 95 % Wilson interval: for items like these, and for no others."
         )
-    if facts.total("n_not_indexable"):
+    if facts.n_unknown:
         words.append(
-            "Of the items that no detector can find, none or all may have leaked: the last two "
-            "columns of the table are the shares of all items in these two cases."
+            "Of the items that no detector can find and that were not found, none or all may have "
+            "leaked: the last two columns of the table are the shares of all items in these cases."
         )
     if len(rows) < len(facts["benchmarks"]):
         words.append("Without a known number of items that can be found there is no share.")

@@ -16,15 +16,17 @@ from decon_core.report.open import opened, rows_of
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 
-_FILE = "leak_rates.json"
+_FILE = "leak_rates_of_findable.json"
 
 _RATES = """
-    SELECT b.benchmark, b.version, b.n_items, b.thresholds,
-           count(i.instance_index)::BIGINT AS n_leaked
-    FROM benchmarks b LEFT JOIN item_status i
-      ON i.benchmark = b.benchmark AND i.status = 'leaked'
-    WHERE b.n_items > 0
-    GROUP BY ALL ORDER BY b.benchmark
+    SELECT b.benchmark, b.version, b.thresholds, i.n_findable, i.n_leaked
+    FROM benchmarks b JOIN (
+        SELECT benchmark, sum(n_findable)::BIGINT AS n_findable,
+               sum(n_leaked_findable)::BIGINT AS n_leaked
+        FROM by_benchmark GROUP BY benchmark
+    ) i USING (benchmark)
+    WHERE i.n_findable > 0
+    ORDER BY b.benchmark
 """
 _SETTINGS = "SELECT state, scan_fingerprint, thresholds, verdicts FROM runs"
 _SETTING_NAMES = {
@@ -76,7 +78,7 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
     changed = [text for name, text in _SETTING_NAMES.items() if now[name] != before[name]]
     for name in names:
         one, other = now["benchmarks"][name], before["benchmarks"][name]
-        rate, rate_before = (row["n_leaked"] / row["n_items"] for row in (one, other))
+        rate, rate_before = (row["n_leaked"] / row["n_findable"] for row in (one, other))
         if not exceeds(abs(rate - rate_before), most):
             continue
         why = [*changed]
@@ -87,5 +89,5 @@ def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator
         if is_moved and now["thresholds"] == before["thresholds"]:
             why.append("the thresholds of this benchmark")
         remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
-        found = f"{rate:.1%} of {one['n_items']} items leaked"
+        found = f"{rate:.1%} of {one['n_findable']} items that can be found leaked"
         yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)

@@ -180,9 +180,9 @@ def _undecided(one: Summary, limits: Limits) -> Iterator[str]:
         ends = rate.n / n_items, (rate.n + rate.n_unknown) / n_items
         if exceeds(ends[1], rate.limit) and not exceeds(ends[0], rate.limit):
             yield (
-                f"cannot tell: no chosen detector can find {rate.n_unknown:,} {of_items}, so "
-                f"{percent(ends[0])} to {percent(ends[1])} {rate.words[1]}; the limit is "
-                f"{percent(rate.limit)}; {remedy}"
+                f"cannot tell: {rate.n_unknown:,} {of_items} were not found, and no chosen "
+                f"detector can find them: {percent(ends[0])} to {percent(ends[1])} "
+                f"{rate.words[1]}, the limit is {percent(rate.limit)}; {remedy}"
             )
     if not one["n_findable"] and not limits.has_rate(name) and limits.requires(name):
         yield f"cannot tell: no chosen detector can find any {of_items}; {remedy}"
@@ -256,9 +256,9 @@ def _over(
         return
     # Rates in summaries are rounded; the limit applies to the exact quotient.
     share = f"{n:,} of {counted(whole, noun)} {verb} ({percent(n / whole)}"
-    if by == "point" and exceeds(n / whole, limit):
+    if exceeds(n / whole, limit):
         yield f"{share}), more than {percent(limit)}"
-    if by == "upper" and high is not None and exceeds(high, limit):
+    elif by == "upper" and high is not None and exceeds(high, limit):
         yield f"{share}; interval up to {percent(high)}), which may be more than {percent(limit)}"
 
 

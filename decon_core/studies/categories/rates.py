@@ -35,7 +35,7 @@ MACRO = "macro average"
 
 HEADS = (
     *("benchmark", "split", "by", "category", "items", "leaked", "question-only", "candidates"),
-    *("not fully scanned", "of those that can be found", "rate", "95 % interval", "of all items"),
+    *("not fully scanned", "leaked of findable", "rate", "95 % interval", "of all items"),
 )
 
 # Values of items that only the results have: by benchmark, split and instance_index, then column.
@@ -56,8 +56,8 @@ class Rate:
     n_leaked: int
     n_question_only: int
     n_candidates: int
-    n_findable: int  # items that a detector can find
-    n_leaked_findable: int  # those of them that leaked
+    n_findable: int | None  # items that a detector can find; None: the total is unknown
+    n_leaked_findable: int | None  # those of them that leaked
     n_not_fully_scanned: int
     # None: the number of items is unknown, or none can be found. A macro average is of the
     # categories of which items can be found.
@@ -231,8 +231,8 @@ def _rate(
         n_leaked=total.n_leaked,
         n_question_only=total.n(QUESTION_ONLY),
         n_candidates=total.n(CANDIDATE),
-        n_findable=total.n_findable,
-        n_leaked_findable=total.n_leaked_findable,
+        n_findable=total.n_findable if is_known else None,
+        n_leaked_findable=total.n_leaked_findable if is_known else None,
         n_not_fully_scanned=total.n(NOT_FULLY_SCANNED),
         leak_rate=share,
         low=low,
@@ -257,7 +257,7 @@ def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:
             *(one.benchmark, one.split, one.by, one.category or average),
             *(f"{n:,}" for n in counts),
             f"{n_not_scanned:,}" if n_not_scanned else "",
-            f"{one.n_leaked_findable:,} of {one.n_findable:,}",
+            "–" if one.n_findable is None else f"{one.n_leaked_findable:,} of {one.n_findable:,}",
             percent(one.leak_rate),
             "–" if one.low is None else f"{percent(one.low)} to {percent(one.high)}",
             "–" if one.at_least is None else bounds(one.at_least, one.at_most),

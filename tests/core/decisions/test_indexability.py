@@ -11,7 +11,12 @@ from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
-from decon_core.decisions.indexability import findable_by_others, indexability, visibilities
+from decon_core.decisions.indexability import (
+    blind_items,
+    findable_by_others,
+    indexability,
+    visibilities,
+)
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.idf import freeze
 from decon_core.report.build import build_report
@@ -252,6 +257,18 @@ def test_a_question_is_seen_if_each_of_its_right_answers_is(bench):
     table = indexability(bench.store, [version], bench.policy)
     assert table["is_visible"].to_pylist() == [False, True, False, False, False, True]
     assert findable_by_others(bench.store, [version], bench.policy, table)["b"]["exact"] == 4
+
+
+def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):
+    bench.policy = Policy(tokenizer_str="words", detectors=("decon", "reworded"))
+    short = "Which planet orbits the star Proxima Centauri closest of all?"
+    versions = bench.prepare({"b": [(short, None, None), (words("q", 30), None, None)]})
+    table = indexability(bench.store, versions, bench.policy)
+    seen = {
+        (row["instance_index"], row["detector"]): row["is_visible"] for row in table.to_pylist()
+    }
+    assert (seen[0, "decon"], seen[0, "reworded"]) == (False, True)
+    assert blind_items(table) == {"b": {("test", 0)}}
 
 
 def test_an_item_is_as_visible_as_the_best_of_its_questions(bench):

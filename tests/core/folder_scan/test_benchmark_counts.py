@@ -85,8 +85,9 @@ def test_polars_counts_what_sets_count(tmp_path_factory, matches, visible):
     schema = types | names | dict.fromkeys(KINDS, pl.Boolean)
     pl.DataFrame(matches, schema=schema).write_parquet(path)
     rows = [
-        {"benchmark": name, "split": item[0], "instance_index": item[1], "is_visible": is_seen}
-        for (name, item, _), is_seen in visible.items()
+        {"benchmark": name, "split": item[0], "instance_index": item[1], "detector": by}
+        | {"is_visible": is_seen}
+        for (name, item, by), is_seen in visible.items()
     ]
     pl.DataFrame(rows).write_parquet(indexability)
     versions = [SimpleNamespace(benchmark=name, n_items=6, n_records=7) for name in BENCHMARKS]

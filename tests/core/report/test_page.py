@@ -118,7 +118,7 @@ def test_headlines_are_what_the_database_says(report, page):
 def test_what_could_not_be_read_or_seen_is_said_first(page):
     told = " ".join(data_of(page, "overview")["notes"])
     assert "1 row of the corpus could not be read" in told
-    assert "10 items are not detectable with the chosen detectors" in told
+    assert "10 items were not found and cannot be found with the chosen detectors" in told
     assert "27 documents have too little text" in told
     assert "Snippets" not in told
 

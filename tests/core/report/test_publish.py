@@ -449,9 +449,9 @@ def test_items_that_no_detector_can_find_do_not_pass_for_clean(report):
     assert (undecided.is_passed, undecided.is_undecided) == (False, True)
     (wrong,) = undecided.wrong
     assert wrong == (
-        "cannot tell: no chosen detector can find 2 of 10 items, so 20.00% to 40.00% leaked; the "
-        "limit is 39.00%; with the detector exact 2 more can be found, or pass with "
-        "--assume-clean quiz"
+        "cannot tell: 2 of 10 items were not found, and no chosen detector can find them: 20.00% "
+        "to 40.00% leaked, the limit is 39.00%; with the detector exact 2 more can be found, or "
+        "pass with --assume-clean quiz"
     )
     kind = ET.fromstring(junit_of([undecided]).encode()).find(".//failure").get("type")
     assert kind == "incomplete"
@@ -475,6 +475,15 @@ def test_a_benchmark_of_which_nothing_can_be_found_is_unknown(report):
     assert undecided.wrong[0].startswith("cannot tell: no chosen detector can find any of 10 items")
     assert failures(summary, required=("quiz",), assumed_clean=("quiz",)) == {}
     assert "| `quiz` | 0 | 0 of 0 | unknown | – | 0.00% to 100.00% |" in card_of(path)
+
+
+def test_what_leaked_in_another_form_than_can_be_found_counts_against_a_limit(report):
+    blind = [{**ITEM, "instance_index": n, "is_indexed": n >= 5} for n in range(10)]
+    found = [{**MATCH, "instance_index": n, "row": n} for n in range(3)]
+    summary = summary_of(report(items=blind, matches=found))
+    for by in ("point", "upper"):
+        (failed, _) = cases_of(summary, Limits(max_rate=0.2, by=by))
+        assert failed.wrong == ("3 of 10 items leaked (30.00%), more than 20.00%",)
 
 
 def test_an_item_that_leaked_in_another_form_than_can_be_found_is_in_no_rate_but_in_the_bounds(
