@@ -135,7 +135,8 @@ def _ignore(_: object) -> None:
 
 
 def _items() -> Iterator[dict[str, str]]:
-    """Yield items of distinct words, one of them a program."""
+    """Yield items of distinct words, one of them a program, and one too short to be found."""
+    yield {"passage": "", "question": "How many magnets?", "answer": "Twelve"}
     for number in range(4):
         question = [f"{word}{number}" for word in _WORDS]
         yield {

@@ -28,7 +28,7 @@ def test_an_annotation_builds_the_report_anew_and_removes_nothing(reported, caps
     said = capsys.readouterr().out
     assert all(f"{asset}: up to date" in said for asset in ("scan", "mixture", "clean_benchmark"))
     with duckdb.connect(str(store.report), read_only=True) as connection:
-        curve = "SELECT sum(n_judged), sum(n_sd) FROM calibration WHERE benchmark IS NULL"
+        curve = "SELECT n_judged, n_sd FROM calibration_fit WHERE benchmark IS NULL"
         assert connection.execute(curve).fetchone() == (len(pairs), 0)
         calls = connection.execute("SELECT count(*) FROM decisions WHERE is_contaminated")
         assert calls.fetchone() == n_leaks

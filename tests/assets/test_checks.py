@@ -649,7 +649,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     for _ in range(2):  # asked again, it says the same
         result = run_check(leak_rate_is_steady, world)
         assert (result.passed, result.severity.value) == (False, "WARN")
-        assert "| harbor | 100.0% of 5 items leaked | 60.0% ± 5.0%" in said(result)
+        assert "| harbor | 100.0% of 5 items that can be found leaked | 60.0% ± 5.0%" in said(result)
         assert "check the shards" in said(result)
         assert result.metadata["benchmarks_compared"].value == 2
     world.policy = {"contamination_score_threshold": 1.0}
@@ -698,7 +698,7 @@ def test_the_report_shows_rates_scores_and_where_everything_lies(world):
     metadata = event.asset_materialization.metadata
     assert "data:image/svg+xml;base64," in metadata["leak_rates"].value
     assert "data:image/svg+xml;base64," in metadata["scores"].value
-    assert "| harbor | 5 | 3 | 0.600 |" in metadata["by_benchmark"].value
+    assert "| harbor | 5 | 3 | 5 | 3 | 0.600 |" in metadata["by_benchmark"].value
     assert str(world.store.mixtures("decontaminated")) in metadata["mixtures"].value
     tiles = metadata["tiles"].value
     assert tiles == str(world.store.tiles(scan_fingerprint(world.store, world.policy_in_force())))

@@ -38,7 +38,7 @@ def made(world) -> set[str]:
 def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
     graph = build_definitions().resolve_asset_graph()
     blocking = {key for key in graph.asset_check_keys if graph.get(key).blocking}
-    assert len(blocking) == 8
+    assert len(blocking) == 9
     for key in graph.get_all_asset_keys():
         ancestors = graph.get_ancestor_asset_keys(key)
         held_by = {f"{check.asset_key.to_user_string()}:{check.name}" for check in blocking
