@@ -257,8 +257,6 @@ class Index:
             found = f"{counted(self.n_items, 'item')}, none visible ({reasons})"
             expected = f"an item that a detector can find ({', '.join(self.policy.detectors)})"
             remedy = "docs/detectors.md has what each detector needs."
-            if self.n_items == 1 and "not telling" in reasons:
-                remedy = "Give at least two items: idf compares the n-grams of an item with others."
             raise InputError(Problem("evals", found, expected, remedy))
         warnings.warn(
             f"no detector can find {lost.num_rows:,} of {counted(self.n_items, 'item')} "

@@ -233,6 +233,10 @@ def test_benchmarks_come_as_rows_tables_files_or_by_a_recipe(tmp_path):
     assert "<Index: 2 benchmarks, 2 items; decon; in " in repr(several)
 
 
+def test_a_single_item_is_found():
+    assert dc.build_index(ITEMS[:1]).check(VERBATIM).is_leaked
+
+
 @pytest.mark.parametrize(
     ("evals", "options", "error", "message"),
     [
@@ -252,7 +256,6 @@ def test_benchmarks_come_as_rows_tables_files_or_by_a_recipe(tmp_path):
         (ITEMS, {"policy": 3}, InputError, "a Policy, or a dictionary"),
         (ITEMS, {"policy": {"leave_out_common": True}}, ConfigError, "depends on a whole corpus"),
         ([{"question": "Too short?"}], {}, InputError, "none visible .too few tokens: 1"),
-        (ITEMS[:1], {}, InputError, "at least two items"),
     ],
 )
 def test_what_cannot_be_indexed_is_refused(evals, options, error, message):
