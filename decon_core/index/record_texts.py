@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -59,6 +59,18 @@ class Pool:
         """Return the uses, sorted: columns text, part, record, kind."""
         uses = np.array(self.uses, np.int64).reshape(-1, 4)
         return uses[np.lexsort(uses.T[::-1])]
+
+
+class PoolOfRecords(Pool):
+    """The texts of some records, given by number of the benchmark."""
+
+    def __init__(self, wanted: Sequence[Collection[int]]) -> None:
+        super().__init__()
+        self._wanted = [{*records} for records in wanted]
+
+    def add(self, text: str, part: int, record: int, kind: int) -> None:
+        if record in self._wanted[part]:
+            super().add(text, part, record, kind)
 
 
 def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:

@@ -41,6 +41,7 @@ from decon_core.index.record_texts import (
     QUESTION,
     WHOLE,
     Pool,
+    PoolOfRecords,
     gather,
 )
 from decon_core.index.text_weights import encode_texts, weights_of
@@ -174,20 +175,8 @@ def verbatim_of_records(
 ) -> Verbatim:
     """Return the text index of some records of each version, in memory."""
     versions = tuple(wanted)
-    arrays, about = _built(_PoolOfRecords([*wanted.values()]), store, versions, ids, policy)
+    arrays, about = _built(PoolOfRecords([*wanted.values()]), store, versions, ids, policy)
     return _of_arrays(arrays, about, versions)
-
-
-class _PoolOfRecords(Pool):
-    """The texts of some records, by number of the benchmark."""
-
-    def __init__(self, wanted: Sequence[Collection[int]]) -> None:
-        super().__init__()
-        self._wanted = [{*records} for records in wanted]
-
-    def add(self, text: str, part: int, record: int, kind: int) -> None:
-        if record in self._wanted[part]:
-            super().add(text, part, record, kind)
 
 
 def _built(

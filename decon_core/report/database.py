@@ -13,6 +13,7 @@ import pyarrow as pa
 from decon_core.config.detector_registry import near_kinds
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
+from decon_core.mixtures.composition import ITEMS as ITEMS_OF_BENCHMARKS
 from decon_core.report.tables import TABLES
 from decon_core.storage.checksums import seal_database
 from decon_core.storage.files import atomic_path
@@ -21,6 +22,7 @@ _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
 _MACRO = (
     f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}; "
+    f"CREATE MACRO items_of_benchmarks() AS '{ITEMS_OF_BENCHMARKS}'; "
     f"CREATE MACRO least_judged() AS {Leaks.min_judged}; "
     f"CREATE MACRO near_kinds() AS {near_kinds()}"
 )

@@ -354,7 +354,7 @@ FROM (
                n_drawn_tokens - coalesce(n_replaced_tokens, 0) AS n_tokens
         FROM blend_sources JOIN source_groups USING (source)
         UNION ALL
-        SELECT blend, is_current, phase, label, 'items of benchmarks', n_test_texts, n_test_tokens
+        SELECT blend, is_current, phase, label, items_of_benchmarks(), n_test_texts, n_test_tokens
         FROM blend_phases CROSS JOIN (SELECT DISTINCT label FROM source_groups)
         WHERE n_test_texts > 0
     )
