@@ -180,7 +180,7 @@ def strings_of_lines(
     """
     text = alloc_array(n_bytes + PADDING, np.uint8)
     most = n_bytes // 3 + 1  # two quotes and what separates values
-    strings = np.empty((most, json_lines.N_OF_STRING), np.int64)
+    strings = np.empty((json_lines.N_OF_STRING, most), np.int64)
     status, line_starts = np.zeros(n_lines, np.uint8), np.empty(n_lines + 1, np.int64)
     marks = np.zeros((n_lines, 2), np.uint64)
     n = json_lines.read_lines(
@@ -196,14 +196,14 @@ def strings_of_lines(
         np.full(2 * fields.n, -1),
         np.empty((MOST_DEEP + 1, json_lines.N_OF_CONTAINER), np.int64),
         np.empty((MOST_MEMBERS, 2), np.int64),
-        np.empty((MOST_STRINGS, json_lines.N_OF_STRING), np.int64),
+        np.empty((json_lines.N_OF_STRING, MOST_STRINGS), np.int64),
         text,
         strings,
         status,
         line_starts,
         marks,
     )
-    return Strings(text, strings[:n].T.copy(), marks, has_room=True), status, line_starts
+    return Strings(text, strings[:, :n], marks, has_room=True), status, line_starts
 
 
 def settle(strings: Strings, is_unusual: Flags, fields: Fields, *, may_decode: bool) -> None:

@@ -20,12 +20,13 @@ from decon_core.kernels.json_tokens import (
     Place,
     end_of_scalar,
     end_of_string,
+    n_plain_bytes,
     read_string,
     skip_space,
 )
 from decon_core.kernels.string_values import (
     LEAST_BYTES,
-    READ_IF_TEXT,
+    READ,
     TO_COUNT,
     TO_DECODE,
     TO_SKIP,
@@ -40,7 +41,7 @@ from decon_core.kernels.string_values import (
 # does with it. -1: none.
 PARENT, NAME_START, NAME_STOP, ELEMENT, RANK, IS_DECODED, USE = range(7)
 N_OF_FIELD = 7
-# Columns of an array with a row for each string: its field, its bytes in the text, how many of them
+# Rows of an array with a column for each string: its field, its bytes in the text, how many of them
 # begin no character, what is done with it, the key of its text, and its line.
 FIELD, START, STOP, CONTINUING, ACTION, KEY, LINE = range(7)
 N_OF_STRING = 7
@@ -76,10 +77,11 @@ _FIRST_KEY, _KEY, _FIRST_VALUE, _VALUE, _AFTER_VALUE = 0, 1, 2, 3, 4
 def _end_of_label(block: Bytes, at: Place) -> Place:
     """Return the position after a string that is too short for a text; 0 if it may be another."""
     first = block[at]
-    if (first <= 0x20) | (first == _OBJECT) | (first == _LIST) | (first == BACKSLASH):
+    if (first <= 0x20) | (first == _OBJECT) | (first == _LIST):
         return _ZERO  # may be JSON
-    end = end_of_string(block, at)
-    return end if end - at <= np.uint64(LEAST_BYTES) else _ZERO
+    n = np.uint64(n_plain_bytes(block, at))
+    is_short = (n < np.uint64(LEAST_BYTES)) & (block[at + n] == QUOTE)
+    return at + n + _ONE if is_short else _ZERO
 
 
 @kernel
@@ -159,11 +161,11 @@ def _put_in_order(
             end = members[member + 1, _FIRST_STRING] if member + 1 < stop else n_strings
             for one in range(members[member, _FIRST_STRING], end):
                 for column in range(LINE):
-                    copy[n, column] = strings[one, column]
+                    copy[column, n] = strings[column, one]
                 n += 1
     for one in range(n):
         for column in range(LINE):
-            strings[base + one, column] = copy[one, column]
+            strings[column, base + one] = copy[column, one]
 
 
 @kernel
@@ -307,7 +309,7 @@ def _read_line(
         if byte == QUOTE:
             if field < 0:
                 return _ZERO, n, n_strings, n_objects
-            if fields[field, USE] == READ_IF_TEXT:
+            if fields[field, USE] != READ:
                 behind = _end_of_label(block, at + _ONE)
                 if behind != _ZERO:
                     if behind - at > np.uint64(2):
@@ -332,12 +334,12 @@ def _read_line(
                     marks[line, 0] |= marks_of[field, 0]
                     marks[line, 1] |= marks_of[field, 1]
                 if action != TO_SKIP:
-                    strings[n_strings, FIELD] = field
-                    strings[n_strings, START] = np.int64(first)
-                    strings[n_strings, STOP] = np.int64(n)
-                    strings[n_strings, CONTINUING] = n_continuing
-                    strings[n_strings, ACTION] = action
-                    strings[n_strings, KEY] = key_of(text, first, n)
+                    strings[FIELD, n_strings] = field
+                    strings[START, n_strings] = np.int64(first)
+                    strings[STOP, n_strings] = np.int64(n)
+                    strings[CONTINUING, n_strings] = n_continuing
+                    strings[ACTION, n_strings] = action
+                    strings[KEY, n_strings] = key_of(text, first, n)
                     n_strings += 1
                 if action >= TO_COUNT:
                     n = first
@@ -419,7 +421,7 @@ def read_lines(
         if behind != _ZERO:
             n = stop
             for one in range(n_strings, n_after):
-                strings[one, LINE] = line
+                strings[LINE, one] = line
             n_strings = n_after
         else:
             status[line] = UNUSUAL

@@ -38,7 +38,7 @@ def skip_space(block: Bytes, at: Place) -> Place:
 
 
 @kernel
-def _n_plain(block: Bytes, at: Place) -> int:
+def n_plain_bytes(block: Bytes, at: Place) -> int:
     """Count the plain bytes at the start of the next bytes of a string, `_STRIDE` at most.
 
     All others are special: controls, quotes, backslashes and what is not ASCII. Whether there is
@@ -105,7 +105,7 @@ def _escaped(block: Bytes, at: Place) -> tuple[Number, int]:
 def end_of_string(block: Bytes, at: Place) -> Place:
     """Return the position after the string whose content begins here; 0 if unusual."""
     while True:
-        n_plain = _n_plain(block, at)
+        n_plain = n_plain_bytes(block, at)
         at += np.uint64(n_plain)
         if n_plain == _STRIDE:
             continue
@@ -140,7 +140,7 @@ def read_string(block: Bytes, at: Place, text: Bytes, n: Place) -> tuple[Place, 
         # All bytes are written; special ones are overwritten.
         for step in range(_STRIDE):
             text[n + np.uint64(step)] = block[at + np.uint64(step)]
-        n_plain = _n_plain(block, at)
+        n_plain = n_plain_bytes(block, at)
         at += np.uint64(n_plain)
         n += np.uint64(n_plain)
         if n_plain == _STRIDE:

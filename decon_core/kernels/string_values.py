@@ -77,9 +77,12 @@ def is_text(text: Bytes, start: int, stop: int) -> bool:
     """Return whether a string has some words, or many letters of a script without spaces."""
     if stop - start < LEAST_BYTES:
         return False
+    is_short = stop - start <= _FIRST_BYTES
+    if is_short and not _may_be_text(text, start, stop):
+        return False
     if _n_beginnings(text, start, min(stop, start + _FIRST_BYTES)) >= _LEAST_WORDS:
         return True
-    if not _may_be_text(text, start, stop):
+    if not (is_short or _may_be_text(text, start, stop)):
         return False
     n_words = n_letters = 0
     has_letter = False
@@ -175,9 +178,18 @@ def _end_of_base64(text: Bytes, start: int, stop: int) -> int:
 
 
 @kernel
+def _begins_with_words(text: Bytes, start: int) -> bool:
+    """Return whether a space before a visible sign is near: a loop without branches."""
+    has_space = False
+    for at in range(np.uint64(start), np.uint64(start + _STRIDE)):
+        has_space |= (text[at] == 0x20) & (text[at + _ONE] > 0x20)
+    return has_space
+
+
+@kernel
 def is_base64(text: Bytes, start: int, stop: int) -> bool:
     """Return whether a string is base64, in one line or in lines of at least 60 characters."""
-    if stop - start < _LEAST_ENCODED:
+    if stop - start < _LEAST_ENCODED or _begins_with_words(text, start):
         return False
     at, first = start, start
     while True:
