@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.command import DESCRIPTION, EPILOG, add_arguments, bench
 from decon_assets.cli.main import exit_code_of
-from decon_assets.cli.terminal.output import say
+from decon_assets.terminal.output import say
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from bench.corpus import make_corpus
 from bench.detector_rates import ALONE, INTRODUCTION, chosen_detectors, measure_rates
 from bench.grid_world import GridSizes
 from bench.table import Line, Page, markdown
-from decon_assets.cli.terminal.output import Say
+from decon_assets.terminal.output import Say
 from decon_core.errors import InputError, Problem
 from decon_core.execution.jobs import usable_cores
 from decon_core.storage.files import atomic_path

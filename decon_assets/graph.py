@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 
 import dagster as dg
@@ -12,6 +13,7 @@ import dagster as dg
 from decon_assets import assets, checks
 from decon_assets.assets.stage import STAGES, Stage
 from decon_assets.resources import Decon
+from decon_core.feature import all_features
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]
 GRAPH = Graph(
     _known(dg.load_assets_from_package_module(assets, include_specs=True)),
     dg.load_asset_checks_from_package_module(checks),
-)
+).extended(*(import_module(feature.definitions) for feature in all_features()))
 
 
 def build_graph(

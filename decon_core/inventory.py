@@ -124,8 +124,8 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
             declared[name] = Benchmark(recipe, path.parent)
     selected = tuple(declared) if config.benchmarks is None else config.benchmarks
     references = {"idf.benchmarks": config.snapshot or (), "evals.required": config.required}
-    if config.haystack:
-        references["haystack.benchmarks"] = config.haystack.benchmarks
+    for table, settings in config.tables.items():
+        references[f"{table}.benchmarks"] = tuple(settings.named_benchmarks)
     problems += _unknown("evals.benchmarks", selected, tuple(declared))
     for setting, names in references.items():
         problems += _unknown(setting, names, selected)

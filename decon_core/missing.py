@@ -35,8 +35,6 @@ from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, u
 from decon_core.scan.tiles import Tiles
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
-from decon_core.studies.haystack.page import has_haystack
-from decon_core.studies.haystack.run import wanted_key
 from decon_core.studies.inputs import is_current as is_study_current
 from decon_core.studies.inputs import study_key
 
@@ -181,14 +179,6 @@ def needs_neighbours(plan: Plan) -> bool:
         return False
     key = plan.neighbours
     return not key or not has_neighbours(plan.store, key)
-
-
-def needs_haystack(plan: Plan) -> bool:
-    """Whether a haystack is wanted, and missing or outdated."""
-    if plan.config.haystack is None:
-        return False
-    key = wanted_key(plan.packs, plan.versions, plan.config.haystack)
-    return not key or not has_haystack(plan.store.haystack, key)
 
 
 def needs_report(plan: Plan) -> bool:

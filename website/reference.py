@@ -12,7 +12,6 @@ import typer
 from decon_assets.cli.main import command_line
 from decon_assets.definitions import definitions
 from decon_core.config import detector_registry as registry
-from decon_core.config.load import SECTIONS
 from decon_core.config.schema import config_schema
 
 Node = Mapping[str, Any]  # of a JSON schema
@@ -29,7 +28,7 @@ def settings() -> str:
         "`decon-assets init` writes one with every setting as a comment.",
         "Relative paths start at the folder of the file.",
     ]
-    for name in SECTIONS:
+    for name in schema["properties"]:
         parts += _sections(schema["properties"][name], name, schema["$defs"])
     return _page(parts)
 

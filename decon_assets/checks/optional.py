@@ -5,7 +5,6 @@ from itertools import chain
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.check_results import result_of
-from decon_assets.assets.haystack import haystack
 from decon_assets.assets.neighbours import neighbours
 from decon_assets.assets.products import clean_benchmark
 from decon_assets.assets.sketching import sketch
@@ -23,7 +22,6 @@ from decon_core.quality.product_faults import (
     faults_of_sketch,
 )
 from decon_core.similarity.neighbours.build import has_neighbours
-from decon_core.studies.haystack.verify import faults_of_haystack
 from decon_core.studies.study import faults_of_study
 
 
@@ -56,13 +54,6 @@ def neighbours_are_of_items(decon: Decon) -> AssetCheckResult:
     if not key or not has_neighbours(store, key):
         return result_of([])
     return result_of([*faults_of_neighbours(store, key, versions, config.neighbours.top)])
-
-
-@asset_check(asset=haystack)
-def haystack_is_whole(decon: Decon) -> AssetCheckResult:
-    """No file of the haystack was changed, and no scorer ranks more items than were planted."""
-    _, store = decon.open_store()
-    return result_of([*faults_of_haystack(store.haystack)])
 
 
 @asset_check(asset=study)

@@ -14,7 +14,12 @@ from pathlib import Path
 from dagster import AssetKey, DagsterInstance
 
 from decon_assets.assets.metadata import RATE
-from decon_assets.cli.options import (
+from decon_assets.cli.pipeline import stage_lines
+from decon_assets.cli.serve import export_engine, export_workers
+from decon_assets.instance.home import home_for, open_instance
+from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, aligned
+from decon_assets.run_requests import Materialized, State, grid_requests, unscanned_or_unknown
+from decon_assets.terminal.options import (
     ConfigPath,
     EngineOption,
     Retire,
@@ -24,12 +29,7 @@ from decon_assets.cli.options import (
     option,
     repeatable,
 )
-from decon_assets.cli.pipeline import stage_lines
-from decon_assets.cli.serve import export_engine, export_workers
-from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.instance.home import home_for, open_instance
-from decon_assets.partitions import BENCHMARK, MOST_CELLS, PACK, aligned
-from decon_assets.run_requests import Materialized, State, grid_requests, unscanned_or_unknown
+from decon_assets.terminal.output import say, say_table, warn
 from decon_core import inventory
 from decon_core.benchmarks.records import Version, current_version
 from decon_core.config.load import load_config

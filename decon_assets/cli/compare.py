@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import argument, flag, option, optional
-from decon_assets.cli.terminal.output import say, say_table
+from decon_assets.terminal.options import argument, flag, option, optional
+from decon_assets.terminal.output import say, say_table
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import coverage_of
 from decon_core.storage.files import atomic_path, write_plain_json

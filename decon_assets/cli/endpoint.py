@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.terminal.output import say
-from decon_assets.cli.terminal.progress import ShardProgress
+from decon_assets.terminal.output import say
+from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.endpoint import Endpoint
 from decon_core.errors import InputError, Problem
 from decon_core.wording import counted

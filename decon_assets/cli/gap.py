@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import ConfigPath, names_in, option, optional, repeatable
-from decon_assets.cli.terminal.output import say, say_filled, warn
+from decon_assets.terminal.options import ConfigPath, names_in, option, optional, repeatable
+from decon_assets.terminal.output import say, say_filled, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import format_problems

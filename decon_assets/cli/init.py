@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from decon_assets.cli.options import flag, nonempty, nonempty_path, option
-from decon_assets.cli.terminal.output import say
+from decon_assets.terminal.options import flag, nonempty, nonempty_path, option
+from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.corpus.shard_head import printable
 from decon_core.discovery.benchmarks import RecipeDraft, Survey, survey_benchmarks

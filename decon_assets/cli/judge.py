@@ -18,7 +18,7 @@ from decon_assets.cli.endpoint import (
     say_cost,
     token_counter,
 )
-from decon_assets.cli.options import (
+from decon_assets.terminal.options import (
     ConfigPath,
     action,
     argument,
@@ -27,7 +27,7 @@ from decon_assets.cli.options import (
     option,
     repeatable,
 )
-from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.judge import NEIGHBOURS
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decon_assets.cli.options import ConfigPath, Workers, argument, flag, optional
-from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.cli.terminal.progress import ShardProgress
+from decon_assets.terminal.options import ConfigPath, Workers, argument, flag, optional
+from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pkgutil import resolve_name
 from typing import Any
@@ -12,9 +13,10 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from decon_assets.cli.options import PlainCommand, PlainGroup
-from decon_assets.cli.terminal.output import say, silence_stdout, warn
+from decon_assets.terminal.options import PlainCommand, PlainGroup
+from decon_assets.terminal.output import say, silence_stdout, warn
 from decon_core.errors import DeconError, EngineError, MissingError, StaleError
+from decon_core.feature import all_features
 from decon_core.storage.paths import cause_of, library_errors, remedy_for
 
 _HELP = """\
@@ -32,7 +34,6 @@ Examples:
   decon-assets blend plan garlic            how many passes over each source a blend needs
   decon-assets gap --results samples/       model scores on leaked and on clean items
   decon-assets study                        scores of models trained on variants of the data
-  decon-assets haystack --out study         where quality filters rank planted test items
   decon-assets review                       judge matches one by one
   decon-assets judge --dry-run              what a language model would be asked about them
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
@@ -43,16 +44,16 @@ Examples:
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
                                             scan a folder without Dagster
   decon-assets scorecard --out card         recall of each detector on planted leaks
-
+{examples}
 Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
 
 Exit codes: 0 done; 1 a stage failed, something is incomplete, or a run is still building it; 2 an
 input is wrong; 130 stopped by Ctrl-C. `decon-assets COMMAND --help` explains a command.
 """
 
-# By group and name: the location of a function or of a Typer, and a summary. Only the called
-# command is imported: most import Dagster and half of the package.
-_COMMANDS = {
+# By group and name: the function or Typer of a command below `decon_assets.cli`, and a summary.
+# Only the called command is imported: most import Dagster and half of the package.
+_OF_THE_CORE = {
     "Pipeline": {
         "init": ("init:init", "inspect a corpus and benchmarks, and write a decon.toml for them"),
         "run": ("pipeline:run", "register benchmarks and packs, and build everything missing"),
@@ -75,11 +76,6 @@ _COMMANDS = {
     },
     "Studies": {
         "study": ("study:study", "compare models that were trained on variants of the data"),
-        "game": ("game:game", "solve the contamination game: which level pays, and what deters"),
-        "haystack": (
-            "haystack:haystack",
-            "rank test items among documents by quality scorers",
-        ),
     },
     "Corpora": {
         "mixture": (
@@ -106,16 +102,13 @@ _COMMANDS = {
         "demo": ("pipeline:demo", "run a project that has a truth file, and compare the results"),
     },
 }
-_LOCATIONS = {name: where for group in _COMMANDS.values() for name, (where, _) in group.items()}
-
-# Commands that read what a run builds, and take --config.
+# Commands of the core that read what a run builds, and take --config.
 _READING = frozenset(
     {
         "blend",
         "card",
         "check",
         "gap",
-        "haystack",
         "judge",
         "mixture",
         "report",
@@ -135,14 +128,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return exit_code_of(lambda: _run_command(given))
 
 
+@cache
+def _commands() -> Mapping[str, Mapping[str, tuple[str, str]]]:
+    """Return all commands, by group and name: the location of each, and a summary."""
+    commands = {
+        group: {name: (f"decon_assets.cli.{where}", about) for name, (where, about) in some.items()}
+        for group, some in _OF_THE_CORE.items()
+    }
+    for feature in all_features():
+        for name, command in feature.commands.items():
+            location = f"{feature.definitions}:{command.function}"
+            commands.setdefault(command.group, {})[name] = location, command.about
+    return commands
+
+
+def _locations() -> Mapping[str, str]:
+    return {name: where for some in _commands().values() for name, (where, _) in some.items()}
+
+
+def _reading() -> Collection[str]:
+    """Return the commands that read what a run builds."""
+    commands = (pair for feature in all_features() for pair in feature.commands.items())
+    return {*_READING, *(name for name, command in commands if command.reads_store)}
+
+
+def _help() -> str:
+    commands = (one for feature in all_features() for one in feature.commands.values())
+    lines = (f"  decon-assets {line}\n" for command in commands for line in command.examples)
+    return _HELP.format(examples="".join(lines))
+
+
 def command_line() -> _Commands:
     """Return the parser of all commands. Each of them is imported when it is asked for."""
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     program.callback()(_options)
     return _Commands(
         params=get_command(program).params,
-        commands=dict.fromkeys(_LOCATIONS),  # type: ignore[arg-type] # names; loaded when called
-        help=_HELP,
+        commands=dict.fromkeys(_locations()),  # type: ignore[arg-type] # names; loaded when called
+        help=_help(),
         rich_markup_mode=None,
         context_settings={"max_content_width": 100},
     )
@@ -182,7 +205,7 @@ def _run_command(arguments: Sequence[str]) -> int:
         try:
             return int(commands.invoke(context))
         except (MissingError, StaleError) as error:
-            if context.invoked_subcommand not in _READING or not _is_being_built(error, context):
+            if context.invoked_subcommand not in _reading() or not _is_being_built(error, context):
                 raise
             return 1
         except (DeconError, OSError, KeyboardInterrupt, TyperException, typer.Exit):
@@ -242,9 +265,10 @@ class _Commands(PlainGroup):
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """Import the command and build its parser."""
-        if cmd_name not in _LOCATIONS:
+        location = _locations().get(cmd_name)
+        if location is None:
             return None
-        found = resolve_name(f"decon_assets.cli.{_LOCATIONS[cmd_name]}")
+        found = resolve_name(location)
         if not isinstance(found, typer.Typer):
             function = found
             found = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -252,6 +276,6 @@ class _Commands(PlainGroup):
         return get_command(found)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        for group, commands in _COMMANDS.items():
+        for group, commands in _commands().items():
             with formatter.section(group):
                 formatter.write_dl([(name, about) for name, (_, about) in commands.items()], 10)

@@ -9,9 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.options import (
+from decon_assets.cli.serve import export_engine, export_workers
+from decon_assets.runner.active_run import active_run
+from decon_assets.runner.stage_lines import StageLines
+from decon_assets.terminal.options import (
     AllowSkipped,
     ConfigPath,
     EngineOption,
@@ -21,15 +25,13 @@ from decon_assets.cli.options import (
     flag,
     optional,
 )
-from decon_assets.cli.serve import export_engine, export_workers
-from decon_assets.cli.terminal.output import Say, say, say_table, warn
-from decon_assets.runner.active_run import active_run
-from decon_assets.runner.stage_lines import StageLines
+from decon_assets.terminal.output import Say, say, say_table, warn
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store, writable_store
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
 from decon_core.execution.choice import require_engine
+from decon_core.feature import all_features, feature_products
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
@@ -279,10 +281,6 @@ def demo(
     from decon_core.report.truth import compare
     from decon_core.studies.categories.groupings import parse_groupings
     from decon_core.studies.categories.rates import leak_rates
-    from decon_core.studies.game.model import Game
-    from decon_core.studies.game.page import PICTURE as GAME_PICTURE
-    from decon_core.studies.game.page import write as write_game
-    from decon_core.studies.haystack.page import PICTURE
     from decon_core.studies.verdicts import load_report_items
 
     started = time.monotonic()
@@ -306,10 +304,9 @@ def demo(
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
     if store.study.is_dir():
         say(f"study: {store.study}  (print its tables: {program} study --config {config})")
-    if (plot := store.haystack / PICTURE).is_file():
-        say(f"haystack: {plot}  (print its tables: {program} haystack --config {config})")
-    write_game(Game(), store.game)
-    say(f"game: {store.game / GAME_PICTURE}  (print its table: {program} game)")
+    for demonstrate in (one.demonstrate for one in all_features() if one.demonstrate):
+        for line in resolve_name(demonstrate)(store, program, config):
+            say(line)
     say(f"UI with the runs: {program} dev --config {config}")
     say(f"{time.monotonic() - started:.0f} s")
     is_wrong = any(one.n_found != one.n_planted or one.n_false_alarms for one in benchmarks)
@@ -518,7 +515,6 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     from decon_core.missing import (
         missing_blends,
         missing_shares,
-        needs_haystack,
         needs_neighbours,
         needs_report,
     )
@@ -541,9 +537,11 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
     if plan.config.neighbours:
         say(f"  neighbours: {'missing or outdated' if needs_neighbours(plan) else 'up to date'}")
-    has_haystack = not needs_haystack(plan)
-    if plan.config.haystack:
-        say(f"  haystack: {'up to date' if has_haystack else 'missing or outdated'}")
+    is_made = {
+        name: not is_missing(plan) for name, is_missing in feature_products(plan.config.tables)
+    }
+    for name, is_current in is_made.items():
+        say(f"  {name}: {'up to date' if is_current else 'missing or outdated'}")
     is_reported = not needs_report(plan)
     is_scanned = not gaps_of(
         *(plan.store, plan.packs, plan.builder.versions, plan.scan), tiles=plan.tiles
@@ -553,7 +551,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     has_page = plan.store.report_page.is_file()
     if not has_page:
         say("  page of the report: missing")
-    return not unmixed and not unblended and has_haystack and is_reported and has_page
+    return not unmixed and not unblended and all(is_made.values()) and is_reported and has_page
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:

@@ -17,10 +17,10 @@ from decon_assets.cli.endpoint import (
     say_cost,
     token_counter,
 )
-from decon_assets.cli.options import ConfigPath, Workers, action, argument, command_group, flag
-from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.cli.terminal.progress import ShardProgress
 from decon_assets.runner.active_run import active_run
+from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group, flag
+from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.progress import ShardProgress
 from decon_core.blends.build import Blender
 from decon_core.blends.card import DRAWN, ITEMS, SOURCES, drawn_rows, item_rows, source_rows
 from decon_core.blends.counts import account_of

@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-from decon_assets.cli.options import (
+from decon_assets.freshness import REPORT_IS_STALE, is_report_current
+from decon_assets.terminal.options import (
     ConfigPath,
     ReportPath,
     flag,
@@ -17,8 +18,7 @@ from decon_assets.cli.options import (
     optional,
     repeatable,
 )
-from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.freshness import REPORT_IS_STALE, is_report_current
+from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from decon_assets.cli.options import argument, option, optional, repeatable
-from decon_assets.cli.terminal.output import say, warn
+from decon_assets.terminal.options import argument, option, optional, repeatable
+from decon_assets.terminal.output import say, warn
 from decon_core.wording import counted
 
 _ITEM = ("split", "instance_index")

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from decon_assets.cli.gap import say_rates
-from decon_assets.cli.options import ConfigPath, flag, names_in, optional, repeatable
-from decon_assets.cli.terminal.output import say, say_table, warn
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.runner.active_run import active_run
+from decon_assets.terminal.options import ConfigPath, flag, names_in, optional, repeatable
+from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import StaleError, format_problems
@@ -134,8 +134,8 @@ def _say_rates(
         rate_row,
         require_groupings,
     )
-    from decon_core.studies.tables import as_csv
     from decon_core.studies.verdicts import about_detectors, load_report_items
+    from decon_core.tables import as_csv
 
     groupings = parse_groupings(columns, categories)
     items = load_report_items(path, detectors)

@@ -11,7 +11,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from decon_assets.cli.options import (
+from decon_assets.cli.serve import export_engine
+from decon_assets.terminal.options import (
     AllowSkipped,
     EngineOption,
     PolicyFile,
@@ -23,9 +24,8 @@ from decon_assets.cli.options import (
     optional,
     repeatable,
 )
-from decon_assets.cli.serve import export_engine
-from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.cli.terminal.progress import ShardProgress
+from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.execution import Execution, load_execution
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy

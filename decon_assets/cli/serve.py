@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from decon_assets.cli.options import ConfigPath, Workers, option
-from decon_assets.cli.terminal.output import say
+from decon_assets.terminal.options import ConfigPath, Workers, option
+from decon_assets.terminal.output import say
 from decon_core.config.execution import ENGINE_VARIABLE
 from decon_core.config.load import Config, load_config
 from decon_core.config.location import CONFIG_VARIABLE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from decon_assets.cli.options import ConfigPath, optional
-from decon_assets.cli.terminal.output import say, say_filled, say_table, warn
+from decon_assets.terminal.options import ConfigPath, optional
+from decon_assets.terminal.output import say, say_filled, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import writable_store
 from decon_core.errors import format_problems

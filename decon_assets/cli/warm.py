@@ -6,8 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from decon_assets.cli.options import flag, optional
-from decon_assets.cli.terminal.output import say, warn
+from decon_assets.terminal.options import flag, optional
+from decon_assets.terminal.output import say, warn
 from decon_core.wording import counted
 
 _VARIABLE = "NUMBA_CACHE_DIR"

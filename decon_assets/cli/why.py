@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from decon_assets.cli.options import ConfigPath, argument, flag, optional, repeatable
-from decon_assets.cli.terminal.output import say, warn
+from decon_assets.terminal.options import ConfigPath, argument, flag, optional, repeatable
+from decon_assets.terminal.output import say, warn
 from decon_core.config.load import Config, load_config
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.open_store import open_store

@@ -20,7 +20,6 @@ from pydantic.dataclasses import dataclass as model
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
-from decon_core.config.haystack import Haystack, read_haystack
 from decon_core.config.judge import NEIGHBOURS, Judge
 from decon_core.config.layouts import known_layouts
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
@@ -34,6 +33,7 @@ from decon_core.config.validation import (
     Bytes,
     Count,
     Distinct,
+    FeatureTable,
     Name,
     Names,
     Positive,
@@ -46,9 +46,10 @@ from decon_core.config.validation import (
 )
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.errors import ConfigError, Problem
+from decon_core.feature import feature_tables
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
-T = TypeVar("T")
+Settings = TypeVar("Settings", bound=FeatureTable)
 
 _DEFAULT_PACK_SHARDS = 64
 MAX_ROW_BYTES = 1_000_000_000
@@ -198,7 +199,6 @@ SECTIONS: Mapping[str, Any] = {
     "mixture": tuple[Mixture, ...],
     "blend": tuple[Blend, ...],
     "neighbours": Neighbours,
-    "haystack": Haystack,
     "sketch": Sketch,
     "review": Review,
     "judge": Judge,
@@ -298,7 +298,6 @@ class Config:
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
     neighbours: Neighbours | None  # None: not wanted
-    haystack: Haystack | None  # None: not wanted
     sketch: Sketch | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
@@ -313,6 +312,11 @@ class Config:
     store: Path  # the local folder
     kept: RemotePath | None  # its remote copy, if there is one
     storage: tuple[str, ...]  # schemes with options
+    tables: Mapping[str, FeatureTable]  # of features, by name
+
+    def table(self, model: type[Settings]) -> Settings | None:
+        """Return the table of a feature, by its model; None without one."""
+        return next((one for one in self.tables.values() if isinstance(one, model)), None)
 
 
 def load_config(path: Path) -> Config:
@@ -340,14 +344,15 @@ class _Reader(SettingsReader):
     """Builds a `Config` from a parsed file and collects the problems."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
+        super().__init__(str(path), folder=path.resolve().parent)
         self._path = path
-        self._folder = path.resolve().parent
 
     def config(self, values: Mapping[str, Any]) -> Config:
         values = with_new_names(values, RENAMED, where=str(self._path))
-        for name in sorted(values.keys() - SECTIONS.keys()):
-            remedy = did_you_mean(name, SECTIONS)
+        others = sorted(values.keys() - SECTIONS.keys())
+        of_features = feature_tables() if others else {}
+        for name in (name for name in others if name not in of_features):
+            remedy = did_you_mean(name, (*SECTIONS, *of_features))
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
         evals = self.table(Evals, "evals", values.get("evals", {}))
         idf = self.table(Idf, "idf", values.get("idf", {}))
@@ -385,16 +390,16 @@ class _Reader(SettingsReader):
             values.get("neighbours"),
             reader=self,
             sources=[source.name for source in sources],
-            folder=self._folder,
+            folder=self.folder,
         )
         products = [*(one.name for one in mixtures), *(one.name for one in blends)]
         study = read_study(values.get("study"), reader=self, products=products)
-        haystack = read_haystack(
-            values.get("haystack"),
-            reader=self,
-            sources=[source.name for source in sources],
-            folder=self._folder,
-        )
+        self.names = {"sources": [source.name for source in sources], "products": products}
+        tables = {
+            name: table.checked(self)
+            for name, model in of_features.items()
+            if name in values and (table := self.table(model, name, values[name]))
+        }
         execution = self.table(Execution, "execution", values.get("execution", {})) or Execution()
         if problem := execution.problem(has_url=kept is not None):
             self.wrong(problem.where, problem.found, problem.expected, problem.remedy)
@@ -403,7 +408,7 @@ class _Reader(SettingsReader):
             raise ConfigError(self.problems)
         return Config(
             path=self._path.resolve(),
-            folder=self._folder,
+            folder=self.folder,
             recipes=recipes,
             benchmarks=evals.benchmarks,
             required=evals.required,
@@ -416,7 +421,6 @@ class _Reader(SettingsReader):
             mixtures=mixtures,
             blends=blends,
             neighbours=neighbours,
-            haystack=haystack,
             sketch=sketch,
             verdicts=verdicts,
             clears=review.clears,
@@ -427,10 +431,11 @@ class _Reader(SettingsReader):
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             study=study,
             drift=report.drift,
-            execution=execution.beside(self._folder),
+            execution=execution.beside(self.folder),
             store=store,
             kept=kept,
             storage=tuple(values.get("storage", {})),
+            tables=tables,
         )
 
     def _use_options(self, storage: object) -> None:
@@ -447,9 +452,9 @@ class _Reader(SettingsReader):
         work = section.work or _STORE
         if is_url(work):
             self.wrong("store.work", work, "a local folder")
-        kept = parse_path(section.path or work, base=self._folder)
+        kept = parse_path(section.path or work, base=self.folder)
         is_remote = isinstance(kept, RemotePath)
-        folder = self._folder / work if is_remote else kept
+        folder = self.folder / work if is_remote else kept
         if section.work and not is_remote:
             self.wrong("store.work", work, "no such key, as the store itself is a local folder")
         if folder.exists() and not folder.is_dir():
@@ -459,7 +464,7 @@ class _Reader(SettingsReader):
 
     def _local_file(self, where: str, value: str) -> Path:
         expected = "a local file, which need not exist"
-        path = self._folder / value
+        path = self.folder / value
         if is_url(value):
             self.wrong(where, repr(value), expected)
         elif path.is_dir():
@@ -470,9 +475,9 @@ class _Reader(SettingsReader):
         """Return the recipe files in the given order, those of a glob by name, each once."""
         recipes: list[Path] = []
         for pattern in patterns:
-            files = [parse_path(pattern, base=self._folder)]
+            files = [parse_path(pattern, base=self.folder)]
             if glob.has_magic(pattern):
-                path = parse_path(pattern, base=Path(glob.escape(str(self._folder))))
+                path = parse_path(pattern, base=Path(glob.escape(str(self.folder))))
                 if isinstance(path, RemotePath):
                     files = [file for file, _ in expand_glob(str(path))]
                 else:
@@ -533,7 +538,7 @@ class _Reader(SettingsReader):
         name = table.get("tokenizer") if isinstance(table, dict) else None
         if not isinstance(name, str) or not name.endswith(TOKENIZER_FILE):
             return table
-        path = self._folder / name
+        path = self.folder / name
         if not path.is_file():
             self.wrong(f"mixture[{number}].tokenizer", f"no file {path}", "a tokenizer.json")
         return {**table, "tokenizer": str(path)}
@@ -555,7 +560,7 @@ class _Reader(SettingsReader):
             return None
         tokenizer = section.get("tokenizer_str")
         if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
-            section = {**section, "tokenizer_str": str(self._folder / tokenizer)}
+            section = {**section, "tokenizer_str": str(self.folder / tokenizer)}
         try:
             return Policy.from_mapping(section, where=str(self._path))
         except ConfigError as error:

@@ -23,13 +23,15 @@ from decon_core.config.blends import LISTABLE
 from decon_core.config.endpoint import Endpoint
 from decon_core.config.load import RENAMED, SECTIONS
 from decon_core.config.policy import PRESETS
+from decon_core.feature import feature_tables
 
 SCHEMA_PATH = Path(__file__).with_name("decon.schema.json")
 
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON schema of the whole file."""
-    fields: dict[str, Any] = {name: (model, ...) for name, model in SECTIONS.items()}
+    sections = {**SECTIONS, **feature_tables()}
+    fields: dict[str, Any] = {name: (model, ...) for name, model in sections.items()}
     model = create_model("DeconToml", __config__=ConfigDict(extra="forbid"), **fields)
     schema: dict[str, Any] = _plain(model.model_json_schema())
     tables = {name: _described(name, table) for name, table in schema["$defs"].items()}
@@ -78,8 +80,7 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
 
 def _models() -> Iterator[Any]:
     """Yield the models of decon.toml."""
-    package = __package__ or ""
-    modules = [one for name, one in sys.modules.items() if name.startswith(f"{package}.")]
+    modules = [one for name, one in sys.modules.items() if name.startswith("decon_core.")]
     for module in modules:
         yield from filter(is_pydantic_dataclass, vars(module).values())
 

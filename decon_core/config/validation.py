@@ -10,7 +10,9 @@ import logging
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Annotated, Any, Protocol, TypeVar, cast
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Protocol, Self, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -332,16 +334,26 @@ def declared(what: str, tables: Iterable[D], name: str) -> D:
 class SettingsReader:
     """Validates the tables of one file and collects the problems."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(
+        self,
+        where: str,
+        *,
+        folder: Path = Path(),
+        names: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
+        """`folder`: that of relative paths. `names`: those of other tables, by their kind."""
         self._file = where
+        self.folder = folder
+        self.names = names
         self.problems: list[Problem] = []
 
     def wrong(self, where: str, found: object, expected: str, remedy: str = "") -> None:
         text = found if isinstance(found, str) else "nothing" if found is None else repr(found)
         self.problems.append(Problem(f"{self._file}: {where}", text, expected, remedy))
 
-    def table(self, model: type[T], where: str, value: object, **context: object) -> T | None:
+    def table(self, model: type[T], where: str, value: object, **names: object) -> T | None:
         """Return the model of a table, or None after adding its problems."""
+        context = {**self.names, **names}
 
         def place(path: Sequence[str | int]) -> str:
             return f"{self._file}: {dotted([where, *path])}"
@@ -377,3 +389,17 @@ def dotted(path: Sequence[str | int]) -> str:
     """Format the place of a value: `corpus.source[1].text`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
     return "".join(parts).removeprefix(".")
+
+
+class FeatureTable:
+    """Base of the models of decon.toml's tables that belong to features."""
+
+    def checked(self, reader: SettingsReader) -> Self:
+        """Return the table with paths beside the file; report what contradicts other tables."""
+        del reader
+        return self
+
+    @property
+    def named_benchmarks(self) -> Sequence[str]:
+        """The benchmarks of key `benchmarks`, each of which must be configured."""
+        return ()

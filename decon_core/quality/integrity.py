@@ -12,6 +12,7 @@ from pathlib import Path
 
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
+from decon_core.feature import feature_folders
 from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import faults_without_pack, listed_files
@@ -28,18 +29,25 @@ _WITH_MANIFEST = {
     "clean": (1, "manifest.json"),
     "scorecard": (0, "summary.json"),
     "study": (0, "study.json"),
-    "haystack": (0, "haystack.json"),
 }
 _APART = ("mixtures", "blends")
-_LEFT_OUT = {"drafts", "logs", "game"}  # game: computed without any input
+_LEFT_OUT = {"drafts", "logs"}
+
+
+def _manifests() -> dict[str, tuple[int, str]]:
+    """Return the folders with a manifest, with those of features."""
+    of_features = feature_folders().items()
+    return _WITH_MANIFEST | {name: (0, manifest) for name, manifest in of_features if manifest}
 
 
 def verify_store(store: Store) -> Iterator[Problem | None]:
     """Read every file; yield for each a problem, or None if it is intact."""
+    with_manifest = _manifests()
+    left_out = _LEFT_OUT | {name for name, manifest in feature_folders().items() if not manifest}
     for folder in sorted(path for path in store.root.glob("*") if path.is_dir()):
-        if folder.name in _LEFT_OUT or folder.name.startswith("."):
+        if folder.name in left_out or folder.name.startswith("."):
             continue
-        depth, manifest = _WITH_MANIFEST.get(folder.name, (None, ""))
+        depth, manifest = with_manifest.get(folder.name, (None, ""))
         if depth is None:
             # The manifests of mixtures and blends are verified with the data that they list.
             files = (path for path in files_below(folder) if path.name != "manifest.json")
@@ -77,8 +85,9 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
     kind, *rest = path.relative_to(store.root).parts
     if kind == "manifests":
         kind, *rest = rest
-    if kind in _WITH_MANIFEST and path.name != CARD:
-        depth, _ = _WITH_MANIFEST[kind]
+    with_manifest = _manifests()
+    if kind in with_manifest and path.name != CARD:
+        depth, _ = with_manifest[kind]
         below = Path(kind, *rest[:depth])
         manifests = [store.root / "manifests" / below] if kind in _APART else []
         return [*manifests, store.root / below]

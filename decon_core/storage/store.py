@@ -151,14 +151,6 @@ class Store:
         return self.root / "neighbours"
 
     @property
-    def haystack(self) -> Path:
-        return self.root / "haystack"
-
-    @property
-    def game(self) -> Path:
-        return self.root / "game"
-
-    @property
     def drafts(self) -> Path:
         return self.root / "drafts"
 

@@ -14,7 +14,7 @@ from decon_core.storage.store import Store
 from decon_core.studies.exposure.effects import ALL
 from decon_core.studies.inputs import study_key
 from decon_core.studies.study import DATABASE
-from decon_core.studies.tables import interval, number, p_value, signed
+from decon_core.tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 _ARMS = (

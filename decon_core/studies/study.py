@@ -43,9 +43,9 @@ from decon_core.studies.inputs import SUMMARY, Inputs, fingerprint_of
 from decon_core.studies.results.items import Items, indexed_items
 from decon_core.studies.results.join import join
 from decon_core.studies.results.tasks import parse_task_mappings, task_of
-from decon_core.studies.tables import as_csv
 from decon_core.studies.translation.metrics import CorpusMetric, Counts
 from decon_core.studies.verdicts import load_report_items
+from decon_core.tables import as_csv
 from decon_core.wording import render
 
 V = TypeVar("V")

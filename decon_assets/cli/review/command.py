@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from decon_assets.cli.options import (
+from decon_assets.cli.review.session import Choice, Order, open_session, say_queue
+from decon_assets.cli.review.status import say_status, status_of
+from decon_assets.terminal.options import (
     ConfigPath,
     action,
     argument,
@@ -19,9 +21,7 @@ from decon_assets.cli.options import (
     optional,
     repeatable,
 )
-from decon_assets.cli.review.session import Choice, Order, open_session, say_queue
-from decon_assets.cli.review.status import say_status, status_of
-from decon_assets.cli.terminal.output import say
+from decon_assets.terminal.output import say
 from decon_core.config import detector_registry as registry
 from decon_core.config.verdicts import TAKEN_BACK, VERDICTS
 from decon_core.decisions.verdicts import append_verdicts, read_lines

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from decon_assets.cli.review.session import Session
-from decon_assets.cli.terminal.output import say
+from decon_assets.terminal.output import say
 from decon_core.config.policy import Policy
 from decon_core.decisions.verdicts import Verdict, fits
 from decon_core.errors import InputError, Problem

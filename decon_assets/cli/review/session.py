@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from decon_assets.cli.terminal.output import say, say_table, warn
+from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.judge import DEFAULT_FILE as ANNOTATIONS_FILE
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store

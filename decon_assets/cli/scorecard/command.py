@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from decon_assets.cli.options import PolicyFile, option, optional, repeatable
 from decon_assets.cli.scan import detectors_in
 from decon_assets.cli.scorecard.pairs import score_labelled_pairs
-from decon_assets.cli.terminal.output import say, say_table
-from decon_assets.cli.terminal.progress import ShardProgress
+from decon_assets.terminal.options import PolicyFile, option, optional, repeatable
+from decon_assets.terminal.output import say, say_table
+from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import Policy
 from decon_core.storage.files import atomic_path

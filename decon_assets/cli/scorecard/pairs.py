@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from decon_assets.cli.terminal.output import say, say_table, warn
-from decon_assets.cli.terminal.progress import ShardProgress
+from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.progress import ShardProgress
 from decon_core.errors import InputError, format_problems
 from decon_core.wording import counted
 

@@ -17,7 +17,6 @@ from decon_core.studies.categories.groupings import (
     value_of_item,
 )
 from decon_core.studies.statistics import mean_share_interval
-from decon_core.studies.tables import rounded
 from decon_core.studies.verdicts import (
     CANDIDATE,
     LEAKED,
@@ -26,6 +25,7 @@ from decon_core.studies.verdicts import (
     ItemRow,
     ReportItems,
 )
+from decon_core.tables import rounded
 from decon_core.wording import bounds, percent
 
 CATEGORY = "category"

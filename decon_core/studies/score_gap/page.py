@@ -12,7 +12,7 @@ from decon_core.studies.results.items import GROUPS
 from decon_core.studies.score_gap.account import JoinCount, ScoreGaps
 from decon_core.studies.score_gap.averages import Average, Estimate
 from decon_core.studies.score_gap.gaps import Gap, Group, Name
-from decon_core.studies.tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
+from decon_core.tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
 from decon_core.wording import render
 
 WARNING = (

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from decon_assets.cli.main import main
-from decon_assets.cli.terminal.progress import ShardProgress
+from decon_assets.terminal.progress import ShardProgress
 from decon_core.config.policy import QUESTIONS_LEFT_OUT
 
 _SYLLABLES = tuple(consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou")

@@ -1,4 +1,4 @@
-"""What is wrong with clean benchmarks, sketches, neighbours and haystacks is named."""
+"""What is wrong with clean benchmarks, sketches and neighbours is named."""
 
 import json
 
@@ -12,8 +12,6 @@ from decon_core.mixtures.clean_evals import MANIFEST, TABLES_FOLDER, build_clean
 from decon_core.quality.product_faults import faults_of_clean_benchmark, faults_of_sketch
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.files import read_json, write_json
-from decon_core.studies.haystack.page import RESULT
-from decon_core.studies.haystack.verify import faults_of_haystack
 from decon_core.studies.study import faults_of_study
 from decon_core.text.tokenizers import load_tokenizer
 from tests.core.places import Place
@@ -70,21 +68,6 @@ def test_a_sketch_that_is_cut_off_is_named(place):
     path.write_bytes(path.read_bytes()[:-1])
     ((problem, _),) = found(faults_of_sketch(store, name, [pack]))
     assert "size is wrong" in problem
-
-
-def test_a_changed_or_missing_file_of_a_haystack_is_named(tmp_path):
-    assert found(faults_of_haystack(tmp_path)) == []
-    (tmp_path / "haystack.csv").write_text("scorer,item\na,1\na,2\n")
-    (tmp_path / "planted.jsonl").write_text("{}\n")
-    write_json(tmp_path / RESULT, {"n_planted": 2, FILES: hashes_below(tmp_path)})
-    assert found(faults_of_haystack(tmp_path)) == []
-    (tmp_path / "haystack.csv").write_text("scorer,item\na,1\na,2\na,2\n")
-    (tmp_path / "planted.jsonl").unlink()
-    assert found(faults_of_haystack(tmp_path)) == [
-        ("other content", "the file as it was written"),
-        ("no such file", "the file as it was written"),
-        ("3 items with a", "at most the 2 that are planted"),
-    ]
 
 
 def test_results_that_a_study_could_not_use_are_named(tmp_path):

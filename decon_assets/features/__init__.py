@@ -1,0 +1,1 @@
+"""For each feature its assets, checks and commands."""

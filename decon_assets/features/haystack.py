@@ -1,0 +1,239 @@
+"""The asset `haystack`, its check, and `decon-assets haystack`: planted items ranked by scorers."""
+
+import base64
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from decon_assets.assets.benchmarks import records
+from decon_assets.assets.check_results import result_of
+from decon_assets.assets.inputs import corpus
+from decon_assets.assets.metadata import Metadata, preview
+from decon_assets.assets.products import GROUP
+from decon_assets.assets.stage import stage
+from decon_assets.partitions import all_of
+from decon_assets.resources import Decon
+from decon_assets.terminal.options import ConfigPath, Workers, optional, repeatable
+from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.progress import ShardProgress
+from decon_core import inventory
+from decon_core.config.load import Config, load_config
+from decon_core.config.open_store import open_store
+from decon_core.config.validation import SettingsReader
+from decon_core.errors import ConfigError
+from decon_core.execution.jobs import wanted_workers
+from decon_core.features.haystack.product import faults_of_haystack, haystack_folder, is_missing
+from decon_core.features.haystack.settings import Haystack
+from decon_core.storage.files import atomic_path
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.features.haystack.planted import Planting
+    from decon_core.features.haystack.run import Study
+
+_MOST_ROWS = 40
+_PICKLES = "sklearn: opening a pickle runs the code in it; use files that you trust"
+
+
+@stage(
+    missing=is_missing,
+    deps=[all_of(records), all_of(corpus)],
+    group=GROUP,
+    kind="csv",
+    not_configured=lambda config: None if config.table(Haystack) else "[haystack]",
+)
+def haystack(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
+    """Percentiles of test items among documents of the corpus, by quality scorers.
+
+    Made if decon.toml has a table [haystack]. Items of the benchmarks are planted among documents
+    that are drawn by a seed, and every scorer ranks them: how much more frequent leaked items are
+    in what a quality filter keeps.
+    """
+    from decon_core.features.haystack.page import CUT_HEADS, HEADS, cut_lines, lines, write
+    from decon_core.features.haystack.picture import svg
+    from decon_core.features.haystack.run import haystack_key, run_haystack
+
+    settings = config.table(Haystack)
+    if settings is None:  # "Materialize all" includes it
+        return {"haystack": "off: decon.toml has no table [haystack]"}
+    packs, versions = inventory.list_packs(store), inventory.current_versions(config, store)
+    inputs = packs, versions, settings
+    key = haystack_key(*inputs)
+    study = run_haystack(*(store, *inputs), workers=wanted_workers())
+    write(study, haystack_folder(store), key=key)
+    n_documents = counted(study.n_documents, "document")
+    context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
+    for one in study.scored:
+        context.log.info(f"{one.name}: {one.about}")
+    picture = base64.b64encode(svg(study).encode()).decode()
+    rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
+    tables = {
+        name: preview([dict(zip(heads, row, strict=True)) for row in some], most=_MOST_ROWS)
+        for name, (heads, some) in rows.items()
+    }
+    return {
+        **tables,
+        "planted": len(study.planted),
+        "documents": study.n_documents,
+        "unreadable_rows": sum(one.n_unreadable for one in study.sources),
+        "plot": dg.MetadataValue.md(f"![haystack](data:image/svg+xml;base64,{picture})"),
+        "folder": dg.MetadataValue.path(haystack_folder(store)),
+    }
+
+
+@dg.asset_check(asset=haystack)
+def haystack_is_whole(decon: Decon) -> dg.AssetCheckResult:
+    """No file of the haystack was changed, and no scorer ranks more items than were planted."""
+    _, store = decon.open_store()
+    return result_of([*faults_of_haystack(haystack_folder(store))])
+
+
+def haystack_command(
+    *,
+    out: Path | None = optional(
+        "write haystack.json, .csv, .svg and .md, amplification.csv and planted.jsonl", "DIR"
+    ),
+    scorer: list[str] = repeatable(
+        "a scorer; see below (default: the three built-in ones)", "NAME"
+    ),
+    benchmark: list[str] = repeatable("plant items of this benchmark (default: all)", "NAME"),
+    source: list[str] = repeatable("draw documents of this source (default: all)", "NAME"),
+    documents: int | None = optional("documents of the corpus (default 10,000)", "N", min=1),
+    items: int | None = optional("items of each benchmark (default 15)", "N", min=1),
+    cut: list[float] = repeatable(
+        "share of the documents that a filter keeps (default 0.01, 0.05, 0.1, 0.25, 0.5)", "SHARE"
+    ),
+    seed: int | None = optional("another seed draws other documents and items", "N"),
+    model: str | None = optional("with an endpoint: the model's name there", "NAME"),
+    key_env: str | None = optional(
+        "with an endpoint: the environment variable that holds its key",
+        "VARIABLE",
+        name="--key-env",
+    ),
+    planted: Path | None = optional(
+        "only write the planted items with their texts, one JSON object per line", "FILE"
+    ),
+    workers: Workers = None,
+    config: ConfigPath,
+) -> int:
+    """Plant test items among documents of the corpus, and rank them by quality scorers.
+
+    A filter that keeps the documents with the highest scores keeps some kinds of text more often
+    than others. If it favours text that looks like a benchmark, leaked test items become more
+    frequent in what is left. The command draws documents of the registered corpus and items of the
+    benchmarks, writes each item as a document with question, choices and answer, scores all, and
+    prints for each scorer the percentile of the items and the amplification at each cut: the share
+    of the items that is kept over the share of the documents that is kept.
+
+    Scorers:
+      instruction_like         trained on the spot: instructions, conversations and training items
+                               against documents of the corpus
+      educational              trained on the spot: teaching texts against documents of the corpus
+      short                    the fewer characters, the higher: how much length alone explains
+      fasttext:FILE:LABEL      a fastText classifier (pip install fasttext-wheel)
+      sklearn:FILE[:LABEL]     a pickled pipeline (pip install scikit-learn); pickles run code
+      onnx:FILE[:LABEL]        a model that takes strings; or tokens, with tokenizer.json beside it
+                               (pip install onnxruntime)
+      endpoint:URL             POST {"input": [text, ...]}; answers {"scores": [number, ...]}
+      column:NAME=FILE         a number in the rows of the corpus, such as metadata.quality; FILE
+                               has the scores of the planted items
+
+    Settings are those of [haystack] in the configuration; options override them.
+
+    Examples:
+      decon-assets haystack
+      decon-assets haystack --scorer fasttext:quality.bin:__label__hq --documents 99965 --out study
+      decon-assets haystack --benchmark gsm8k --items 10 --cut 0.05
+      decon-assets haystack --planted planted.jsonl
+
+    Exit codes: 0 done, 1 an endpoint does not answer, 2 an input is wrong.
+    """
+    from decon_core import inventory
+    from decon_core.features.haystack.page import PAGE, write
+    from decon_core.features.haystack.planted import choose_items
+    from decon_core.features.haystack.run import run_haystack
+
+    loaded = load_config(config)
+    settings = _settings(
+        loaded,
+        {
+            "scorers": scorer,
+            "benchmarks": benchmark,
+            "sources": source,
+            "cuts": sorted(cut),
+            "documents": documents,
+            "items": items,
+            "seed": seed,
+            "model": model,
+            "key_env": key_env,
+        },
+    )
+    store = open_store(loaded)
+    versions = inventory.current_versions(loaded, store)
+    if planted:
+        _write_planted(choose_items(store, versions, settings), planted)
+        return 0
+    if any(one.kind == "sklearn" for one in settings.scorer_names):
+        warn(_PICKLES)
+    with ShardProgress(sys.stderr):
+        study = run_haystack(
+            *(store, inventory.list_packs(store), versions, settings),
+            workers=workers or wanted_workers(),
+        )
+    _say(study)
+    if out:
+        write(study, out)
+        say(f"\n{out / PAGE}")
+    return 0
+
+
+def _settings(config: Config, options: Mapping[str, Any]) -> Haystack:
+    """Return the settings of the configuration, or the defaults, with the options that are given.
+
+    Raises ConfigError with all problems of the options.
+    """
+    given = {name: value for name, value in options.items() if value not in (None, [])}
+    sources = [source.name for source in config.sources]
+    reader = SettingsReader("options", folder=Path.cwd(), names={"sources": sources})
+    base = asdict(config.table(Haystack) or Haystack())
+    base = {name: value for name, value in base.items() if value is not None}
+    if "scorers" in given:  # those of the file are not asked
+        base = {k: v for k, v in base.items() if k not in ("model", "key_env")}
+    table = reader.table(Haystack, "haystack", {**base, **given})
+    settings = table and table.checked(reader)
+    if reader.problems or settings is None:
+        raise ConfigError(reader.problems)
+    return settings
+
+
+def _write_planted(planting: "Planting", path: Path) -> None:
+    from decon_core.features.haystack.page import planted_lines
+
+    with atomic_path(path) as draft:
+        draft.write_text(planted_lines(planting.planted), encoding="utf-8")
+    say(f"{counted(len(planting.planted), 'planted item')}: {path}")
+
+
+def _say(study: "Study") -> None:
+    from decon_core.features.haystack import page
+
+    planted = counted(len(study.planted), "item")
+    say(f"{planted} planted among {counted(study.n_documents, 'document')}\n")
+    say_table(page.HEADS, page.lines(study))
+    say()
+    say_table(page.CUT_HEADS, page.cut_lines(study))
+    say(f"\n{page.NOTE}")
+    for one in study.scored:
+        if one.n_without_score:
+            n_documents = counted(one.n_without_score, "document")
+            warn(f"{one.name}: {n_documents} without a score, left out")
+    n_unreadable = sum(one.n_unreadable for one in study.sources)
+    if n_unreadable:
+        warn(f"\nnot read: {counted(n_unreadable, 'row')}, for example")
+        for place in study.unreadable:
+            warn(f"  {place}")

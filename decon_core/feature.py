@@ -1,0 +1,90 @@
+"""The contract of a feature: a folder that the core does not know by name, and can do without.
+
+`decon_core/features/NAME` has a value `FEATURE` of this class, and a decon.toml with its settings
+as comments if it has any. `decon_assets/features/NAME.py` has its assets, checks and commands. Only
+`FEATURES` of `decon_core/features` knows its name: a feature is deleted with its folder, its file
+and its line there.
+
+What is a string here is `module:name`, imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pkgutil import resolve_name
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command of `decon-assets`: a function, or a Typer of subcommands."""
+
+    function: str  # its name in the file of the feature in `decon_assets/features`
+    group: str  # the heading in `decon-assets --help`
+    about: str
+    examples: tuple[str, ...] = ()  # lines of `decon-assets --help`
+    reads_store: bool = False  # whether it takes --config and reads what a run builds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    """What the core asks of a feature."""
+
+    name: str
+    requires: tuple[str, ...] = ()  # other features, by name
+    tables: Mapping[str, str] = field(default_factory=dict)
+    """Tables of decon.toml, and the model of each: a `FeatureTable`."""
+    products: Mapping[str, str] = field(default_factory=dict)
+    """Assets that are made if decon.toml has a table of their name, and whether each is missing or
+    outdated: a function of the plan."""
+    folders: Mapping[str, str] = field(default_factory=dict)
+    """Folders in the store, and the manifest that lists the files of each; empty: not verified."""
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    """Commands by name."""
+    demonstrate: str = ""
+    """(store, name of the program, configuration) -> lines that `decon-assets demo` prints."""
+
+    @property
+    def definitions(self) -> str:
+        """The module with its assets, checks and commands."""
+        return f"decon_assets.features.{self.name}"
+
+
+@cache
+def all_features() -> tuple[Feature, ...]:
+    names: Sequence[str] = resolve_name("decon_core.features:FEATURES")
+    return tuple(resolve_name(f"decon_core.features.{name}:FEATURE") for name in names)
+
+
+def feature_tables() -> Mapping[str, Any]:
+    """Return the model of each table of decon.toml that belongs to a feature."""
+    return {
+        table: resolve_name(model)
+        for feature in all_features()
+        for table, model in feature.tables.items()
+    }
+
+
+def feature_templates() -> Iterator[Traversable]:
+    """Yield the tables of features in a new decon.toml, as comments."""
+    for feature in all_features():
+        template = files(f"decon_core.features.{feature.name}").joinpath("decon.toml")
+        if template.is_file():
+            yield template
+
+
+def feature_folders() -> Mapping[str, str]:
+    """Return the folders of features in the store, and the name of the manifest of each."""
+    return {name: file for feature in all_features() for name, file in feature.folders.items()}
+
+
+def feature_products(tables: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the products that these tables of decon.toml ask for, and whether a plan lacks each."""
+    for feature in all_features():
+        for name, is_missing in feature.products.items():
+            if name in tables:
+                yield name, resolve_name(is_missing)

@@ -1,0 +1,16 @@
+"""The contamination game: `model` solves it, `page` shows the solution as tables and a picture."""
+
+from decon_core.feature import Command, Feature
+
+FEATURE = Feature(
+    name="game",
+    folders={"game": ""},  # the demonstration's, computed without any input
+    commands={
+        "game": Command(
+            function="game",
+            group="Studies",
+            about="solve the contamination game: which level pays, and what deters",
+        )
+    },
+    demonstrate="decon_core.features.game.page:demonstrate",
+)

@@ -1,0 +1,188 @@
+"""Format a study as terminal tables, Markdown, CSV and JSON, and write its files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from decon_core.corpus.packs import FILES as LISTED
+from decon_core.corpus.packs import hash_file
+from decon_core.errors import DamagedError
+from decon_core.features.haystack.picture import svg
+from decon_core.features.haystack.planted import PlantedItem
+from decon_core.features.haystack.ranks import Amplification
+from decon_core.features.haystack.run import Place, Placing, Study
+from decon_core.features.haystack.scorers import label_of
+from decon_core.storage.files import atomic_files, read_json, sealed_json
+from decon_core.tables import as_csv, rounded
+from decon_core.wording import percent, plain, render
+
+PAGE, PICTURE, RESULT = "haystack.md", "haystack.svg", "haystack.json"
+FILES = ("planted.jsonl", "haystack.csv", "amplification.csv", PICTURE, PAGE, RESULT)
+
+HEADS = ("scorer", "benchmark", "planted", "median percentile", "lowest", "highest")
+CUT_HEADS = ("scorer", "top", "documents kept", "planted kept", "amplification", "95 % interval")
+NOTE = (
+    "Amplification is the share of the planted items that a filter keeps over the share of the "
+    "documents that it keeps: 1 for a filter that does not favour test items. The 95 % interval "
+    "(Wilson) is for the draw of the items alone."
+)
+
+_ALL = "all"
+_ITEM = ("benchmark", "split", "instance_index", "sub_index", "item")
+
+
+def lines(study: Study) -> list[tuple[str, ...]]:
+    """Return the rows under HEADS: of each scorer all benchmarks together, then each."""
+    return [
+        (
+            *(one.name, placing.benchmark or _ALL, f"{placing.n:,}"),
+            *(f"{value:.1f}" for value in (placing.median, placing.low, placing.high)),
+        )
+        for one in study.scored
+        for placing in _shown(one.placings)
+    ]
+
+
+def cut_lines(study: Study) -> list[tuple[str, ...]]:
+    """Return the rows under CUT_HEADS: of each scorer the cuts, for all benchmarks together."""
+    return [
+        (
+            *(one.name, f"{100 * found.cut:g} %", f"{found.n_kept:,}"),
+            f"{found.planted_kept:.4g} of {found.n_planted:,}",
+            f"{found.amplification:.2f}",
+            f"{found.low:.2f} to {found.high:.2f}",
+        )
+        for one in study.scored
+        for found in one.placings[0].amplifications
+    ]
+
+
+def _shown(placings: Sequence[Placing]) -> Sequence[Placing]:
+    """Leave out the line of all benchmarks if there is one benchmark."""
+    return placings if len(placings) > 2 else placings[1:]
+
+
+def as_markdown(study: Study) -> str:
+    """Return the study as one Markdown page beside its picture."""
+    return render(
+        "features/haystack/page.md.j2",
+        study=study,
+        picture=PICTURE,
+        note=NOTE,
+        share=percent(len(study.planted) / (study.n_documents + len(study.planted))),
+        tables={
+            "places": (HEADS, _escaped(lines(study))),
+            "cuts": (CUT_HEADS, _escaped(cut_lines(study))),
+        },
+    )
+
+
+def _escaped(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[plain(cell) for cell in row] for row in rows]
+
+
+def write(study: Study, folder: Path, *, key: str = "") -> None:
+    """Write all files of a study, whole; `key` names its inputs."""
+    content = {
+        "planted.jsonl": planted_lines(study.planted),
+        "haystack.csv": as_csv([*_places(study)]),
+        "amplification.csv": as_csv([*_amplifications(study)]),
+        PICTURE: svg(study),
+        PAGE: as_markdown(study),
+    }
+    with atomic_files() as draft_of:
+        hashes = {}
+        for name, text in content.items():
+            draft = draft_of(folder / name)
+            draft.write_text(text, encoding="utf-8")
+            hashes[name] = hash_file(draft)
+        # The result is the last to be written: with it, all of them are there.
+        result = as_json(study, key) | {LISTED: hashes}
+        draft_of(folder / RESULT).write_bytes(sealed_json(result))
+
+
+def has_haystack(folder: Path, key: str) -> bool:
+    """Return whether a folder has the whole study with this key."""
+    if not all((folder / name).is_file() for name in FILES):
+        return False
+    try:
+        return bool(read_json(folder / RESULT).get("key") == key)
+    except DamagedError:
+        return False
+
+
+def planted_lines(planted: Sequence[PlantedItem]) -> str:
+    """Return the planted items as lines of JSON with their text."""
+    rows = ({**_item_fields(one), "text": one.text} for one in planted)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def as_json(study: Study, key: str) -> dict[str, Any]:
+    """Return the study without the texts of items, which `planted.jsonl` has."""
+    settings = {k: v for k, v in asdict(study.settings).items() if k not in ("scorers", "key_env")}
+    return {
+        "key": key,
+        "settings": {
+            **settings,
+            # Without the folders of files: the same files elsewhere give the same result.
+            "scorers": [f"{one.kind}:{label_of(one)}" for one in study.settings.scorer_names],
+        },
+        "n_documents": study.n_documents,
+        "n_planted": len(study.planted),
+        "sources": [asdict(one) for one in study.sources],
+        "benchmarks": [asdict(one) for one in study.benchmarks],
+        "unreadable": list(study.unreadable),
+        "scorers": [
+            {
+                "scorer": one.name,
+                "about": one.about,
+                "n_ranked": one.n_ranked,
+                "n_without_score": one.n_without_score,
+                "placings": [_placing(placing) for placing in one.placings],
+            }
+            for one in study.scored
+        ],
+        "note": NOTE,
+    }
+
+
+def _placing(placing: Placing) -> dict[str, Any]:
+    return {
+        "benchmark": placing.benchmark,
+        "n": placing.n,
+        "median_percentile": rounded(placing.median),
+        "lowest_percentile": rounded(placing.low),
+        "highest_percentile": rounded(placing.high),
+        "amplification": [_amplification(one) for one in placing.amplifications],
+    }
+
+
+def _places(study: Study) -> Iterator[Mapping[str, Any]]:
+    for one in study.scored:
+        for place in one.places:
+            yield {"scorer": one.name, **_item_fields(place.item), **_numbers(place, one.n_ranked)}
+
+
+def _item_fields(item: PlantedItem) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in _ITEM}
+
+
+def _numbers(place: Place, n_ranked: int) -> dict[str, Any]:
+    numbers = {name: rounded(getattr(place, name)) for name in ("score", "rank", "percentile")}
+    return {**numbers, "n_ranked": n_ranked}
+
+
+def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
+    for one in study.scored:
+        for placing in one.placings:
+            for found in placing.amplifications:
+                names = {"scorer": one.name, "benchmark": placing.benchmark or ""}
+                yield {**names, **_amplification(found)}
+
+
+def _amplification(found: Amplification) -> dict[str, Any]:
+    return {name: rounded(value) for name, value in asdict(found).items()}

@@ -1,0 +1,156 @@
+"""Draw the percentiles of planted items as strips of dots, and amplification by cut, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log
+from typing import Any
+
+from decon_core.features.haystack.ranks import Amplification
+from decon_core.features.haystack.run import Scored, Study
+from decon_core.wording import render
+
+_AT = {
+    "margin": 24,
+    "top": 104,
+    "strip": 24 + 170,  # where percentile 0 is
+    "strip_width": 480,
+    "row": 36,
+    "head": 30,  # of a scorer's strips
+    "panel": 24 + 170 + 480 + 130,
+    "panel_width": 300,
+    "panel_height": 300,
+}
+_RADIUS = 3.0
+_SLOT = 5.0  # two dots nearer than this are stacked
+_STACK = 13.0  # most pixels above or below the middle of a row
+_LONGEST_NAME = 24  # has room beside a strip
+_COLOURS = 6
+_FLOOR = 0.1  # lowest amplification with a place of its own; 0 is below it
+_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
+
+def svg(study: Study) -> str:
+    """Draw the picture of a study."""
+    at = _AT
+    strips, y = [], at["top"]
+    for number, one in enumerate(study.scored):
+        strips.append(_strip(one, number, y))
+        y += at["head"] + at["row"] * (len(one.placings) - 1) + 10
+    cuts = study.settings.cuts
+    panel = _Panel(cuts)
+    legend = at["top"] + at["panel_height"] + 60 + 18 * len(study.scored)
+    return render(
+        "features/haystack/picture.svg.j2",
+        at=at,
+        width=at["panel"] + at["panel_width"] + at["margin"],
+        height=max(y + 44, legend + 44),
+        below=y,
+        n_planted=len(study.planted),
+        n_documents=study.n_documents,
+        strips=strips,
+        cuts=[{"x": _x(100 * (1 - cut)), "label": f"{100 * cut:g}"} for cut in cuts],
+        ticks=[{"x": _x(value), "label": f"{value}"} for value in (0, 25, 50, 75, 100)],
+        panel=panel.content(study.scored),
+    )
+
+
+def _x(percentile: float) -> float:
+    return _AT["strip"] + percentile / 100 * _AT["strip_width"]
+
+
+def _strip(one: Scored, number: int, y: int) -> dict[str, Any]:
+    """Return the rows of a scorer: a dot for each planted item, and the median."""
+    rows = []
+    for at, placing in enumerate(one.placings[1:]):
+        middle = y + _AT["head"] + _AT["row"] * at + _AT["row"] / 2
+        found = [place for place in one.places if place.item.benchmark == placing.benchmark]
+        dots = _dots([place.percentile for place in found], middle)
+        rows.append(
+            {
+                "benchmark": _short(placing.benchmark or ""),
+                "middle": middle,
+                "dots": [
+                    (x, dot, f"{place.item.item}: {place.percentile:.1f}")
+                    for (x, dot), place in zip(dots, found, strict=True)
+                ],
+                "median_x": _x(placing.median),
+                "median": f"{placing.median:.1f}",
+            }
+        )
+    return {"name": _short(one.name), "colour": number % _COLOURS, "y": y, "rows": rows}
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def _dots(percentiles: Sequence[float], middle: float) -> list[tuple[float, float]]:
+    """Return a place for each dot; near ones alternate above and below the middle."""
+    slots: dict[int, int] = {}
+    levels = []
+    for percentile in percentiles:
+        slot = int(_x(percentile) / _SLOT)
+        slots[slot] = slots.get(slot, 0) + 1
+        level = slots[slot] // 2
+        levels.append(level if slots[slot] % 2 else -level)
+    most = max((abs(one) for one in levels), default=0)
+    step = min(2 * _RADIUS - 0.5, _STACK / most) if most else 0.0
+    return [
+        (_x(percentile), middle + step * level)
+        for percentile, level in zip(percentiles, levels, strict=True)
+    ]
+
+
+class _Panel:
+    """Amplification by cut, both on logarithmic axes."""
+
+    def __init__(self, cuts: Sequence[float]) -> None:
+        self._cuts = cuts
+        self._least = min(cuts[0], 0.5)
+        self._most = 1.25 / cuts[0]
+
+    def content(self, scored: Sequence[Scored]) -> dict[str, Any]:
+        limit = [(self.x(cut), self.y(1 / cut)) for cut in (self._least, 1.0)]
+        return {
+            "ticks": [
+                {"y": self.y(one), "label": f"{one:g}"} for one in _TICKS if one <= self._most
+            ],
+            "zero": self.y(0),
+            "one": self.y(1),
+            "cuts": [{"x": self.x(cut), "label": f"{100 * cut:g}"} for cut in self._cuts],
+            "limit": _points(limit),
+            "lines": [*self._lines(scored)],
+        }
+
+    def x(self, cut: float) -> float:
+        share = log(cut / self._least) / log(1 / self._least)
+        return _AT["panel"] + 12 + share * (_AT["panel_width"] - 24)
+
+    def y(self, amplification: float) -> float:
+        lowest = _AT["top"] + _AT["panel_height"] - 28  # below it is 0
+        if amplification < _FLOOR:
+            return lowest + 18
+        share = log(amplification / _FLOOR) / log(self._most / _FLOOR)
+        return lowest - share * (lowest - _AT["top"])
+
+    def _lines(self, scored: Sequence[Scored]) -> Iterator[dict[str, Any]]:
+        for number, one in enumerate(scored):
+            aside = 4.0 * (number - (len(scored) - 1) / 2)  # intervals do not hide each other
+            found = [self._point(a, aside) for a in one.placings[0].amplifications]
+            points = _points([(point["x"], point["y"]) for point in found])
+            colour = number % _COLOURS
+            yield {"name": _short(one.name), "colour": colour, "points": points, "marks": found}
+
+    def _point(self, found: Amplification, aside: float) -> dict[str, Any]:
+        return {
+            "x": self.x(found.cut) + aside,
+            "y": self.y(found.amplification),
+            "low": self.y(found.low),
+            "high": self.y(found.high),
+            "words": f"top {100 * found.cut:g} %: {found.amplification:.1f}",
+        }
+
+
+def _points(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

@@ -1,0 +1,127 @@
+"""Draw the items to plant, each as a document with question, choices and answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from decon_core.benchmarks.records import Version
+from decon_core.blends.items import Item, item_text, items_of
+from decon_core.config.blends import Contamination, is_for_training
+from decon_core.config.seeding import numbers
+from decon_core.config.validation import did_you_mean
+from decon_core.errors import ConfigError, Problem
+from decon_core.features.haystack.settings import Haystack
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+MOST_TRAINING_ITEMS = 500
+
+
+@dataclass(frozen=True)
+class PlantedItem:
+    """An item as a document."""
+
+    item: str  # benchmark/split/instance_index
+    benchmark: str
+    split: str
+    instance_index: int
+    sub_index: int | None
+    question: str
+    text: str
+
+
+@dataclass(frozen=True)
+class BenchmarkCount:
+    """A benchmark with the numbers of its items that could be planted, and that were."""
+
+    benchmark: str
+    n_items: int  # of splits that are not for training
+    n_without_answer: int
+    n_planted: int
+
+
+@dataclass(frozen=True)
+class Planting:
+    """The planted items, and texts of items of training splits to train on."""
+
+    planted: tuple[PlantedItem, ...]
+    counts: tuple[BenchmarkCount, ...]
+    training: tuple[str, ...]
+
+
+def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) -> Planting:
+    """Draw the items of each benchmark; raise ConfigError for benchmarks without any."""
+    wanted = settings.benchmarks or tuple(one.benchmark for one in versions)
+    problems = _unknown(wanted, versions)
+    planted: list[PlantedItem] = []
+    counts: list[BenchmarkCount] = []
+    training: list[Item] = []
+    for version in versions:
+        items = [*items_of(store, version)]
+        training += [one for one in items if is_for_training(one.split) and one.answer]
+        if version.benchmark in wanted:
+            tested = [one for one in items if not is_for_training(one.split)]
+            drawn, count = _drawn(version.benchmark, tested, settings)
+            planted += drawn
+            counts.append(count)
+    problems += [_no_item(one) for one in counts if not one.n_planted]
+    if problems:
+        raise ConfigError(problems)
+    return Planting(tuple(planted), tuple(counts), _training_texts(training, planted, settings))
+
+
+def _drawn(
+    benchmark: str, items: Sequence[Item], settings: Haystack
+) -> tuple[list[PlantedItem], BenchmarkCount]:
+    answered = [one for one in items if one.answer]
+    drawn = _distinct(_shuffled(answered, settings.seed))[: settings.items]
+    n_without = len(items) - len(answered)
+    return drawn, BenchmarkCount(benchmark, len(items), n_without, len(drawn))
+
+
+def _no_item(count: BenchmarkCount) -> Problem:
+    found = f"{counted(count.n_items, 'item')} of test splits, none with an answer"
+    return Problem(f"benchmark {count.benchmark!r}", found, "items with an answer to plant")
+
+
+def _unknown(wanted: Iterable[str], versions: Sequence[Version]) -> list[Problem]:
+    known = [one.benchmark for one in versions]
+    expected = f"one of {', '.join(known)}"
+    return [
+        Problem("haystack.benchmarks", repr(name), expected, did_you_mean(name, known))
+        for name in wanted
+        if name not in known
+    ]
+
+
+def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
+    """Return the items in a random order, in which other items move none."""
+    return sorted(items, key=lambda one: int(numbers(f"haystack {seed} {one.name}", 1)[0]))
+
+
+def _distinct(items: Iterable[Item]) -> list[PlantedItem]:
+    """Return the items as documents, each text once."""
+    by_text: dict[str, PlantedItem] = {}
+    for one in items:
+        form = Contamination(benchmarks=(one.benchmark,))
+        text = item_text(one, "full", form, "0").text
+        place = one.benchmark, one.split, one.instance_index, one.sub_index
+        by_text.setdefault(text, PlantedItem(one.name, *place, one.question, text))
+    return [*by_text.values()]
+
+
+def _training_texts(
+    items: Iterable[Item], planted: Sequence[PlantedItem], settings: Haystack
+) -> tuple[str, ...]:
+    """Return items of training splits as question and answer, without those that are planted.
+
+    The words "Answer:" of a planted document are left out: a scorer would learn them.
+    """
+    held_out = "\n".join(one.text for one in planted)
+    texts = (
+        "\n\n".join(filter(None, (one.passage, one.question, one.answer)))
+        for one in _shuffled(items, settings.seed)
+        if one.question not in held_out
+    )
+    return tuple(dict.fromkeys(texts))[:MOST_TRAINING_ITEMS]

@@ -1,0 +1,184 @@
+"""Run the study: draw documents and items, score them, rank the items, and count what filters keep.
+
+The result depends on the corpus, the benchmarks and the settings alone; `haystack_key` names them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.benchmarks.records import Version
+from decon_core.corpus.packs import Pack
+from decon_core.errors import InputError
+from decon_core.features.haystack.documents import (
+    DrawnDocuments,
+    HaystackDocument,
+    SourceCount,
+    draw_documents,
+)
+from decon_core.features.haystack.planted import (
+    BenchmarkCount,
+    PlantedItem,
+    Planting,
+    choose_items,
+)
+from decon_core.features.haystack.ranks import Amplification, Ranking, amplification, rank
+from decon_core.features.haystack.scorers import Scorer, fingerprints_of, load_scorers
+from decon_core.features.haystack.settings import Haystack
+from decon_core.features.haystack.trained import kept_features
+from decon_core.storage.store import Store
+
+# Changes whenever the same inputs would give other results.
+_VERSION = 1
+_LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # of the settings in the key
+
+_log = logging.getLogger(__name__)
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A planted item in the ranking of a scorer."""
+
+    item: PlantedItem
+    score: float
+    rank: float  # among the documents; 1 is above all of them
+    percentile: float
+
+
+@dataclass(frozen=True)
+class Placing:
+    """The places of the items of a benchmark by a scorer."""
+
+    benchmark: str | None  # None: of all benchmarks
+    n: int
+    median: float  # percentile
+    low: float  # lowest percentile
+    high: float
+    amplifications: tuple[Amplification, ...]  # by cut
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a scorer made of documents and planted items."""
+
+    name: str
+    about: str
+    n_ranked: int  # documents
+    n_without_score: int  # documents, which are not ranked
+    places: tuple[Place, ...]
+    placings: tuple[Placing, ...]  # of all benchmarks, then of each
+
+
+@dataclass(frozen=True)
+class Study:
+    """The result."""
+
+    settings: Haystack
+    n_documents: int  # of the corpus, in the haystack
+    sources: tuple[SourceCount, ...]
+    benchmarks: tuple[BenchmarkCount, ...]
+    planted: tuple[PlantedItem, ...]
+    scored: tuple[Scored, ...]
+    unreadable: tuple[str, ...]
+
+
+def haystack_key(packs: Sequence[Pack], versions: Sequence[Version], settings: Haystack) -> str:
+    """Return a digest of all inputs. Raises InputError if the file of a scorer cannot be found."""
+    shards = [
+        [pack.source.name, shard.name, shard.fingerprint] for pack in packs for shard in pack.shards
+    ]
+    value = [
+        *(_VERSION, {k: v for k, v in asdict(settings).items() if k not in _LEFT_OUT}),
+        fingerprints_of(settings),
+        sorted(shards),
+        [[one.benchmark, one.fingerprint] for one in versions],
+    ]
+    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def run_haystack(
+    store: Store,
+    packs: Sequence[Pack],
+    versions: Sequence[Version],
+    settings: Haystack,
+    *,
+    workers: int = 1,
+) -> Study:
+    """Plant items among documents, and rank them by every scorer."""
+    planting = choose_items(store, versions, settings)
+    fingerprints_of(settings)  # a file that is missing is named before shards are read
+    drawn = draw_documents(packs, settings, workers=workers)
+    scored = []
+    for scorer in load_scorers(settings, planting, drawn.training):
+        _log.info(f"{scorer.name}: {scorer.about}")
+        scored.append(score(scorer, drawn.haystack, planting.planted, settings.cuts))
+    kept_features.cache_clear()
+    return _study(settings, planting, drawn, scored)
+
+
+def _study(
+    settings: Haystack, planting: Planting, drawn: DrawnDocuments, scored: Sequence[Scored]
+) -> Study:
+    return Study(
+        settings=settings,
+        n_documents=len(drawn.haystack),
+        sources=drawn.counts,
+        benchmarks=planting.counts,
+        planted=planting.planted,
+        scored=tuple(scored),
+        unreadable=drawn.unreadable,
+    )
+
+
+def score(
+    scorer: Scorer,
+    documents: Sequence[HaystackDocument],
+    planted: Sequence[PlantedItem],
+    cuts: Sequence[float],
+) -> Scored:
+    """Score documents and planted items, and rank the items."""
+    of_documents, of_planted = scorer.of_documents(documents), scorer.of_planted(planted)
+    has_score = np.isfinite(of_documents)
+    ranking = rank(of_documents[has_score], of_planted)
+    numbers = zip(
+        *(array.tolist() for array in (of_planted, ranking.ranks, ranking.percentiles)),
+        strict=True,
+    )
+    places = tuple(Place(item, *three) for item, three in zip(planted, numbers, strict=True))
+    return Scored(
+        scorer.name,
+        scorer.about,
+        ranking.n,
+        int((~has_score).sum()),
+        places,
+        tuple(_placings(ranking, planted, cuts)),
+    )
+
+
+def _placings(
+    ranking: Ranking, planted: Sequence[PlantedItem], cuts: Sequence[float]
+) -> Iterator[Placing]:
+    names = [one.benchmark for one in planted]
+    for benchmark in (None, *dict.fromkeys(names)):
+        chosen = np.array([benchmark in (None, name) for name in names])
+        found = ranking.percentiles[chosen]
+        amplifications = tuple(amplification(ranking, cut, chosen) for cut in cuts)
+        ends = (float(np.median(found)), float(found.min()), float(found.max()))
+        yield Placing(benchmark, int(chosen.sum()), *ends, amplifications)
+
+
+def wanted_key(packs: Sequence[Pack], versions: Sequence[Version], settings: Haystack) -> str:
+    """Return the key; empty if a scorer's file cannot be found, which the study then says."""
+    try:
+        return haystack_key(packs, versions, settings)
+    except InputError:
+        return ""

@@ -1,0 +1,267 @@
+"""The scorers of a study: each gives documents and planted items a number, the higher the better.
+
+A new kind is a name in `config/haystack.py` and an entry of `_LOADERS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.corpus.packs import hash_file
+from decon_core.errors import DeconError, InputError, Problem
+from decon_core.features.haystack.documents import HaystackDocument
+from decon_core.features.haystack.examples import instructions, teaching_texts
+from decon_core.features.haystack.model_files import ModelFile, load_score
+from decon_core.features.haystack.planted import PlantedItem, Planting
+from decon_core.features.haystack.scoring_endpoint import ScoringEndpoint
+from decon_core.features.haystack.settings import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
+from decon_core.features.haystack.trained import train
+from decon_core.text.segments import canonical_words
+from decon_core.wording import counted
+
+Floats = npt.NDArray[np.float64]
+_MOST_PROBLEMS = 20
+_FEWEST_WORDS = 5  # of a question that is looked for: shorter ones are in many documents
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A function of documents and one of planted items; NaN for what has no score."""
+
+    name: str
+    about: str  # what it is
+    of_documents: Callable[[Sequence[HaystackDocument]], Floats]
+    of_planted: Callable[[Sequence[PlantedItem]], Floats]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Documents set aside to train on."""
+
+    documents: Sequence[HaystackDocument]
+    planting: Planting
+
+    @cached_property
+    def without_planted(self) -> list[HaystackDocument]:
+        """The documents without the words of a planted item."""
+        return _without_planted(self.documents, self.planting)
+
+
+def load_scorers(
+    settings: Haystack, planting: Planting, training: Sequence[HaystackDocument]
+) -> list[Scorer]:
+    """Load or train all scorers; raise InputError with the problems of all that cannot be."""
+    scorers: list[Scorer] = []
+    problems: list[Problem] = []
+    names = settings.scorer_names
+    set_aside = Training(training, planting)
+    labels = [label_of(one) for one in names]
+    for name, label in zip(names, labels, strict=True):
+        try:
+            scorer = _LOADERS[name.kind](name, settings, planting, set_aside)
+            is_unique = labels.count(label) == 1
+            scorers.append(replace(scorer, name=label if is_unique else str(name)))
+        except DeconError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return scorers
+
+
+def label_of(name: ScorerName) -> str:
+    """Return a short name: of a file without its folder, of an endpoint without its scheme."""
+    if name.kind == "column":
+        return name.target.partition("=")[0]
+    if name.kind == "endpoint":
+        return name.target.partition("://")[2].rstrip("/")
+    return name.target.rpartition("/")[2] or name.kind
+
+
+def fingerprints_of(settings: Haystack) -> list[str]:
+    """Return a hash of what determines the scores of each scorer; of a file, its content.
+
+    Raises InputError for all files that do not exist.
+    """
+    found: list[str] = []
+    problems: list[Problem] = []
+    for name in settings.scorer_names:
+        try:
+            found.append(_fingerprint(name, settings))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _fingerprint(name: ScorerName, settings: Haystack) -> str:
+    parts = [str(name)]
+    if name.kind == "endpoint":
+        parts.append(settings.model or "")
+    elif name.kind == "column":
+        parts = [name.kind, name.target.partition("=")[0], hash_file(_scores_file(name))]
+    elif name.kind not in BUILT_IN:
+        file = ModelFile.of(name)
+        parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
+    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _of_texts(name: ScorerName, about: str, score: Callable[[Sequence[str]], Floats]) -> Scorer:
+    """Return a scorer of texts. Raises InputError for scores that are no finite numbers."""
+
+    def checked(texts: Sequence[str]) -> Floats:
+        scores = score(texts)
+        n_wrong = int((~np.isfinite(scores)).sum())
+        if n_wrong:
+            found = f"no number for {n_wrong:,} of {counted(len(texts), 'text')}"
+            raise InputError(Problem(f"scorer {name}", found, "a number for each text"))
+        return scores
+
+    return Scorer(
+        str(name),
+        about,
+        lambda documents: checked([one.text for one in documents]),
+        lambda planted: checked([one.text for one in planted]),
+    )
+
+
+def _trained(
+    name: ScorerName,
+    _: Haystack,
+    planting: Planting,
+    training: Training,
+) -> Scorer:
+    """Train a built-in scorer on its texts against documents of the corpus.
+
+    Its documents lack the words of planted items: no scorer learns what it ranks.
+    """
+    kept = training.without_planted
+    web = [one.text for one in kept if not one.is_conversation]
+    conversations = [one.text for one in kept if one.is_conversation]
+    if not web:
+        found = "no document of a source with `text` among those set aside"
+        expected = "documents that are no conversations to compare with"
+        raise InputError(Problem(f"scorer {name}", found, expected, "use a larger corpus"))
+    if name.kind == "educational":
+        positive = {"built-in teaching text": teaching_texts()}
+    else:
+        positive = {
+            "built-in instruction": instructions(),
+            "conversation": conversations,
+            "training item": [*planting.training],
+        }
+    parts = [counted(len(texts), noun) for noun, texts in positive.items() if texts]
+    about = f"trained on {', '.join(parts)} against {counted(len(web), 'document')} of the corpus"
+    texts = [text for some in positive.values() for text in some]
+    return _of_texts(name, about, train(texts, web).score)
+
+
+def _without_planted(
+    training: Sequence[HaystackDocument], planting: Planting
+) -> list[HaystackDocument]:
+    plain = (_plain(one.question) for one in planting.planted)
+    questions = [one for one in plain if one.count(" ") > _FEWEST_WORDS]
+    texts = ((one, _plain(one.text)) for one in training)
+    return [one for one, text in texts if not any(question in text for question in questions)]
+
+
+def _plain(text: str) -> str:
+    return f" {' '.join(canonical_words(text))} "
+
+
+def _short(name: ScorerName, *_: object) -> Scorer:
+    about = "a control: the fewer characters, the higher"
+    return _of_texts(name, about, lambda texts: np.array([-float(len(one)) for one in texts]))
+
+
+def _file(name: ScorerName, *_: object) -> Scorer:
+    file = ModelFile.of(name)
+    of_label = f", label {file.label}" if file.label else ""
+    return _of_texts(name, f"{name.kind} file {file.path.name}{of_label}", load_score(name))
+
+
+def _endpoint(name: ScorerName, settings: Haystack, *_: object) -> Scorer:
+    endpoint = ScoringEndpoint(url=name.target, model=settings.model, key_env=settings.key_env)
+    model = f", model {settings.model}" if settings.model else ""
+    return _of_texts(name, f"endpoint {name.target}{model}", endpoint.score)
+
+
+def _column(name: ScorerName, _: Haystack, planting: Planting, __: Training) -> Scorer:
+    column = name.target.partition("=")[0]
+    path = _scores_file(name)
+    scores = read_planted_scores(path, [one.item for one in planting.planted])
+
+    def of_documents(documents: Sequence[HaystackDocument]) -> Floats:
+        values = (one.values.get(column) for one in documents)
+        found = np.array([np.nan if value is None else value for value in values])
+        if np.isnan(found).all():
+            problem = f"no number in the field {column!r} of any document drawn"
+            raise InputError(Problem(f"scorer {name}", problem, "a field with numbers"))
+        return found
+
+    about = f"field {column} of the corpus; planted items by {path.name}"
+    return Scorer(
+        str(name), about, of_documents, lambda some: np.array([scores[o.item] for o in some])
+    )
+
+
+def _scores_file(name: ScorerName) -> Path:
+    path = Path(name.target.partition("=")[2])
+    if not path.is_file():
+        remedy = (
+            "planted items are no rows of the corpus: write them with `decon-assets haystack "
+            "--planted FILE`, score them with the classifier that filled the field, and give a "
+            'file with lines {"item": …, "score": …}'
+        )
+        where = f"scorer {name}"
+        raise InputError(Problem(where, "no such file", "the scores of planted items", remedy))
+    return path
+
+
+def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]:
+    """Read the scores of planted items, lines of JSON with `item` and `score`.
+
+    Raises InputError for lines that are none, and for items without a score.
+    """
+    scores: dict[str, float] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            value: Any = json.loads(line)
+            item, score = value["item"], float(value["score"])
+        except (ValueError, TypeError, LookupError):
+            item, score = "", np.nan
+        if np.isfinite(score):
+            scores[item] = score
+        elif len(problems) < _MOST_PROBLEMS:
+            expected = '{"item": "benchmark/split/0", "score": 0.5}'
+            problems.append(Problem(f"{path}: line {number}", repr(line[:100]), expected))
+    missing = [one for one in items if one not in scores]
+    if missing and not problems:
+        found = f"no score of {counted(len(missing), 'planted item')}, for example {missing[0]}"
+        remedy = "`decon-assets haystack --planted FILE` writes their texts"
+        problems.append(Problem(str(path), found, "a score of each planted item", remedy))
+    if problems:
+        raise InputError(problems)
+    return scores
+
+
+_Loader = Callable[[ScorerName, Haystack, Planting, Training], Scorer]
+_LOADERS: Mapping[str, _Loader] = {
+    **dict.fromkeys(TRAINED, _trained),
+    SHORT: _short,
+    **dict.fromkeys(("fasttext", "sklearn", "onnx"), _file),
+    "endpoint": _endpoint,
+    "column": _column,
+}

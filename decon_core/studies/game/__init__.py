@@ -1,1 +1,0 @@
-"""The contamination game: `model` solves it, `page` shows the solution as tables and a picture."""

@@ -1,1 +1,0 @@
-"""Test items planted among documents: how high quality scorers rank them."""

@@ -1,0 +1,151 @@
+"""The contamination game: the closed form against a grid of levels, and the cases of its text."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decon_core.errors import InputError
+from decon_core.features.game.model import (
+    Game,
+    best_levels,
+    deterring_penalty,
+    game_from,
+    solve,
+    solve_by_grid,
+)
+from decon_core.features.game.page import levels_around, write
+
+N_LEVELS = 10_001
+DOCS = Path(__file__).parents[3] / "docs"
+
+amounts = st.floats(0.0, 3.0, allow_subnormal=False)
+games = st.builds(
+    Game,
+    gain=amounts,
+    cost=amounts,
+    entry_cost=amounts,
+    penalty=amounts,
+    steepness=st.one_of(st.just(1.0), st.floats(0.2, 8.0)),
+)
+
+
+@given(game=games)
+def test_prop_no_level_of_a_grid_pays_more_than_the_best_one(game):
+    solution = solve(game)
+    best = float(game.advantage(np.array(solution.level)))
+    assert best == pytest.approx(solution.advantage)
+    levels = np.linspace(0.0, 1.0, N_LEVELS)
+    assert game.advantage(levels).max() <= best + 1e-9
+
+
+@given(game=games)
+def test_prop_the_best_level_of_a_grid_is_the_next_to_the_best_one(game):
+    solution, found = solve(game), solve_by_grid(game, n_levels=N_LEVELS)
+    loss = solution.advantage - float(game.advantage(np.array(found)))
+    assert abs(loss) < 1e-3  # near an entry cost that is just paid, 0 is as good
+    if abs(found - solution.level) > 2e-2:
+        assert loss < 1e-3
+        assert abs(solution.advantage) < 1e-3 or game.penalty < 1e-2
+
+
+@given(game=games, others=st.floats(0.0, 1.0))
+def test_prop_what_others_do_shifts_all_levels_alike(game, others):
+    levels = np.linspace(0.0, 1.0, 11)
+    payoffs = np.array([game.payoff(level, others) for level in levels])
+    assert payoffs - payoffs[0] == pytest.approx(game.advantage(levels), abs=1e-9)
+
+
+@given(game=games)
+def test_prop_a_penalty_deters_from_the_one_that_is_named_on(game):
+    penalty = deterring_penalty(game)
+    if penalty is None:
+        assert solve(Game(**{**vars(game), "penalty": 0.0})).advantage == pytest.approx(0, abs=1e-9)
+    elif math.isfinite(penalty) and penalty < 1e9:
+        assert solve(Game(**{**vars(game), "penalty": penalty * 1.001 + 1e-6})).level == 0
+        less = Game(**{**vars(game), "penalty": penalty * 0.999 - 1e-6})
+        assert less.penalty < 0 or solve(less).level > 0
+
+
+def test_no_contamination_is_best_where_its_cost_exceeds_its_gain():
+    for gain, cost in ((0.2, 0.3), (0.3, 0.3)):
+        for penalty in (0.0, 1.0, 100.0):
+            for steepness in (0.5, 1.0, 3.0):
+                game = Game(gain=gain, cost=cost, penalty=penalty, steepness=steepness)
+                assert (solve(game).level, solve(game).case) == (0.0, "no net gain")
+
+
+def test_the_inner_level_satisfies_the_first_order_condition():
+    game = Game(gain=1.0, cost=0.2, entry_cost=0.05, penalty=2.0, steepness=3.0)
+    solution = solve(game)
+    assert solution.case == "inner level"
+    slope = game.penalty * game.steepness * solution.level ** (game.steepness - 1)
+    assert slope == pytest.approx(game.net_gain)
+    assert game.net_gain * solution.level - game.penalty * solution.level**3 >= game.entry_cost
+    assert solution.payoff < 0  # all contaminate, and none is ahead
+
+
+def test_an_entry_cost_above_what_the_inner_level_gains_keeps_everybody_out():
+    game = Game(gain=1.0, cost=0.2, penalty=2.0, steepness=3.0)
+    gained = solve(Game(**{**vars(game), "entry_cost": 0.0})).advantage
+    at_limit = solve(Game(**{**vars(game), "entry_cost": gained}))
+    assert at_limit.case == "inner level"  # it pays exactly its costs
+    assert at_limit.advantage == pytest.approx(0)
+    above = solve(Game(**{**vars(game), "entry_cost": gained + 1e-6}))
+    assert (above.level, above.case, above.payoff) == (0.0, "kept out by costs", 0.0)
+
+
+def test_everything_is_taken_where_detection_is_too_cheap_for_an_inner_level():
+    # The text leaves this corner out: its condition has no solution below 1.
+    game = Game(gain=1.0, cost=0.2, entry_cost=0.05, penalty=0.3, steepness=2.0)
+    assert (solve(game).level, solve(game).case) == (1.0, "everything")
+    # Where the probability of detection rises fastest at first, its solution is the worst level.
+    early = Game(gain=1.0, cost=0.2, entry_cost=0.05, penalty=0.5, steepness=0.5)
+    assert solve(early).level == 1.0
+    worst = (early.penalty * 0.5 / early.net_gain) ** 2
+    assert early.advantage(np.array(worst)) < 0 < early.advantage(np.array(1.0))
+
+
+def test_the_best_levels_of_a_table_are_those_of_its_games():
+    gains, penalties = np.array([0.1, 1.0, 2.0]), np.array([0.0, 1.0, 5.0])
+    levels = best_levels(Game(), gains, penalties)
+    assert levels[1, 1] == solve(Game()).level
+    assert [*levels[0]] == [0.0, 0.0, 0.0]
+    assert levels[2, 0] == 1.0 > levels[2, 1] > levels[2, 2] > 0
+
+
+def test_files_show_the_solution_and_are_the_same_every_time(tmp_path):
+    game = Game(penalty=2.0)
+    for name in ("one", "two"):
+        write(game, tmp_path / name)
+    for name in ("game.json", "game.csv", "game.svg"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    found = json.loads((tmp_path / "one/game.json").read_text())
+    assert found["solution"]["level"] == solve(game).level
+    rows = [*csv.DictReader((tmp_path / "one/game.csv").read_text().splitlines())]
+    assert len(rows) == levels_around(game).levels.size
+    picture = (tmp_path / "one/game.svg").read_text()
+    assert "The best level of contamination is 0.175" in picture
+    write(Game(entry_cost=0.0), tmp_path / "free")
+    solution = json.loads((tmp_path / "free/game.json").read_text())["solution"]
+    assert solution["deterring_penalty"] == "none is enough"
+
+
+def test_the_picture_of_the_docs_is_the_one_that_the_command_draws(tmp_path):
+    write(game_from(["penalty=3", "steepness=4"]), tmp_path)
+    assert (tmp_path / "game.svg").read_text() == (DOCS / "images/game.svg").read_text()
+
+
+def test_all_wrong_settings_are_named_at_once():
+    assert game_from(["gain=2", "entry-cost=0"]) == Game(gain=2.0, entry_cost=0.0)
+    with pytest.raises(InputError) as caught:
+        game_from(["gian=1", "cost=much", "penalty=-1", "steepness=0", "gain"])
+    said = str(caught.value)
+    assert "5 problems" in said
+    assert "did you mean 'gain'?" in said
+    assert "--set cost: found 'much'; expected a number" in said

@@ -1,0 +1,144 @@
+"""The whole study: what it writes, that it is repeatable, and what its key depends on."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from decon_core.errors import ConfigError
+from decon_core.features.haystack import page
+from decon_core.features.haystack.run import haystack_key, wanted_key
+from decon_core.features.haystack.settings import Haystack
+from tests.features.haystack.conftest import Place, record
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("study") / "corpus")
+    place.write()
+    return place.run()
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_items_that_look_like_instructions_rank_above_pages(study):
+    instruction_like, _, short = study.scored
+    assert short.placings[0].median > 50
+    assert instruction_like.n_ranked == 60
+    every, quiz, sums = instruction_like.placings
+    assert (every.n, quiz.n, sums.n) == (8, 4, 4)
+    assert every.median > 75
+    assert every.amplifications[3].amplification > 1
+
+
+def test_the_same_inputs_give_the_same_files(place, study, tmp_path):
+    page.write(study, tmp_path / "one", key="k")
+    place.packs = lambda packs=place.packs: packs()[::-1]
+    page.write(place.run(), tmp_path / "other", key="k")
+    assert contents(tmp_path / "one") == contents(tmp_path / "other")
+    assert {*contents(tmp_path / "one")} == {*page.FILES}
+
+
+def test_files_beside_the_outputs_are_kept_and_the_outputs_replaced(study, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "haystack.md").write_text("old")
+    page.write(study, tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "haystack.md").read_text().startswith("# Benchmark items in a haystack")
+
+
+def test_every_planted_item_has_a_row_for_each_scorer(study, tmp_path):
+    page.write(study, tmp_path)
+    with (tmp_path / "haystack.csv").open() as file:
+        rows = [*csv.DictReader(file)]
+    assert len(rows) == 3 * 8
+    (row,) = (r for r in rows if (r["scorer"], r["item"]) == ("educational", rows[0]["item"]))
+    assert 0 <= float(row["percentile"]) <= 100
+    percentile = 100 * (1 - (float(row["rank"]) - 1) / int(row["n_ranked"]))
+    assert float(row["percentile"]) == pytest.approx(percentile, abs=1e-5)
+    lines = (tmp_path / "planted.jsonl").read_text().splitlines()
+    planted = [json.loads(line) for line in lines]
+    assert [one["item"] for one in planted] == [r["item"] for r in rows[:8]]
+    assert "forty two" in planted[0]["text"]
+
+
+def test_the_amplification_has_a_row_for_each_cut_of_each_benchmark_and_of_all(study, tmp_path):
+    page.write(study, tmp_path)
+    with (tmp_path / "amplification.csv").open() as file:
+        rows = [*csv.DictReader(file)]
+    assert len(rows) == 3 * 3 * 5
+    assert {row["benchmark"] for row in rows} == {"", "quiz", "sums"}
+    for row in rows:
+        share = int(row["n_kept"]) / 60
+        assert float(row["amplification"]) == pytest.approx(float(row["share"]) / share, abs=1e-4)
+    value = json.loads((tmp_path / "haystack.json").read_text())
+    found = value["scorers"][0]["placings"][0]["amplification"][0]
+    assert found["amplification"] == float(rows[0]["amplification"])
+
+
+def test_the_picture_is_an_image_with_a_title_and_a_dot_for_each_item(study, tmp_path):
+    page.write(study, tmp_path)
+    root = ET.fromstring((tmp_path / "haystack.svg").read_text())
+    name = "{http://www.w3.org/2000/svg}"
+    assert root.get("role") == "img"
+    assert root.find(f"{name}title").text.startswith("8 benchmark items among 60 documents")
+    assert "median percentile" in root.find(f"{name}desc").text
+    dots = [one for one in root.iter(f"{name}circle") if one.get("r") == "3"]
+    assert len(dots) == 3 * 8
+    assert "prefers-color-scheme: dark" in root.find(f"{name}style").text
+
+
+def test_names_with_markup_stay_text(study, tmp_path):
+    odd = replace(study, scored=(replace(study.scored[0], name="<b>|x"),))
+    page.write(odd, tmp_path)
+    ET.fromstring((tmp_path / "haystack.svg").read_text())
+    assert re.search(r"^\| &lt;b>\\\|x \|", (tmp_path / "haystack.md").read_text(), re.MULTILINE)
+
+
+def test_the_key_changes_with_every_input(place):
+    packs, versions = place.packs(), place.versions()
+    key = haystack_key(packs, versions, Haystack())
+    others = [
+        haystack_key(packs, versions, Haystack(**settings))
+        for settings in (
+            {"seed": 1},
+            {"items": 3},
+            {"documents": 5},
+            {"cuts": (0.5,)},
+            {"scorers": ("educational",)},
+            {"benchmarks": ("quiz",)},
+        )
+    ]
+    others.append(haystack_key(packs[:1], versions, Haystack()))
+    others.append(haystack_key(packs, versions[:1], Haystack()))
+    assert len({key, *others}) == 9
+    assert haystack_key(packs[::-1], versions, Haystack()) == key
+
+
+def test_a_study_is_up_to_date_only_with_its_key_and_all_its_files(study, tmp_path):
+    assert not page.has_haystack(tmp_path / "out", "k")
+    page.write(study, tmp_path / "out", key="k")
+    assert page.has_haystack(tmp_path / "out", "k")
+    assert not page.has_haystack(tmp_path / "out", "other")
+    (tmp_path / "out" / "haystack.json").write_text("[")
+    assert not page.has_haystack(tmp_path / "out", "k")
+    page.write(study, tmp_path / "out", key="k")
+    (tmp_path / "out" / "haystack.svg").unlink()
+    assert not page.has_haystack(tmp_path / "out", "k")
+
+
+def test_a_scorer_without_its_file_has_no_key(place):
+    settings = Haystack(scorers=("fasttext:/nowhere/q.bin:hq",))
+    assert wanted_key(place.packs(), place.versions(), settings) == ""
+
+
+def test_unknown_benchmarks_and_those_without_answers_are_named_together(place):
+    row = {**record("open", "test", 0), "answer": None}
+    place.versions = lambda known=place.versions: [*known(), place.save("open", [row])]
+    with pytest.raises(ConfigError, match=r"did you mean 'quiz'\?\n.*1 item of test splits, none"):
+        place.run(benchmarks=("quizz", "open"))
