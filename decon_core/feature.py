@@ -45,6 +45,8 @@ class Feature:
     """Folders in the store, and the manifest that lists the files of each; empty: not verified."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """Commands by name."""
+    page: str = ""
+    """(configuration, store) -> an `Addition` to the page of the report, or None."""
     demonstrate: str = ""
     """(store, name of the program, configuration) -> lines that `decon-assets demo` prints."""
 

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from decon_core.benchmarks import (
     Recipe,
-    catalog,
     files_by_split,
     load_recipes,
     local_paths,
@@ -27,7 +26,7 @@ from decon_core.benchmarks import (
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.blends.build import Blender
 from decon_core.blends.language_names import named_languages
-from decon_core.config.blends import Blend, unknown_in_blends
+from decon_core.config.blends import unknown_in_blends
 from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
@@ -71,7 +70,6 @@ from decon_core.storage.paths import (
     stamp_of,
 )
 from decon_core.storage.store import Store
-from decon_core.studies.inputs import Inputs
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.wording import counted
 
@@ -275,20 +273,6 @@ class InputFile(NamedTuple):
     path: str
     n_bytes: int
     version: str  # modification time, or the tag of a remote store for the content
-
-
-def study_inputs(config: Config, store: Store) -> Inputs | None:
-    """Return the inputs of the study that a configuration declares; None without one."""
-    if config.study is None:
-        return None
-    recipes = dict(catalog())
-    for path in config.recipes:
-        recipes |= load_recipes(path)
-
-    def is_built(blend: Blend) -> bool:
-        return blender_of(config, store).is_current(blend)
-
-    return Inputs(config.study, config.folder, store, config.blends, recipes, is_built)
 
 
 def input_files(config: Config) -> list[InputFile]:

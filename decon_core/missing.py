@@ -25,7 +25,6 @@ from decon_core.inventory import (
     current_versions,
     sketch_fingerprint,
     stale_benchmarks,
-    study_inputs,
     wanted_neighbours,
 )
 from decon_core.mixtures.build import Builder
@@ -35,8 +34,6 @@ from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, u
 from decon_core.scan.tiles import Tiles
 from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
-from decon_core.studies.inputs import is_current as is_study_current
-from decon_core.studies.inputs import study_key
 
 
 @dataclass(frozen=True)
@@ -185,21 +182,14 @@ def needs_report(plan: Plan) -> bool:
     return not is_current(plan.blender, plan.config.showing, neighbours=plan.neighbours)
 
 
-def needs_study(plan: Plan) -> bool:
-    """Whether a study is declared, and was not built from the results as they are."""
-    inputs = study_inputs(plan.config, plan.store)
-    return inputs is not None and plan.store.report.is_file() and not is_study_current(inputs)
-
-
 def needs_page(plan: Plan) -> bool:
-    """Whether there is a report without its derived files, or its page shows another study."""
+    """Whether there is a report without its derived files, or its page has other additions."""
     report, files = plan.store.report, plan.store.report_files
     if not report.is_file():
         return False
     if not all(path.is_file() for path in files):
         return True
-    if plan.config.study is None:
-        return False
-    from decon_core.report.html.build import study_of_page
+    from decon_core.report.html.build import additions_of, additions_on_page, key_of
 
-    return study_of_page(plan.store.report_page) != study_key(plan.store)
+    wanted = key_of(additions_of(plan.config, plan.store))
+    return additions_on_page(plan.store.report_page) != wanted

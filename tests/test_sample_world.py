@@ -20,16 +20,16 @@ from decon_core.blends.counts import account_of
 from decon_core.blends.plan import plan_blend
 from decon_core.blends.verify import verify_blend
 from decon_core.config.load import load_config
+from decon_core.features.gap.account import score_gap
+from decon_core.features.gap.page import average_line, line
 from decon_core.inventory import blender_of
 from decon_core.mixtures.verify import verify
+from decon_core.report.categories.groupings import parse_groupings
+from decon_core.report.categories.rates import rate_lines
+from decon_core.report.items import load_report_items
 from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
-from decon_core.studies.categories.groupings import parse_groupings
-from decon_core.studies.categories.rates import rate_lines
-from decon_core.studies.score_gap.account import score_gap
-from decon_core.studies.score_gap.page import average_line, line
-from decon_core.studies.verdicts import load_report_items
 from tests.waiting import wait_until
 
 DATA = Path(__file__).parents[1] / "data"

@@ -1,4 +1,4 @@
-"""The asset `report_page`: the report and the study as a page, and what is published of them."""
+"""The asset `report_page`: the report as a page, and what is published of it."""
 
 import dagster as dg
 
@@ -6,23 +6,24 @@ from decon_assets.assets.metadata import Metadata
 from decon_assets.assets.products import GROUP, report
 from decon_assets.assets.report_server import link_to
 from decon_assets.assets.stage import stage
-from decon_assets.assets.study import study
 from decon_core import missing
 from decon_core.config.load import Config
+from decon_core.feature import all_features
 from decon_core.storage.store import Store
 
+# Assets of features with a section of the page.
+_ADDED = [name for feature in all_features() if feature.page for name in feature.products]
 
-@stage(missing=missing.needs_page, priority=1, deps=[report, study], group=GROUP, kind="html")
+
+@stage(missing=missing.needs_page, priority=1, deps=[report, *_ADDED], group=GROUP, kind="html")
 def report_page(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
-    """The report and the study as an HTML page, a dataset card section and a JSON summary."""
-    from decon_core.report.html.build import write_page
+    """The report as an HTML page, a dataset card section and a JSON summary."""
+    from decon_core.report.html.build import additions_of, write_page
     from decon_core.report.publish.card import CARD, SUMMARY, write_published
     from decon_core.report.publish.summary import summary_of
-    from decon_core.studies.on_page import study_on_page
 
     folder = store.report.parent
-    added = study_on_page(store) if config.study else None
-    write_page(store.report, store.report_page, study=added)
+    write_page(store.report, store.report_page, additions=additions_of(config, store))
     write_published(summary_of(store.report), folder)
     context.log.info(f"{store.report_page.name}, {CARD}, {SUMMARY}")
     return {

@@ -54,7 +54,7 @@ def stage(
     missing: Callable[[Plan], Missing],
     group: str,
     kind: str,
-    deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec] = (),
+    deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec | str] = (),
     partitions_def: Partitions | None = None,
     schema: pa.Schema | None = None,
     origins: Mapping[str, Column] | None = None,

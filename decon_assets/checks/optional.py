@@ -8,7 +8,6 @@ from decon_assets.assets.check_results import result_of
 from decon_assets.assets.neighbours import neighbours
 from decon_assets.assets.products import clean_benchmark
 from decon_assets.assets.sketching import sketch
-from decon_assets.assets.study import study
 from decon_assets.resources import Decon
 from decon_core.inventory import (
     current_versions,
@@ -22,7 +21,6 @@ from decon_core.quality.product_faults import (
     faults_of_sketch,
 )
 from decon_core.similarity.neighbours.build import has_neighbours
-from decon_core.studies.study import faults_of_study
 
 
 @asset_check(asset=clean_benchmark, blocking=True)
@@ -54,10 +52,3 @@ def neighbours_are_of_items(decon: Decon) -> AssetCheckResult:
     if not key or not has_neighbours(store, key):
         return result_of([])
     return result_of([*faults_of_neighbours(store, key, versions, config.neighbours.top)])
-
-
-@asset_check(asset=study)
-def results_are_read(decon: Decon) -> AssetCheckResult:
-    """All results that the study names could be read and compared."""
-    _, store = decon.open_store()
-    return result_of([*faults_of_study(store.study)], is_warning=True)

@@ -32,8 +32,6 @@ Examples:
   decon-assets lookup --items new.jsonl     where the corpus contains new benchmark items
   decon-assets mixture verify               check mixtures against their manifests, scan them again
   decon-assets blend plan garlic            how many passes over each source a blend needs
-  decon-assets gap --results samples/       model scores on leaked and on clean items
-  decon-assets study                        scores of models trained on variants of the data
   decon-assets review                       judge matches one by one
   decon-assets judge --dry-run              what a language model would be asked about them
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
@@ -72,11 +70,8 @@ _OF_THE_CORE = {
         "compare": ("compare:compare", "compare two reports, or one scan under two policies"),
         "check": ("publish:check", "fail (exit 1) when the report exceeds a limit, for CI"),
         "card": ("publish:card", "write the report as a section for a dataset card"),
-        "gap": ("gap:gap", "compare model scores on leaked and on clean items"),
     },
-    "Studies": {
-        "study": ("study:study", "compare models that were trained on variants of the data"),
-    },
+    "Studies": {},
     "Corpora": {
         "mixture": (
             "products:mixture_group",
@@ -108,7 +103,6 @@ _READING = frozenset(
         "blend",
         "card",
         "check",
-        "gap",
         "judge",
         "mixture",
         "report",

@@ -277,11 +277,11 @@ def demo(
     Examples:
       decon-assets demo --config data/decon.toml
     """
-    from decon_assets.cli.gap import say_rates
+    from decon_assets.terminal.leak_rates import say_rates
+    from decon_core.report.categories.groupings import parse_groupings
+    from decon_core.report.categories.rates import leak_rates
+    from decon_core.report.items import load_report_items
     from decon_core.report.truth import compare
-    from decon_core.studies.categories.groupings import parse_groupings
-    from decon_core.studies.categories.rates import leak_rates
-    from decon_core.studies.verdicts import load_report_items
 
     started = time.monotonic()
     truth = truth or config.parent / "truth.jsonl"
@@ -302,8 +302,6 @@ def demo(
     program = sys.argv[0] if Path(sys.argv[0]).name == _NAME else _NAME
     say(f"report: {store.report}  (print its tables: {program} report --config {config})")
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
-    if store.study.is_dir():
-        say(f"study: {store.study}  (print its tables: {program} study --config {config})")
     for demonstrate in (one.demonstrate for one in all_features() if one.demonstrate):
         for line in resolve_name(demonstrate)(store, program, config):
             say(line)

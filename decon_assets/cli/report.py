@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from decon_assets.cli.gap import say_rates
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.runner.active_run import active_run
+from decon_assets.terminal.leak_rates import say_rates
 from decon_assets.terminal.options import ConfigPath, flag, names_in, optional, repeatable
 from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
@@ -126,15 +126,15 @@ def _say_rates(
     file: Path | None,
 ) -> None:
     """Print leak rates by category, and write them as CSV."""
-    from decon_core.storage.files import atomic_path
-    from decon_core.studies.categories.groupings import parse_groupings
-    from decon_core.studies.categories.rates import (
+    from decon_core.report.categories.groupings import parse_groupings
+    from decon_core.report.categories.rates import (
         HEADS,
         leak_rates,
         rate_row,
         require_groupings,
     )
-    from decon_core.studies.verdicts import about_detectors, load_report_items
+    from decon_core.report.items import about_detectors, load_report_items
+    from decon_core.storage.files import atomic_path
     from decon_core.tables import as_csv
 
     groupings = parse_groupings(columns, categories)

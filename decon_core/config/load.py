@@ -27,7 +27,6 @@ from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
 from decon_core.config.rewording import Rewording
 from decon_core.config.sketch import Sketch
-from decon_core.config.study import Study, read_study
 from decon_core.config.validation import (
     TABLE,
     Bytes,
@@ -204,7 +203,6 @@ SECTIONS: Mapping[str, Any] = {
     "judge": Judge,
     "rewording": Rewording,
     "report": Report,
-    "study": Study,
     "store": StoreTable,
     "execution": Execution,
     "storage": Annotated[
@@ -306,7 +304,6 @@ class Config:
     rewording: Rewording
     rewordings: Path
     showing: Showing
-    study: Study | None  # None: not wanted
     drift: float  # accepted change of a benchmark's leak rate between reports
     execution: Execution
     store: Path  # the local folder
@@ -393,7 +390,6 @@ class _Reader(SettingsReader):
             folder=self.folder,
         )
         products = [*(one.name for one in mixtures), *(one.name for one in blends)]
-        study = read_study(values.get("study"), reader=self, products=products)
         self.names = {"sources": [source.name for source in sources], "products": products}
         tables = {
             name: table.checked(self)
@@ -429,7 +425,6 @@ class _Reader(SettingsReader):
             rewording=rewording,
             rewordings=rewordings,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
-            study=study,
             drift=report.drift,
             execution=execution.beside(self.folder),
             store=store,

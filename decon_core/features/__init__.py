@@ -1,3 +1,3 @@
 """Features, in the order in which help and pages list them."""
 
-FEATURES = ("game", "haystack")
+FEATURES = ("results", "gap", "study", "game", "haystack")

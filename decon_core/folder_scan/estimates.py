@@ -10,8 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from decon_core.decisions import sampling
 from decon_core.storage.files import atomic_path
-from decon_core.studies import sampling
 
 SAMPLE_FILE = "sample.csv"
 ALL = "*"  # all sources, or any benchmark

@@ -28,7 +28,6 @@ _WITH_MANIFEST = {
     "blends": (1, "manifest.json"),
     "clean": (1, "manifest.json"),
     "scorecard": (0, "summary.json"),
-    "study": (0, "study.json"),
 }
 _APART = ("mixtures", "blends")
 _LEFT_OUT = {"drafts", "logs"}

@@ -163,10 +163,6 @@ class Store:
         return self.root / "report/report.html"
 
     @property
-    def study(self) -> Path:
-        return self.root / "study"
-
-    @property
     def scorecard(self) -> Path:
         return self.root / "scorecard"
 

@@ -6,24 +6,28 @@ import gzip
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
+from decon_core.config.load import Config
+from decon_core.feature import all_features
 from decon_core.report.html.documents import documents
 from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
 from decon_core.report.html.pairs import chunks, columns
 from decon_core.report.html.sections import Section, overview
 from decon_core.storage.checksums import seal_page
 from decon_core.storage.files import atomic_path
+from decon_core.storage.store import Store
 from decon_core.wording import pieces
 
 _HERE = Path(__file__).parent
 _SCRIPTS_HERE = _HERE / "scripts"
-_STUDY = re.compile(rb'<meta name="study" content="([0-9a-f]+)">')
+_ADDITIONS = re.compile(rb'<meta name="additions" content="([0-9a-f ]+)">')
 _HEAD_BYTES = 4096
 
 # In this order: constants of a script may use the scripts before it.
@@ -35,10 +39,16 @@ _SCRIPTS = (
 
 @dataclass(frozen=True)
 class Addition:
-    """A section of the page from another product, and the key of its content."""
+    """A section of the page from a feature, and the key of its content."""
 
     key: str
-    section: Section
+    section: Callable[[], Section]
+
+
+def additions_of(config: Config, store: Store) -> list[Addition]:
+    """Return the sections of features that were built."""
+    added = (resolve_name(one.page)(config, store) for one in all_features() if one.page)
+    return [one for one in added if one]
 
 
 def write_page(
@@ -46,12 +56,12 @@ def write_page(
     page: Path,
     *,
     most_pairs: int = MOST_PAIRS,
-    study: Addition | None = None,
+    additions: Sequence[Addition] = (),
 ) -> None:
-    """Write the page of a report. The same report and study give the same bytes."""
+    """Write the page of a report. The same report and additions give the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
     run = {name: facts.run.get(name) for name in ("state", "made_by")}
-    more = [study.section] if study else []
+    more = [one.section() for one in additions]
     first = {"run": run, "overview": overview(facts, more), "columns": columns(facts)}
     body = "\n".join((_SCRIPTS_HERE / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
@@ -62,7 +72,7 @@ def write_page(
                 pieces(
                     "report/html/page.html.j2",
                     policy=_policy(script, charting),
-                    study=study.key if study else "",
+                    additions=key_of(additions),
                     style=(_HERE / "page.css").read_text(encoding="utf-8"),
                     script=script,
                     overview=[(name, _packed(value)) for name, value in first.items()],
@@ -72,10 +82,14 @@ def write_page(
         seal_page(draft)
 
 
-def study_of_page(page: Path) -> str:
-    """Return the key of the study that a page shows; empty without one."""
+def key_of(additions: Iterable[Addition]) -> str:
+    return " ".join(one.key for one in additions)
+
+
+def additions_on_page(page: Path) -> str:
+    """Return the key of the additions that a page shows; empty without one."""
     with page.open("rb") as file:
-        found = _STUDY.search(file.read(_HEAD_BYTES))
+        found = _ADDITIONS.search(file.read(_HEAD_BYTES))
     return found[1].decode() if found else ""
 
 

@@ -23,6 +23,7 @@ from decon_core.discovery.benchmarks import Survey, survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus
 from decon_core.discovery.settings import packs_for, settings_text
 from decon_core.errors import CorpusError, InputError
+from decon_core.feature import feature_templates
 
 
 def write(path: Path, rows) -> Path:
@@ -428,7 +429,8 @@ def test_two_recipes_that_read_the_same_fields_otherwise_are_a_doubt(tmp_path):
 
 
 def test_every_setting_stands_in_the_file_with_its_default():
-    text = files("decon_core.discovery").joinpath("decon.toml").read_text()
+    parts = [files("decon_core.discovery").joinpath("decon.toml"), *feature_templates()]
+    text = "\n".join(part.read_text() for part in parts)
     named = set(re.findall(r"^(?:# )?([a-z0-9_]+) = ", text, re.MULTILINE))
     said = set(re.findall(r"[a-z_]+", text))
     keys = {

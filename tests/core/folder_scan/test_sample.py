@@ -19,13 +19,13 @@ from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
 from decon_core.corpus.sample import Sample
 from decon_core.corpus.shards import read_blocks
+from decon_core.decisions.sampling import Estimate, documents
 from decon_core.errors import InputError
 from decon_core.folder_scan.run import Request, scan_folder
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.limits import Limits, cases_of
 from decon_core.report.publish.summary import summary_of
 from decon_core.scan import blocks
-from decon_core.studies.sampling import Estimate, documents
 from tests.core.conftest import words
 
 N_ITEMS = 12

@@ -12,7 +12,6 @@ from decon_core.mixtures.clean_evals import MANIFEST, TABLES_FOLDER, build_clean
 from decon_core.quality.product_faults import faults_of_clean_benchmark, faults_of_sketch
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.files import read_json, write_json
-from decon_core.studies.study import faults_of_study
 from decon_core.text.tokenizers import load_tokenizer
 from tests.core.places import Place
 
@@ -68,13 +67,6 @@ def test_a_sketch_that_is_cut_off_is_named(place):
     path.write_bytes(path.read_bytes()[:-1])
     ((problem, _),) = found(faults_of_sketch(store, name, [pack]))
     assert "size is wrong" in problem
-
-
-def test_results_that_a_study_could_not_use_are_named(tmp_path):
-    assert found(faults_of_study(tmp_path)) == []
-    write_json(tmp_path / "study.json", {"problems": ["a.csv: no column 'score'"]})
-    ((problem, _),) = found(faults_of_study(tmp_path))
-    assert problem == "a.csv: no column 'score'"
 
 
 def test_files_are_compared_with_what_was_written(tmp_path):

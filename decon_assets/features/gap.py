@@ -1,0 +1,137 @@
+"""`decon-assets gap`: compare model scores on leaked and on clean items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from decon_assets.terminal.leak_rates import MOST_SUBSETS, say_rates
+from decon_assets.terminal.options import ConfigPath, names_in, option, optional, repeatable
+from decon_assets.terminal.output import say, say_filled, warn
+from decon_core.config.load import load_config
+from decon_core.config.open_store import open_store
+from decon_core.errors import format_problems
+from decon_core.report.open import coverage_of
+
+if TYPE_CHECKING:
+    from decon_core.features.gap.account import ScoreGaps
+
+
+def gap(
+    *,
+    results: list[Path] = option("files of results, or folders of them", "PATH..."),
+    report: Path | None = optional(
+        "a report's database (default: contamination.duckdb of the configuration)", "FILE"
+    ),
+    task: list[str] = repeatable(
+        "the benchmark of a task whose name does not begin with the benchmark's; * in NAME "
+        "matches anything",
+        "NAME=BENCHMARK[:SPLIT]",
+    ),
+    by: list[str] = repeatable(
+        "group items by a column: config, split, a field that the recipe keeps, or a column of the "
+        "results (default: config, where a benchmark has several)",
+        "COLUMN,...",
+    ),
+    categories: list[str] = repeatable(
+        "group items by categories of a column's values: a file (docs/studies/categories.md), or "
+        "mmlu or hellaswag",
+        "FILE",
+    ),
+    detector: list[str] = repeatable(
+        "leaked and clean by this detector alone, not by the report's decision", "NAME"
+    ),
+    out: Path | None = optional(
+        "write gap.json, gap.csv, averages.csv, rates.csv and gap.md", "DIR"
+    ),
+    config: ConfigPath,
+) -> int:
+    """Compare the scores of models on leaked items with their scores on the other items.
+
+    Results are files with one row per item, or folders of such files:
+      lm-evaluation-harness   samples_*.jsonl, from --log_samples
+      OLMES                   task-*-predictions.jsonl, with ...-requests.jsonl in the same folder
+      lighteval               details_*.parquet, from --save-details
+      a table                 .csv, .tsv or .jsonl with columns named `benchmark` or `task`; `index`
+                              (instance_index in the split), `id` (fingerprint of a record) or
+                              `question`; `score`; optionally model, filter, metric, split
+
+    Rows are joined to items by their texts, or by index if no text contradicts it and the results
+    cover the whole split. Rows that could not be read or joined are counted and listed.
+
+    With categories, micro averages count every item the same and macro averages every category;
+    leak rates are shown by the same categories.
+
+    Examples:
+      decon-assets gap --results lm_eval_out/ --out gap
+      decon-assets gap --results scores.csv --report contamination.duckdb
+      decon-assets gap --results out/ --task "arc_c*=arc_challenge:test" --task gsm8k_cot=gsm8k
+      decon-assets gap --results out/ --categories mmlu --out gap
+      decon-assets gap --results out/ --by language,source_id --detector exact
+
+    A gap is a correlation: leaked items may be easier, or better known.
+
+    Exit codes: 0 done, 1 no row could be joined with the report or the report is incomplete, 2 an
+    input is wrong.
+    """
+    from decon_core.benchmarks import catalog, load_recipes
+    from decon_core.features.gap.account import score_gap
+    from decon_core.features.gap.page import WARNING, write
+    from decon_core.report.categories.groupings import PARTS, parse_groupings
+
+    recipes = dict(catalog())  # they read the raw rows that harnesses keep in their results
+    for path in load_config(config).recipes if config.is_file() else ():
+        recipes |= load_recipes(path)
+    report = report or open_store(load_config(config)).report
+    columns = [name for text in by for name in names_in(text)]
+    groupings = parse_groupings(columns, categories) or (PARTS,)
+    account = score_gap(
+        results,
+        report,
+        tasks=task,
+        recipes=recipes,
+        groupings=groupings,
+        detectors=[name for text in detector for name in names_in(text)],
+    )
+    _say_tables(account, has_categories=bool(columns or categories))
+    for note in account.notes:
+        say(f"\n{note}")
+    if account.problems:
+        warn(f"\nnot read, or not joined: {format_problems(account.problems)}")
+    if account.earlier:
+        warn(f"\nignored, as repeated later: {', '.join(account.earlier)}")
+    if account.others:
+        warn(f"\nignored: {len(account.others)} other files of these folders")
+    if out:
+        write(account, out)
+        say(f"\n{out / 'gap.md'}")
+    say(f"\n{WARNING}")
+    notice = coverage_of(report).notice
+    if notice:
+        warn(f"\n{notice}")
+    return 0 if not notice and any(count.ways for count in account.joins) else 1
+
+
+def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
+    """Print the tables; parts of benchmarks only if they were asked for and are few."""
+    from decon_core.features.gap import page
+
+    n_subsets = sum(one.subset is not None for one in account.gaps)
+    is_short = has_categories and n_subsets <= MOST_SUBSETS
+    shown = [one for one in account.gaps if one.subset is None or is_short]
+    say_filled(page.JOIN_HEADS, [page.join_line(count) for count in account.joins])
+    say()
+    say_filled(page.GROUP_HEADS, [page.group_line(one) for one in shown])
+    say()
+    say_filled(page.HEADS, [page.line(one) for one in shown])
+    if len(shown) < len(account.gaps):
+        printed = "" if has_categories else ", and printed with --by config"
+        say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out){printed}")
+    if not has_categories:
+        return
+    if account.averages:
+        say("\naverages over categories:")
+        say_filled(page.AVERAGE_HEADS, [page.average_line(one) for one in account.averages])
+    if account.rates:
+        say("\nleak rates by category:")
+        say_rates(account.rates)

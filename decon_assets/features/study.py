@@ -1,0 +1,144 @@
+"""The asset `study`, its check, and `decon-assets study`: models compared with a baseline."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from decon_assets.assets.check_results import result_of
+from decon_assets.assets.metadata import Metadata, preview
+from decon_assets.assets.products import GROUP, report
+from decon_assets.assets.stage import stage
+from decon_assets.resources import Decon
+from decon_assets.terminal.options import ConfigPath, optional
+from decon_assets.terminal.output import say, say_filled, say_table, warn
+from decon_core.config.load import Config, load_config
+from decon_core.config.open_store import writable_store
+from decon_core.errors import format_problems
+from decon_core.features.study.inputs import study_folder
+from decon_core.features.study.product import is_missing, study_inputs
+from decon_core.features.study.settings import Study
+from decon_core.schemas import STUDY_DIFFERENCES
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+_SHOWN = ("arm", "benchmark", "score", "difference", "low", "high", "p")
+_MOST_SHOWN = 50
+
+
+@stage(
+    missing=is_missing,
+    priority=1,
+    deps=[report],
+    group=GROUP,
+    kind="duckdb",
+    schema=STUDY_DIFFERENCES,
+    not_configured=lambda config: None if config.table(Study) else "[study]",
+)
+def study(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
+    """Scores of models that were trained on variants of the data, compared with a baseline.
+
+    Made if decon.toml has a table [study]. Where results are by item, also the effects on planted,
+    held-back, leaked and clean items.
+    """
+    from decon_core.features.study.build import DATABASE, PAGE, build_study
+
+    inputs = study_inputs(config, store)
+    if inputs is None:  # "Materialize all" includes it
+        return {"study": "off: decon.toml has no table [study]"}
+    found = build_study(inputs)
+    compared = [*found.comparison.averages, *found.comparison.benchmarks]
+    n_benchmarks = len({one.benchmark for one in found.comparison.benchmarks})
+    context.log.info(
+        f"{counted(len(found.arms), 'arm')}, {counted(n_benchmarks, 'benchmark')}, "
+        f"{counted(len(found.effects), 'effect')} by exposure"
+    )
+    if found.problems:
+        n_problems = counted(len(found.problems), "problem")
+        context.log.warning(f"{n_problems} of results, listed in {study_folder(store) / PAGE}")
+    rows = [{name: getattr(one, name) for name in _SHOWN} for one in compared]
+    return {
+        "dagster/row_count": len(compared),
+        "differences": preview(rows, most=_MOST_SHOWN),
+        "effects": len(found.effects),
+        "problems": len(found.problems),
+        "database": dg.MetadataValue.path(study_folder(store) / DATABASE),
+        "page": dg.MetadataValue.md((study_folder(store) / PAGE).read_text(encoding="utf-8")),
+    }
+
+
+@dg.asset_check(asset=study)
+def results_are_read(decon: Decon) -> dg.AssetCheckResult:
+    """All results that the study names could be read and compared."""
+    from decon_core.features.study.build import faults_of_study
+
+    _, store = decon.open_store()
+    return result_of([*faults_of_study(study_folder(store))], is_warning=True)
+
+
+def study_command(
+    *,
+    out: Path | None = optional("also copy the study's files to this folder", "DIR"),
+    config: ConfigPath,
+) -> int:
+    """Compare the scores of models that were trained on variants of the data with a baseline.
+
+    decon.toml declares the arms, each with the files of its results, and the baseline:
+
+      [study]
+      baseline = "clean"
+
+      [[study.arm]]
+      name = "clean"
+      of = "decontaminated"                  the mixture or blend that it was trained on
+      results = ["results/clean/"]
+
+    Results are by item, in the formats of `decon-assets gap`, or scores of whole benchmarks:
+    results*.json of lm-evaluation-harness and lighteval, task-*-metrics.json of OLMES, or a table
+    with `benchmark`, `score`, and optionally `metric`, `stderr` and `n`.
+
+    [study.translation] asks for BLEU and chrF of whole test sets, for results that hold outputs and
+    references (docs/studies/translation.md).
+
+    The first table has the scores of all arms. The second has the differences from the baseline:
+    on the same items if both arms have them; else of two groups of items, from standard errors, or
+    none. The third, for results by item, has the differences by exposure of the items: planted in
+    the arm's blend (seen) or held back, leaked into the corpus or clean. `run` builds the same as
+    the asset `study`; docs/studies/arms.md explains the numbers.
+
+    Examples:
+      decon-assets study --config data/decon.toml
+      decon-assets study --out tables
+
+    Exit codes: 0 done, 1 some results could not be read or joined with an item, 2 an input is
+    wrong.
+    """
+    from decon_core.features.study.arms import page as arms_page
+    from decon_core.features.study.build import PAGE, build_study, copy_study
+    from decon_core.features.study.exposure import page as exposure_page
+
+    loaded = load_config(config)
+    settings = loaded.table(Study)
+    if settings is None:
+        warn(f"{config}: no table [study]; `decon-assets study --help` has an example")
+        return 2
+    with writable_store(loaded) as store:
+        inputs = study_inputs(loaded, store)
+        if inputs is None:
+            return 2
+        found = build_study(inputs)
+        if out:
+            copy_study(store, out)
+    say_table(*arms_page.wide(found.comparison))
+    say()
+    compared = [*found.comparison.benchmarks, *found.comparison.averages]
+    of_arms = [arms_page.line(one) for one in compared if one.arm != settings.baseline]
+    say_filled(arms_page.HEADS, of_arms)
+    if found.effects:
+        say()
+        say_filled(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects])
+    elif not store.report.is_file():
+        say("\nno effects by exposure: there is no report yet, `decon-assets run` makes it")
+    say(f"\n{(out or study_folder(store)) / PAGE}")
+    if found.problems:
+        warn(f"\nnot read, or not joined: {format_problems(found.problems)}")
+    return 1 if found.problems else 0

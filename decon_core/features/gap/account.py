@@ -1,0 +1,229 @@
+"""Read results, find their items in a report, and compute the gaps of models and categories."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from decon_core.benchmarks import Recipe
+from decon_core.errors import Problem
+from decon_core.features.gap.averages import Average, average_of
+from decon_core.features.gap.gaps import Gap, Name, Scores, gap_of
+from decon_core.features.results.find import find_results
+from decon_core.features.results.items import NOT_JOINED, Item, indexed_items
+from decon_core.features.results.join import Joined, join
+from decon_core.features.results.per_item import Results, Sample
+from decon_core.features.results.tasks import Task, parse_task_mappings, task_of
+from decon_core.report.categories.groupings import (
+    ITEM_COLUMNS,
+    NO_CATEGORY,
+    PARTS,
+    Grouping,
+    value_in,
+    value_of_item,
+)
+from decon_core.report.categories.rates import Rate, leak_rates, require_groupings
+from decon_core.report.items import ReportItems, about_detectors, load_report_items
+
+
+@dataclass(frozen=True)
+class JoinCount:
+    """How the rows of one file were joined to items."""
+
+    path: str
+    format: str
+    model: str
+    task: str
+    benchmark: str | None  # None: not in the report
+    split: str | None
+    n_rows: int
+    ways: Mapping[str, int]
+    n_not_joined: int
+    n_twice: int
+
+
+@dataclass
+class ScoreGaps:
+    """The gaps of all results, and everything that was left out of them."""
+
+    report: Mapping[str, object]
+    problems: list[Problem]
+    others: list[str]  # files without results
+    earlier: list[str]  # files of runs that were repeated later
+    gaps: list[Gap] = field(default_factory=list)
+    averages: list[Average] = field(default_factory=list)
+    rates: list[Rate] = field(default_factory=list)
+    joins: list[JoinCount] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # on the chosen detectors
+
+
+_Row = tuple[tuple[str | None, ...], str, float]  # a category of each grouping, verdict, score
+
+
+def score_gap(
+    paths: Sequence[Path],
+    report: Path,
+    *,
+    tasks: Sequence[str] = (),
+    recipes: Mapping[str, Recipe] | None = None,
+    groupings: Sequence[Grouping] = (PARTS,),
+    detectors: Sequence[str] = (),
+) -> ScoreGaps:
+    """Read results, find their items in a report, and compare scores by verdict.
+
+    `groupings`: what categories items have. `detectors`: whose verdicts count, instead of the
+    report's decision.
+    """
+    items = load_report_items(report, detectors)
+    benchmarks = indexed_items(items, groupings)
+    mappings = parse_task_mappings(tasks, benchmarks)
+    files = find_results(paths)
+    made_with = {"state": items.state, "threshold": items.threshold, "detectors": [*detectors]}
+    account = ScoreGaps(made_with, files.problems, files.others, files.earlier)
+    account.notes = about_detectors(items, detectors)
+    gathered = _Gathered(groupings, account.problems)
+    for results in files.results:
+        account.problems += results.problems
+        task = task_of(results.task, mappings, benchmarks)
+        if task is None:
+            account.joins += [_count(results, None, Joined(None), 0)] if results.samples else []
+            continue
+        of_benchmark = benchmarks[task.benchmark]
+        joined = join(results, task, of_benchmark, (recipes or {}).get(task.benchmark))
+        account.problems += joined.problems
+        n_twice = gathered.add(results, task, joined)
+        account.joins.append(_count(results, task.benchmark, joined, n_twice))
+    _add_rates(account, items, gathered)
+    for name in sorted(gathered.scores, key=lambda one: tuple(vars(one).values())):
+        rows = gathered.scores[name]
+        account.gaps.append(gap_of(name, Scores(row[1:] for row in rows)))
+        for at, grouping in enumerate(groupings):
+            if grouping.covers(name.benchmark):
+                categorized = [(row[0][at], (row[1], row[2])) for row in rows]
+                _add_categories(account, name, grouping, categorized)
+    return account
+
+
+def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
+    ways = {way: n for way, n in sorted(joined.ways.items()) if way}
+    n_rows = len(results.samples)
+    task = (str(results.path), results.format, results.model, results.task)
+    n_not_joined = n_rows - sum(ways.values())
+    return JoinCount(*task, benchmark, joined.split, n_rows, ways, n_not_joined, n_twice)
+
+
+class _Gathered:
+    """The scores of all results by name, with the categories of their items."""
+
+    def __init__(self, groupings: Sequence[Grouping], problems: list[Problem]) -> None:
+        self.scores: dict[Name, list[_Row]] = defaultdict(list)
+        # Values of items that only the results have: by benchmark, split and index, then column.
+        self.values: dict[tuple[str, str, int], dict[str, str]] = defaultdict(dict)
+        self.groupings = groupings
+        self.columns: set[str] = set()  # of the rows
+        self._problems = problems
+        self._seen: dict[tuple[Name, int], str] = {}
+
+    def add(self, results: Results, task: Task, joined: Joined) -> int:
+        """Add the scores of a file; a second score of an item under one name is not counted.
+
+        Returns the number of rows that were not counted for that reason.
+        """
+        twice: dict[str, Problem] = {}
+        for sample, item in joined.pairs:
+            categories = self._categories(sample, item, task, joined.split)
+            for metric, score in sample.scores.items():
+                run = (results.model, task.benchmark, joined.split or "", task.setting)
+                name = Name(*run, sample.filter, metric)
+                if item is None:
+                    self.scores[name].append((categories, NOT_JOINED, score))
+                    continue
+                first = self._seen.setdefault((name, id(item)), sample.place)
+                if first == sample.place:
+                    self.scores[name].append((categories, item.verdict, score))
+                else:
+                    twice.setdefault(sample.place, _repeated(sample, item, first))
+        self._problems += twice.values()
+        return len(twice)
+
+    def _categories(
+        self, sample: Sample, item: Item | None, task: Task, split: str | None
+    ) -> tuple[str | None, ...]:
+        """Return the category of a row in each grouping: by its item, else by the row itself."""
+        categories: list[str | None] = []
+        for at, grouping in enumerate(self.groupings):
+            if item is not None and item.values[at] is not None:
+                value = item.values[at]
+            elif item is None and grouping.column in ITEM_COLUMNS:
+                of_task = {"config": task.config, "split": split}
+                value = value_of_item(of_task, {}, grouping.column)
+            else:
+                value = self._value_in_results(sample, item, grouping.column)
+            categories.append(grouping.category_of(task.benchmark, value))
+        return tuple(categories)
+
+    def _value_in_results(self, sample: Sample, item: Item | None, column: str) -> str | None:
+        """Return the value in a row; where rows differ on an item, the first one counts."""
+        if column in ITEM_COLUMNS:
+            return None
+        value = value_in(sample.columns, column)
+        value = value_in(sample.doc, column) if value is None else value
+        self.columns.update(
+            map(str, [*sample.columns, *sample.doc]), [] if value is None else [column]
+        )
+        if item is None or value is None:
+            return value
+        known = self.values[item.benchmark, item.split, item.instance_index]
+        first = known.setdefault(column, value)
+        if first != value:
+            found = f"the value {value!r} of {column!r}; another row of the item has {first!r}"
+            remedy = "The first one counts."
+            self._problems.append(Problem(sample.place, found, "one value for an item", remedy))
+        return first
+
+
+def _repeated(sample: Sample, item: Item, first: str) -> Problem:
+    again = f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}"
+    expected = "each item once per model, task, filter and metric"
+    return Problem(sample.place, again, expected, "Only the first one counts.")
+
+
+def _add_categories(
+    account: ScoreGaps,
+    name: Name,
+    grouping: Grouping,
+    rows: Sequence[tuple[str | None, tuple[str, float]]],
+) -> None:
+    """Add the gap of each category, of what has none, and the averages."""
+    by_category: dict[str, list[tuple[str, float]]] = defaultdict(list)
+    rest: list[tuple[str, float]] = []
+    for category, row in rows:
+        (rest if category is None else by_category[category]).append(row)
+    if not by_category or (grouping.is_optional and len(by_category) < 2):
+        return
+    scores = {one: Scores(by_category[one]) for one in grouping.ordered(by_category)}
+    by = grouping.name
+    account.gaps += [gap_of(name, found, subset=one, by=by) for one, found in scores.items()]
+    if rest and not grouping.is_optional:
+        account.gaps.append(gap_of(name, Scores(rest), subset=NO_CATEGORY, by=by))
+    together = Scores(row for one in scores for row in by_category[one])
+    account.averages.append(average_of(name, by, scores, together, n_without=len(rest)))
+
+
+def _add_rates(account: ScoreGaps, items: ReportItems, gathered: _Gathered) -> None:
+    """Add leak rates by category, of the splits that the results are about."""
+    groupings = gathered.groupings
+    require_groupings(items, groupings, gathered.columns)
+    all_splits: dict[str, set[str]] = defaultdict(set)
+    for row in items.rows:
+        all_splits[row.benchmark].add(row.split)
+    splits: dict[str, set[str]] = defaultdict(set)
+    for count in account.joins:
+        if count.benchmark is not None:
+            # Results that are not of one split may be about any.
+            splits[count.benchmark] |= {count.split} if count.split else all_splits[count.benchmark]
+    found = leak_rates(items, groupings, splits=splits, values=gathered.values)
+    account.rates = found.rates
+    account.problems += found.problems

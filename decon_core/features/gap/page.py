@@ -1,0 +1,194 @@
+"""Format score gaps as terminal tables, Markdown, CSV and JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+from decon_core.features.gap.account import JoinCount, ScoreGaps
+from decon_core.features.gap.averages import Average, Estimate
+from decon_core.features.gap.gaps import Gap, Group, Name
+from decon_core.features.results.items import GROUPS
+from decon_core.report.categories.rates import HEADS as RATE_HEADS
+from decon_core.report.categories.rates import rate_lines, rate_row
+from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
+from decon_core.wording import render
+
+WARNING = (
+    "A gap is a correlation. Items that leaked are not a random sample: they may be easier, older "
+    "or more popular than the others, and a model may do better on them without having seen them. "
+    "Models that cannot have seen a text show how much of a gap is that."
+)
+
+_NUMBERS = ("gap", "low", "high", "p", "question_only_gap", "decontaminated", "moved")
+_AVERAGE_COUNTS = ("n_categories", "n_items", "n_without_category", "n_in_macro_gap")
+_MOST_LISTED = 100
+
+_NAMES = ("model", "benchmark", "split", "by", "subset", "setting", "filter", "metric")
+HEADS = (
+    *_NAMES,
+    *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
+    *("question-only", "without these", "moved"),
+)
+GROUP_HEADS = (
+    *_NAMES,
+    *("clean", "leaked", "of them with their answer", "question-only"),
+    *("candidates", "not indexable"),
+    *("not fully scanned", "not joined", "remark"),
+)
+AVERAGE_HEADS = (
+    *(name for name in _NAMES if name != "subset"),
+    *("categories", "items", "without category", "micro score", "macro score", "95 % interval"),
+    *("micro gap", "95 % interval", "macro gap", "95 % interval", "remark"),
+)
+JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
+
+
+def line(gap: Gap) -> tuple[str, ...]:
+    """Format a gap as a row under HEADS."""
+    return (
+        *_names(gap),
+        f"{gap.all.n:,}",
+        number(gap.all.score),
+        _group(gap.clean),
+        _group(gap.leaked),
+        _signed(gap.gap),
+        _interval(gap),
+        p_value(gap.p, nothing=NOTHING),
+        _group(gap.question_only),
+        number(gap.decontaminated),
+        _signed(gap.moved),
+    )
+
+
+def group_line(gap: Gap) -> tuple[str, ...]:
+    """Format a gap as a row under GROUP_HEADS."""
+    groups = [_group(getattr(gap, name)) for name in GROUPS if name != "all"]
+    return (*_names(gap), *groups, gap.remark)
+
+
+def average_line(one: Average) -> tuple[str, ...]:
+    """Format averages as a row under AVERAGE_HEADS."""
+    score = one.macro_score
+    n_in_gap = "" if one.n_in_macro_gap == one.n_categories else f" (of {one.n_in_macro_gap})"
+    return (
+        *(one.name.model, one.name.benchmark, one.name.split, one.by),
+        *_setting_names(one.name),
+        f"{one.n_categories:,}",
+        f"{one.n_items:,}",
+        f"{one.n_without_category:,}" if one.n_without_category else "",
+        number(one.micro_score.value),
+        number(score.value),
+        "–" if score.low is None else f"{number(score.low)} to {number(score.high)}",
+        *(_signed(one.micro_gap.value), _interval(one.micro_gap)),
+        *(f"{_signed(one.macro_gap.value)}{n_in_gap}", _interval(one.macro_gap)),
+        one.remark,
+    )
+
+
+def join_line(count: JoinCount) -> tuple[str, ...]:
+    """Format a file as a row under JOIN_HEADS."""
+    ways = ", ".join(f"{way} {n:,}" for way, n in count.ways.items())
+    return (
+        Path(count.path).name,
+        count.model,
+        count.task,
+        count.benchmark or "not in the report",
+        count.split or "",
+        f"{count.n_rows:,}",
+        ways or "–",
+        f"{count.n_not_joined:,}",
+        f"{count.n_twice:,}",
+    )
+
+
+def _names(gap: Gap) -> tuple[str, ...]:
+    name = gap.name
+    place = (name.model, name.benchmark, name.split, gap.by, gap.subset or "")
+    return (*place, *_setting_names(name))
+
+
+def _setting_names(name: Name) -> tuple[str, str, str]:
+    return "" if name.setting == name.benchmark else name.setting, name.filter, name.metric
+
+
+def _group(group: Group) -> str:
+    return f"{number(group.score)} ({group.n:,})" if group.n else "– (0)"
+
+
+def _signed(value: float | None) -> str:
+    return signed(value, nothing=NOTHING)
+
+
+def _interval(one: Estimate | Gap) -> str:
+    return interval(one.low, one.high, nothing=NOTHING)
+
+
+def write(account: ScoreGaps, folder: Path) -> None:
+    """Write gap.json, gap.csv, averages.csv, rates.csv and gap.md."""
+    content = {
+        "report": account.report,
+        "gaps": [_row(gap) for gap in account.gaps],
+        "averages": [_average_row(one) for one in account.averages],
+        "rates": [rate_row(one) for one in account.rates],
+        "notes": account.notes,
+        "joins": [asdict(count) for count in account.joins],
+        "problems": [str(problem) for problem in account.problems],
+        "earlier_runs": account.earlier,
+        "other_files": account.others,
+        "warning": WARNING,
+    }
+    write_plain_json(folder / "gap.json", content)
+    texts = {
+        "gap.csv": as_csv([_row(gap) for gap in account.gaps], HEADS),
+        "averages.csv": as_csv([_average_row(one) for one in account.averages], AVERAGE_HEADS),
+        "rates.csv": as_csv([rate_row(one) for one in account.rates], RATE_HEADS),
+        "gap.md": as_markdown(account),
+    }
+    for name, text in texts.items():
+        with atomic_path(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+
+def _row(gap: Gap) -> dict[str, object]:
+    """Return a gap as a flat row for JSON and CSV."""
+    row: dict[str, object] = {**asdict(gap.name), "by": gap.by, "subset": gap.subset}
+    for name in GROUPS:
+        group: Group = getattr(gap, name)
+        row |= {f"n_{name}": group.n, f"score_{name}": rounded(group.score)}
+    row |= {name: rounded(getattr(gap, name)) for name in _NUMBERS}
+    return {**row, "remark": gap.remark}
+
+
+def _average_row(one: Average) -> dict[str, object]:
+    """Return averages as a flat row for JSON and CSV."""
+    row: dict[str, object] = {**asdict(one.name), "by": one.by}
+    row |= {name: getattr(one, name) for name in _AVERAGE_COUNTS}
+    for name in ("micro_score", "macro_score", "micro_gap", "macro_gap"):
+        estimate: Estimate = getattr(one, name)
+        ends = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
+        row |= {f"{name}{end}": rounded(value) for end, value in ends.items()}
+    return {**row, "remark": one.remark}
+
+
+def as_markdown(account: ScoreGaps) -> str:
+    """Return all tables and everything that was left out as one Markdown page."""
+    return render(
+        "features/gap/page.md.j2",
+        warning=WARNING,
+        notes=account.notes,
+        tables={
+            "gaps": (HEADS, [line(gap) for gap in account.gaps]),
+            "groups": (GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
+            "averages": (AVERAGE_HEADS, [average_line(one) for one in account.averages]),
+            "rates": (RATE_HEADS, [*rate_lines(account.rates)]),
+            "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
+        },
+        left_out={
+            "Not read or not joined": [str(one) for one in account.problems],
+            "Earlier runs, not counted": account.earlier,
+            "Files without results": account.others,
+        },
+        most=_MOST_LISTED,
+    )

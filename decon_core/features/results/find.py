@@ -1,0 +1,120 @@
+"""Find files of per-item results; the format is recognized by the fields of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+from decon_core.benchmarks.readers import is_readable, known_endings
+from decon_core.errors import DeconError, InputError, Problem
+from decon_core.features.results import harness, lighteval, olmes, plain
+from decon_core.features.results.per_item import Results, rows_of
+from decon_core.storage.files import files_below
+
+# Each has a NAME, tells by `fits` whether a row is of its form, and reads a file.
+FORMATS = (harness, olmes, lighteval, plain)
+_KNOWN = ", ".join(one.NAME for one in FORMATS)
+
+
+@dataclass
+class ResultFiles:
+    """The results that were read, and the files that were not."""
+
+    results: list[Results] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)  # files without results, in folders
+    earlier: list[str] = field(default_factory=list)  # files of runs that were repeated later
+
+
+def find_results(
+    paths: Sequence[Path],
+    *,
+    but: Collection[Path] = frozenset(),
+    is_wanted: Callable[[str], bool] = lambda _: False,
+) -> ResultFiles:
+    """Read the results in files and below folders.
+
+    `but`: files that are read otherwise. `is_wanted`: the tasks whose texts count also without a
+    score. Raises `InputError` for a named file or a folder without
+    results.
+    """
+    read = ResultFiles()
+    errors: list[Problem] = []
+    for path in dict.fromkeys(path.resolve() for path in paths):
+        if not path.exists():
+            errors.append(Problem(str(path), "no such file or folder", "per-item results"))
+            continue
+        files = files_below(path) if path.is_dir() else [path]
+        left = [file for file in files if file not in but]
+        n_before = len(read.results)
+        for file in left:
+            problem = _read(file, read, is_named=not path.is_dir())
+            errors += [problem] if problem else []
+        if path.is_dir() and len(read.results) == n_before and len(left) == len(files):
+            errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
+    if errors:
+        raise InputError(errors)
+    _keep_latest(read)
+    for one in read.results:
+        if not is_wanted(one.task):
+            one.keep_scored()
+    return read
+
+
+def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
+    """Add a file's results; return a problem if a named file has none."""
+    if any(file == results.path for results in read.results):
+        return None
+    if not is_readable(file) or (not is_named and file.suffix == ".json"):
+        read.others.append(str(file))
+        return _no_results(file, "another kind of file") if is_named else None
+    try:
+        chosen = _format_of(file)
+        if not isinstance(chosen, Problem):
+            read.results += chosen.read(file)
+            return None
+    except DeconError as error:
+        read.problems += error.problems
+        return None
+    if is_named:
+        return chosen
+    read.others.append(str(file))
+    read.problems += [chosen] if "no rows" in chosen.found else []
+    return None
+
+
+def _format_of(file: Path) -> ModuleType | Problem:
+    first: Problem | None = None
+    for _, row in rows_of(file):
+        if isinstance(row, Problem):
+            first = first or row
+            continue
+        if olmes.is_request(row):
+            return _no_results(file, "OLMES requests (...-requests.jsonl)")
+        for one in FORMATS:
+            if one.fits(row):
+                return one
+        names = ", ".join(map(repr, list(row)[:12]))
+        return _no_results(file, f"rows with the fields {names}")
+    return first or _no_results(file, "no rows at all")
+
+
+def _no_results(file: Path, what: str) -> Problem:
+    expected = f"per-item results: {_KNOWN}; in files that end in {known_endings()}"
+    return Problem(str(file), what, expected, "docs/score-gap.md shows an example of each.")
+
+
+def _keep_latest(read: ResultFiles) -> None:
+    """Keep only the latest of several runs of a model on a task, or items would count twice."""
+
+    def key(one: Results) -> tuple[str, str, str, str | None]:
+        return one.format, one.model, one.task, one.split
+
+    latest: dict[tuple[str, str, str, str | None], str] = {}
+    for one in read.results:
+        latest[key(one)] = max(latest.get(key(one), ""), one.run)
+    repeated = [one for one in read.results if one.run != latest[key(one)]]
+    read.earlier = sorted({str(one.path) for one in repeated})
+    read.results = [one for one in read.results if one.run == latest[key(one)]]

@@ -1,0 +1,134 @@
+"""Read lm-evaluation-harness samples, which `--log_samples` writes.
+
+`samples_<task>_<date>.jsonl` in a folder named after the model, beside `results_<date>.json`. One
+row per item and filter; scores are top-level fields, listed in `metrics`. Earlier versions have no
+`metrics` and no filter name; the first ones wrote one JSON list to
+`<model arguments>_<task>.jsonl`, beside `results.json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from decon_core.benchmarks.fields import Row
+from decon_core.errors import Problem
+from decon_core.features.results import per_item
+from decon_core.wording import counted
+
+NAME = "lm-evaluation-harness samples"
+
+_FILE = re.compile(r"samples_(?P<task>.+?)(?:_(?P<run>\d{4}-\d\d-\d\dT[\d.-]+))?$")
+_UNNAMED = "none"  # the harness's name for no filter
+_NO_SCORES = frozenset(
+    {
+        *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+        *("doc_hash", "prompt_hash", "target_hash", "schema_version", "extra_fields"),
+    }
+)
+
+
+def fits(row: Row) -> bool:
+    return "doc_id" in row and "filtered_resps" in row
+
+
+def read(path: Path) -> list[per_item.Results]:
+    """Read the samples of a file: one task of one model."""
+    stem = path.name.split(".jsonl")[0].split(".json")[0]
+    named = _FILE.fullmatch(stem)
+    run = named["run"] or "" if named else ""
+    summary = per_item.companion(path.with_name(f"results_{run}.json" if run else "results.json"))
+    if named:
+        task = named["task"]
+    else:  # an early version: the task whose name ends the file name
+        tasks = map(str, per_item.mapping_in(summary, "configs"))
+        ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
+        task = max(ends, key=len, default=stem)
+    config = per_item.mapping_in(summary, "configs", task)
+    found = per_item.Results(
+        path=path,
+        format=NAME,
+        model=_model(summary) or path.resolve().parent.name,
+        task=task,
+        run=run,
+        split=per_item.text_at(config, "test_split")
+        or per_item.text_at(config, "validation_split"),
+    )
+    not_numbers: Counter[str] = Counter()
+    texts_of: Counter[str] = Counter()  # of metrics of whole test sets
+    scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
+    read = per_item.scored_rows(found, scores_of, _texts)
+    for place, row, scores, texts in read:
+        name = per_item.text_at(row, "filter") or _UNNAMED
+        found.samples.append(
+            per_item.Sample(
+                place=place,
+                scores=scores,
+                filter=per_item.NO_FILTER if name == _UNNAMED else name,
+                index=per_item.index_of(row.get("doc_id")),
+                doc=per_item.doc_of(row),
+                texts=texts,
+            )
+        )
+    found.problems += _ignored_metrics(path, not_numbers)
+    found.without_scores += _ignored_metrics(path, texts_of)
+    found.samples = _number_filters(found.samples)
+    return [found]
+
+
+def _model(summary: Mapping[str, object]) -> str | None:
+    arguments = str(per_item.mapping_in(summary, "config").get("model_args") or "")
+    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
+    return per_item.text_at(summary, "model_name") or (given[1] if given else None)
+
+
+def _texts(row: Row) -> per_item.Texts:
+    """Return what a filter took from the output, and the target."""
+    prediction = per_item.first_text(row.get("filtered_resps"))
+    if prediction is None:
+        prediction = per_item.first_text(row.get("resps"))
+    return per_item.Texts(prediction, per_item.listed_texts(row.get("target")))
+
+
+def _scores(
+    row: Row, *, not_numbers: Counter[str], texts_of: Counter[str]
+) -> Iterator[tuple[str, float]]:
+    listed = row.get("metrics")
+    names = listed if isinstance(listed, list) else [name for name in row if name not in _NO_SCORES]
+    for name in names:
+        value = per_item.number_of(row.get(name))
+        if value is not None:
+            yield str(name), value
+        elif name in row:
+            # BLEU, chrF and TER are of whole test sets: here they are the reference and the output.
+            is_texts = isinstance(row[name], list) and _texts(row).are_complete
+            (texts_of if is_texts else not_numbers)[str(name)] += 1
+
+
+def _ignored_metrics(path: Path, not_numbers: Counter[str]) -> Iterator[Problem]:
+    for name, n in sorted(not_numbers.items()):
+        where, found = f"{path}, metric {name!r}", f"no number in {counted(n, 'row')}"
+        remedy = "These rows do not count for this metric."
+        yield Problem(where, found, "one number for each item", remedy)
+
+
+def _number_filters(samples: list[per_item.Sample]) -> list[per_item.Sample]:
+    """Number the filters of rows that do not name one: the n-th row of an item is filter n.
+
+    Only if every item has the same number of rows; otherwise some items are duplicates.
+    """
+    if any(sample.filter for sample in samples):
+        return samples
+    times = Counter(sample.index for sample in samples)
+    if len({*times.values()}) != 1 or 1 in times.values() or None in times:
+        return samples
+    seen: Counter[int | None] = Counter()
+    numbered = []
+    for sample in samples:
+        seen[sample.index] += 1
+        numbered.append(replace(sample, filter=f"unnamed {seen[sample.index]}"))
+    return numbered

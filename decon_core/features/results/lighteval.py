@@ -1,0 +1,97 @@
+"""Read lighteval details: details/<model>/<date>/details_<suite>|<task>|<shots>_<date>.parquet.
+
+The earlier form has `example` (the question without the shots), `metrics` and `gold`; values that
+did not fit Arrow are Python literals as text. The later form has `doc` (with `query`, `id`,
+`task_name`), `metric` and `model_response`. Rows are shuffled, so the row number is not an index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from decon_core.benchmarks.fields import Row
+from decon_core.features.results import per_item
+
+NAME = "lighteval details"
+
+_FILE = re.compile(r"details_(?P<task>.+?)_(?P<run>\d{4}-\d\d-\d\dT[\d.-]+)")
+_ITEM = ("query", "original_query", "choices", "specific")
+
+
+def fits(row: Row) -> bool:
+    is_new = "doc" in row and "metric" in row
+    return is_new or ("metrics" in row and ("example" in row or "full_prompt" in row))
+
+
+def read(path: Path) -> list[per_item.Results]:
+    """Read the details of a file: one task of one model."""
+    named = _FILE.fullmatch(path.name.removesuffix(".parquet"))
+    found = per_item.Results(
+        path=path,
+        format=NAME,
+        model=_model(path),
+        task=named["task"] if named else path.stem.removeprefix("details_"),
+        run=named["run"] if named else "",
+    )
+    for place, row, scores, texts in per_item.scored_rows(found, _scores, _texts):
+        found.samples.append(_sample(place, row, scores, texts))
+    return [found]
+
+
+def _model(path: Path) -> str:
+    """Return the folders between `details` and the date, or the folder above the date."""
+    folders = path.resolve().parent.parts
+    if "details" in folders:
+        between = folders[len(folders) - folders[::-1].index("details") : -1]
+        if between:
+            return "/".join(between)
+    return folders[-2] if len(folders) > 1 else folders[-1]
+
+
+def _scores(row: Row) -> Iterator[tuple[str, float]]:
+    metrics = per_item.literal(row.get("metric") if "metric" in row else row.get("metrics"))
+    for name, value in metrics.items() if isinstance(metrics, Mapping) else ():
+        score = per_item.number_of(value)
+        if score is not None:
+            yield str(name), score
+
+
+def _texts(row: Row) -> per_item.Texts:
+    """Return the first prediction and the gold answers, in the later or the earlier form."""
+    doc = per_item.literal(row.get("doc"))
+    if not isinstance(doc, Mapping):
+        predictions, golds = row.get("predictions"), row.get("golds", row.get("gold"))
+        return per_item.Texts(
+            per_item.first_text(_listed(predictions)), per_item.listed_texts(_listed(golds))
+        )
+    response = per_item.literal(row.get("model_response"))
+    output = response.get("text") if isinstance(response, Mapping) else None
+    choices = per_item.listed_texts(per_item.literal(doc.get("choices")))
+    gold = per_item.literal(doc.get("gold_index"))
+    chosen = gold if isinstance(gold, list) else [gold]
+    golds = [choices[at] for at in chosen if isinstance(at, int) and 0 <= at < len(choices)]
+    return per_item.Texts(per_item.first_text(output), tuple(golds))
+
+
+def _listed(value: object) -> object:
+    """Parse a printed list of texts; a text that is none stays as it is."""
+    found = per_item.literal(value)
+    return found if isinstance(found, list) else value
+
+
+def _sample(
+    place: str, row: Row, scores: Mapping[str, float], texts: per_item.Texts
+) -> per_item.Sample:
+    doc = per_item.literal(row.get("doc"))
+    if isinstance(doc, Mapping):
+        item = {name: per_item.literal(doc.get(name)) for name in _ITEM}
+        index = per_item.index_of(doc.get("id"))
+        return per_item.Sample(place=place, scores=scores, index=index, doc=item, texts=texts)
+    item = {
+        "query": per_item.text_at(row, "example"),
+        "choices": per_item.literal(row.get("choices")),
+        "specific": per_item.mapping_in({"in": per_item.literal(row.get("specifics"))}, "in"),
+    }
+    return per_item.Sample(place=place, scores=scores, doc=item, texts=texts)

@@ -1,0 +1,126 @@
+"""Read a plain table of scores: CSV, TSV, or JSON rows with the same names.
+
+Columns, in upper or lower case: `benchmark` or `task`; `index` (the item's instance_index in its
+split), `id` (the fingerprint of one of its records) or `question`; `score`, or `prediction` with
+`reference` (a text) or `references` (a list, in CSV as JSON), or both; optionally `model`,
+`filter`, `metric`, `split`. Items can be grouped by other columns.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+from decon_core.benchmarks.fields import Row, describe
+from decon_core.errors import Problem
+from decon_core.features.results import per_item
+
+NAME = "a table of scores"
+
+_LEFT_OUT = "The row is left out."
+_COLUMNS = frozenset(
+    {
+        *("benchmark", "task", "index", "id", "question", "score", "model", "filter", "metric"),
+        *("split", "prediction", "reference", "references"),
+    }
+)
+_SCORE = "a finite number, true or false"
+_WORDS = {"false": 0.0, "true": 1.0}
+
+
+def fits(row: Row) -> bool:
+    names = {_plain(name) for name in row}
+    has_task, has_item = names & {"benchmark", "task"}, names & {"index", "id", "question"}
+    has_texts = "prediction" in names and bool(names & {"reference", "references"})
+    return ("score" in names or has_texts) and bool(has_task) and bool(has_item)
+
+
+def read(path: Path) -> list[per_item.Results]:
+    """Read the scores of a file, one `Results` per model, task and split."""
+    blank = partial(per_item.Results, path=path, format=NAME, has_harness_index=False)
+    found: dict[tuple[str, str, str], per_item.Results] = {}
+    problems: list[Problem] = []
+    for place, row in per_item.rows_of(path):
+        if isinstance(row, Problem):
+            problems.append(row)
+            continue
+        cells = {_plain(name): value for name, value in row.items()}
+        task = _cell(cells, "task") or _cell(cells, "benchmark")
+        others = {str(name): row[name] for name in row if _plain(name) not in _COLUMNS}
+        sample = _sample(place, cells, others)
+        if isinstance(sample, Problem) or not task:
+            no_task = Problem(place, "no benchmark", "the name of a benchmark or task", _LEFT_OUT)
+            problems.append(sample if isinstance(sample, Problem) else no_task)
+            continue
+        name = (_cell(cells, "model") or "model", task, _cell(cells, "split"))
+        if name not in found:
+            found[name] = blank(model=name[0], task=task, split=name[2] or None)
+        found[name].samples.append(sample)
+        if not sample.scores:
+            found[name].without_scores.append(Problem(place, "no score", _SCORE, _LEFT_OUT))
+    if not found:
+        found["", "", ""] = blank(model="", task="")
+    next(iter(found.values())).problems = problems
+    return list(found.values())
+
+
+def _plain(name: object) -> str:
+    return str(name).strip().lower()
+
+
+def _cell(cells: Row, name: str) -> str:
+    value = cells.get(name)
+    return "" if value is None else str(value).strip()
+
+
+def _sample(place: str, cells: Row, others: Row) -> per_item.Sample | Problem:
+    score, texts = _score(cells.get("score")), _texts(cells)
+    if score is None and (_cell(cells, "score") or not texts.are_complete):
+        found = f"the score {describe(cells.get('score'))}"
+        return Problem(place, found, _SCORE, _LEFT_OUT)
+    index, question = per_item.index_of(cells.get("index")), _cell(cells, "question")
+    if _cell(cells, "index") and index is None:
+        found = f"the index {describe(cells['index'])}"
+        return Problem(place, found, "a whole number, 0 or more", _LEFT_OUT)
+    return per_item.Sample(
+        place=place,
+        scores={} if score is None else {_cell(cells, "metric") or "score": score},
+        filter=_cell(cells, "filter") or per_item.NO_FILTER,
+        index=index,
+        fingerprint=_cell(cells, "id") or None,
+        doc={"question": question} if question else {},
+        columns=others,
+        texts=texts,
+    )
+
+
+def _texts(cells: Row) -> per_item.Texts:
+    """Return the texts of a row; an empty prediction counts where there is a reference."""
+    references = per_item.listed_texts(_parsed(cells.get("references")))
+    references = references or per_item.listed_texts(cells.get("reference"))
+    prediction = cells.get("prediction")
+    is_text = isinstance(prediction, str)
+    return per_item.Texts(
+        str(prediction) if is_text else None, tuple(one for one in references if one.strip())
+    )
+
+
+def _parsed(value: object) -> object:
+    """Parse a JSON list in a text; return anything else unchanged."""
+    if not isinstance(value, str) or not value.lstrip().startswith("["):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _score(value: object) -> float | None:
+    if not isinstance(value, str):
+        return per_item.number_of(value)
+    word = value.strip().lower()
+    try:
+        return _WORDS[word] if word in _WORDS else per_item.number_of(float(word))
+    except ValueError:
+        return None

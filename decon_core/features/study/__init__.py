@@ -1,0 +1,28 @@
+"""Compare the scores of models that were trained on variants of the data.
+
+`arms` reads the results of each model and compares them with the baseline, `exposure` compares the
+items that a model was exposed to with the others, `translation` has BLEU and chrF. `build` writes
+the study, `on_page` its section of the report's page.
+"""
+
+from decon_core.feature import Command, Feature
+
+FEATURE = Feature(
+    name="study",
+    requires=("results",),
+    tables={"study": "decon_core.features.study.settings:Study"},
+    products={"study": "decon_core.features.study.product:is_missing"},
+    folders={"study": "study.json"},
+    commands={
+        "study": Command(
+            function="study_command",
+            group="Studies",
+            about="compare models that were trained on variants of the data",
+            examples=(
+                "study                        scores of models trained on variants of the data",
+            ),
+        )
+    },
+    page="decon_core.features.study.on_page:study_on_page",
+    demonstrate="decon_core.features.study.product:demonstrate",
+)

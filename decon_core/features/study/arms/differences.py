@@ -1,0 +1,310 @@
+"""Compare each arm with the baseline: by benchmark, and on the average of several benchmarks."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import numpy as np
+
+from decon_core.decisions.statistics import (
+    Floats,
+    interval,
+    interval_of_few,
+    p_value,
+    paired_interval,
+    paired_p_value,
+)
+from decon_core.features.study.arms.scores import ArmScores, Measure, Scores
+from decon_core.features.study.translation.bootstrap import paired_draws, summarize
+from decon_core.features.study.translation.segments import score_of
+from decon_core.wording import counted
+
+AVERAGE = "average"
+
+# What an interval rests on.
+Basis = Literal["same items", "items", "standard errors", "benchmarks", ""]
+
+# With fewer, an interval means little.
+LEAST_ITEMS = 10
+# Arms are compared on their common items if these are at least so much of the larger set; with
+# fewer, two groups of all items tell more.
+_LEAST_SHARED = 0.5
+_LEAST_BENCHMARKS = 3  # that an interval of their average can rest on
+# Words in names of metrics of which less is better.
+_ERRORS = frozenset(
+    ("perplexity", "ppl", "bits", "nll", "loss", "brier", "error", "ter", "wer", "cer")
+)
+_Z = 1.959963984540054  # of the normal distribution, for 95 %
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The score of an arm, and its difference from the baseline."""
+
+    arm: str
+    benchmark: str  # or the name of a group, or AVERAGE
+    metric: str
+    filter: str
+    n_benchmarks: int | None  # of an average
+    n: int | None  # items
+    score: float
+    baseline: float | None  # on the items that are compared
+    difference: float | None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    stderr: float | None = None  # of the difference
+    basis: Basis = ""
+    remark: str = ""
+
+    @property
+    def compared_on(self) -> str:
+        """What the interval rests on, and why there is none or what differs from the rule."""
+        return "; ".join(filter(None, (self.basis, self.remark)))
+
+    @property
+    def relative(self) -> float | None:
+        """The difference as a share of the baseline."""
+        if self.difference is None or not self.baseline:
+            return None
+        return self.difference / self.baseline
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The differences of all arms: by benchmark, then the averages."""
+
+    benchmarks: Sequence[Difference]
+    averages: Sequence[Difference]
+
+
+def compare_arms(
+    arms: Sequence[ArmScores], baseline: str, groups: Mapping[str, Sequence[str]]
+) -> Comparison:
+    """Compare all arms with the baseline. Averages are over benchmarks that all arms have."""
+    (base,) = (arm for arm in arms if arm.arm.name == baseline)
+    measures = sorted({measure for arm in arms for measure in arm.scores})
+    found = {
+        (arm.arm.name, measure): _difference(arm, base, measure)
+        for measure in measures
+        for arm in arms
+        if measure in arm.scores
+    }
+    averages = [
+        average
+        for name, metric, members in _members(arms, measures, groups)
+        for arm in arms
+        if (parts := [found[arm.arm.name, one] for one in members])
+        and (average := _average(name, metric, parts, baseline))
+    ]
+    return Comparison([*found.values()], averages)
+
+
+def _members(
+    arms: Sequence[ArmScores], measures: Sequence[Measure], groups: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, str, list[Measure]]]:
+    """Yield each group with its measures, one for each benchmark; then that of all benchmarks.
+
+    Scores of translations have another scale, and of perplexities and errors less is better: they
+    are averaged apart, one metric at a time. A benchmark does not count beside one that it is a
+    part of, such as a subject of MMLU beside MMLU.
+    """
+    part_of = {name: above for arm in arms for name, above in arm.part_of.items()}
+    kinds: defaultdict[str, list[Measure]] = defaultdict(list)
+    for measure in measures:
+        if all(measure in arm.scores for arm in arms):
+            is_apart = any(arm.scores[measure].segments for arm in arms) or _is_error(measure)
+            kinds[measure.metric if is_apart else ""].append(measure)
+    for metric, of_kind in sorted(kinds.items()):
+        for name, members in _groups(of_kind, groups):
+            names = {one.benchmark for one in members}
+            whole = [one for one in members if not part_of.get(one.benchmark, frozenset()) & names]
+            if len(whole) > 1 or name != AVERAGE:
+                yield name, metric, whole
+
+
+def _is_error(measure: Measure) -> bool:
+    """Whether less is better, by the name of the metric."""
+    return not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
+
+
+def _groups(
+    measures: Sequence[Measure], groups: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, list[Measure]]]:
+    first: dict[str, Measure] = {}
+    for measure in measures:
+        first.setdefault(measure.benchmark, measure)
+    for name, patterns in groups.items():
+        chosen = [
+            measure
+            for benchmark, measure in first.items()
+            if any(fnmatchcase(benchmark, pattern) for pattern in patterns)
+        ]
+        if chosen:
+            yield name, chosen
+    if len(first) > 1:
+        yield AVERAGE, [*first.values()]
+
+
+def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference:
+    own, other = arm.scores[measure], base.scores.get(measure)
+    found = Difference(
+        arm=arm.arm.name,
+        **measure._asdict(),
+        n_benchmarks=None,
+        n=own.n,
+        score=own.mean,
+        baseline=None if other is None else other.mean,
+        difference=None,
+    )
+    if other is None:
+        return replace(found, remark="the baseline has no such score")
+    if arm is base:
+        return found
+    found = replace(found, difference=own.mean - other.mean)
+    text = " | ".join(("study", arm.arm.name, base.arm.name, *measure))
+    if own.segments or other.segments:
+        return _of_segments(found, own, other, text)
+    if own.by_item and other.by_item:
+        return _of_items(found, own, other, text)
+    return _of_aggregates(found, own, other)
+
+
+def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
+    """Compare the same items where both arms have them, else the two sets of items."""
+    both = sorted(own.by_item.keys() & other.by_item.keys())
+    n_most = max(len(own.by_item), len(other.by_item))
+    if len(both) >= n_most * _LEAST_SHARED:
+        ours, theirs = (np.array([one.by_item[key] for key in both]) for one in (own, other))
+        differences = ours - theirs
+        found = replace(
+            found,
+            n=len(both),
+            score=_mean(ours.tolist()),
+            baseline=_mean(theirs.tolist()),
+            difference=float(differences.mean()),
+            basis="same items",
+            stderr=_stderr(differences),
+            remark="" if len(both) == n_most else _only_on(both),
+        )
+        if len(both) < LEAST_ITEMS:
+            return replace(found, remark=f"too few items: {len(both)}")
+        low, high = paired_interval(differences, text)
+        return replace(found, low=low, high=high, p=paired_p_value(np.sort(differences), text))
+    # Sorted: draws depend on the order, which must not be that of the rows.
+    ours, theirs = (np.sort(np.array([*one.by_item.values()])) for one in (own, other))
+    errors = [one for one in map(_stderr, (ours, theirs)) if one is not None]
+    error = math.hypot(*errors) if len(errors) == 2 else None
+    remark = f"only {len(both)} items are in the results of both arms"
+    found = replace(found, basis="items", stderr=error, remark=remark)
+    if min(ours.size, theirs.size) < LEAST_ITEMS:
+        return replace(found, remark=f"too few items: {min(ours.size, theirs.size)}")
+    low, high = interval(ours, theirs, text)
+    return replace(found, low=low, high=high, p=p_value(ours, theirs, text))
+
+
+def _only_on(both: Sequence[object]) -> str:
+    return f"only on the {counted(len(both), 'item')} that both arms have"
+
+
+def _of_segments(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
+    """Compare scores of the test set of the segments that both arms translated."""
+    if own.segments is None or other.segments is None:
+        return replace(found, difference=None, remark="not of translations in both arms")
+    metric = own.segments.metric
+    # Sorted: draws depend on the order, which must not be that of the rows.
+    both = sorted(own.segments.counts.keys() & other.segments.counts.keys())
+    if not both:
+        return replace(found, difference=None, remark="no segment is in the results of both arms")
+    ours, theirs = own.segments.rows(both), other.segments.rows(both)
+    score, baseline = score_of(metric, ours), score_of(metric, theirs)
+    found = replace(found, n=len(both), score=score, baseline=baseline, basis="same items")
+    found = replace(found, difference=score - baseline)
+    if len(both) < max(len(own.segments.counts), len(other.segments.counts)):
+        found = replace(found, remark=_only_on(both))
+    if len(both) < LEAST_ITEMS:
+        return replace(found, basis="", remark=f"too few items: {len(both)}")
+    drawn = summarize(paired_draws(ours, theirs, metric, text), score - baseline)
+    return replace(found, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
+
+
+def _of_aggregates(found: Difference, own: Scores, other: Scores) -> Difference:
+    """Compare whole scores by their standard errors, if they have any."""
+    errors = [_error_of(own), _error_of(other)]
+    if None in errors:
+        return replace(found, remark="no interval: a score without items or standard error")
+    error = math.hypot(*(one for one in errors if one is not None))
+    return _normal(replace(found, stderr=error, basis="standard errors"))
+
+
+def _normal(found: Difference) -> Difference:
+    """Add interval and p-value of a difference that is normal, with its standard error."""
+    difference, error = found.difference or 0.0, found.stderr or 0.0
+    if difference and not error:  # all items right in one arm, all wrong in the other
+        return replace(found, remark="no interval: the standard errors are 0")
+    p = math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0
+    return replace(found, low=difference - _Z * error, high=difference + _Z * error, p=p)
+
+
+def _error_of(scores: Scores) -> float | None:
+    """Return the standard error of a mean score; that of a share, if only its n is known."""
+    if scores.by_item:
+        return _stderr(np.array([*scores.by_item.values()]))
+    whole = scores.aggregate
+    if whole is None:
+        return None
+    if whole.stderr is not None:
+        return whole.stderr
+    if whole.n and 0 <= whole.score <= 1:
+        return math.sqrt(whole.score * (1 - whole.score) / whole.n)
+    return None
+
+
+def _stderr(values: Floats) -> float | None:
+    return float(values.std(ddof=1) / math.sqrt(values.size)) if values.size > 1 else None
+
+
+def _average(
+    name: str, metric: str, parts: Sequence[Difference], baseline: str
+) -> Difference | None:
+    """Average over benchmarks, each counting the same."""
+    first = parts[0]
+    known = [part for part in parts if part.baseline is not None]
+    if len(known) < len(parts):
+        return None
+    found = Difference(
+        arm=first.arm,
+        benchmark=name,
+        metric=metric,
+        filter="",
+        n_benchmarks=len(parts),
+        n=None,
+        score=_mean([part.score for part in parts]),
+        baseline=_mean([part.baseline for part in known if part.baseline is not None]),
+        difference=None,
+    )
+    if first.arm == baseline:
+        return found
+    differences = np.array([part.score - (part.baseline or 0.0) for part in parts])
+    found = replace(found, difference=float(differences.mean()))
+    errors = [part.stderr for part in parts if part.stderr is not None]
+    if len(errors) == len(parts):
+        error = math.sqrt(sum(one * one for one in errors)) / len(parts)
+        bases = {part.basis for part in parts}
+        basis = bases.pop() if len(bases) == 1 else "standard errors"
+        return _normal(replace(found, stderr=error, basis=basis))
+    if len(parts) < _LEAST_BENCHMARKS:
+        return replace(found, remark="no interval: scores without items or standard errors")
+    text = f"study | {first.arm} | {baseline} | {name}"
+    low, high = interval_of_few(differences)
+    p = paired_p_value(np.sort(differences), text)
+    return replace(found, low=low, high=high, p=p, basis="benchmarks")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,188 @@
+"""The scores of an arm: by item where its results have them, else of whole benchmarks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from decon_core.errors import InputError, Problem
+from decon_core.features.results.aggregate import Aggregate, read_aggregates
+from decon_core.features.results.find import find_results
+from decon_core.features.results.per_item import Results, Sample, texts_in
+from decon_core.features.study.inputs import find_paths
+from decon_core.features.study.settings import Arm, Study, Translation
+from decon_core.features.study.translation.metrics import check
+from decon_core.features.study.translation.segments import (
+    Segments,
+    score_of,
+    translated,
+    with_other_references,
+)
+from decon_core.storage.files import files_below
+from decon_core.wording import counted
+
+
+class Measure(NamedTuple):
+    """What is compared: scores of different measures never are."""
+
+    benchmark: str  # the task's name in the results
+    metric: str
+    filter: str
+
+
+ItemKey = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of an arm by one measure: by item, only their mean, or of translated segments."""
+
+    by_item: Mapping[ItemKey, float] = field(default_factory=dict)
+    aggregate: Aggregate | None = None
+    segments: Segments[ItemKey] | None = None  # of a score of the whole test set
+
+    @property
+    def mean(self) -> float:
+        if self.segments:
+            return score_of(self.segments.metric, self.segments.rows(self.segments.counts))
+        if self.aggregate:
+            return self.aggregate.score
+        return sum(self.by_item[key] for key in sorted(self.by_item)) / len(self.by_item)
+
+    @property
+    def n(self) -> int | None:
+        if self.segments:
+            return len(self.segments.counts)
+        return self.aggregate.n if self.aggregate else len(self.by_item)
+
+
+@dataclass
+class ArmScores:
+    """All that was read of an arm."""
+
+    arm: Arm
+    scores: Mapping[Measure, Scores]
+    results: Sequence[Results]  # by item
+    problems: list[Problem]
+    others: list[str]  # files without results
+    earlier: list[str]  # files of runs that were repeated later
+    part_of: Mapping[str, frozenset[str]]  # of benchmarks that are parts of others, those others
+
+
+def read_arms(study: Study, folder: Path) -> list[ArmScores]:
+    """Read the results of all arms; raise InputError with all that are missing.
+
+    Paths are relative to `folder`.
+    """
+    if study.translation:
+        check(study.translation)
+    read: list[ArmScores] = []
+    problems: list[Problem] = []
+    for arm in study.arm:
+        paths, missing = find_paths(arm, folder)
+        problems += missing
+        try:
+            read += (
+                []
+                if missing
+                else [read_arm(arm, paths, metrics=study.metrics, translation=study.translation)]
+            )
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    (baseline,) = (arm for arm in read if arm.arm.name == study.baseline)
+    for arm_scores in read:
+        arm_scores.problems += _other_references(arm_scores, baseline)
+    return read
+
+
+def _other_references(arm: ArmScores, baseline: ArmScores) -> Iterator[Problem]:
+    """Yield a problem for each measure whose references are not those of the baseline."""
+    for measure, own in arm.scores.items():
+        other = baseline.scores.get(measure)
+        if own.segments and other and other.segments:
+            n = with_other_references(own.segments, other.segments)
+            if n:
+                where, expected = f"study.arm {arm.arm.name!r}", "those of the baseline"
+                found = f"other references in {counted(n, 'segment')} of {measure.benchmark}"
+                yield Problem(where, f"{found} ({measure.metric})", expected)
+
+
+def read_arm(
+    arm: Arm,
+    paths: Sequence[Path],
+    *,
+    metrics: Sequence[str] = (),
+    translation: Translation | None = None,
+) -> ArmScores:
+    """Read the results of an arm. Scores by item count before those of the whole benchmark.
+
+    Computed scores of translations count before those that the results have under their names.
+    """
+    problems: list[Problem] = []
+    aggregates: list[Aggregate] = []
+    files = [
+        file
+        for path in paths
+        for file in (files_below(path) if path.is_dir() else [path] if path.is_file() else [])
+    ]
+    taken = set()
+    for file in dict.fromkeys(file.resolve() for file in files):
+        found = read_aggregates(file)
+        if found is not None:
+            taken.add(file)
+            problems += [one for one in found if isinstance(one, Problem)]
+            aggregates += [one for one in found if isinstance(one, Aggregate)]
+    is_wanted = translation.fits if translation else lambda _: False
+    read = find_results(
+        [path for path in paths if path.resolve() not in taken], but=taken, is_wanted=is_wanted
+    )
+    problems += read.problems
+    scores: dict[Measure, Scores] = {}
+    for one in aggregates:
+        measure = Measure(one.task, one.metric, one.filter)
+        if measure in scores:
+            found_twice = f"a second score of {one.task} ({one.metric}): {one.score:g}"
+            remedy = "Only the first one counts."
+            problems.append(Problem(one.place, found_twice, "one for each benchmark", remedy))
+        scores.setdefault(measure, Scores(aggregate=one))
+    scores |= _by_item(read.results, problems)
+    chosen = {key: one for key, one in scores.items() if not metrics or key.metric in metrics}
+    if translation:
+        segments, not_counted = translated(read.results, translation, key_of)
+        problems += not_counted
+        chosen |= {Measure(*name): Scores(segments=one) for name, one in segments.items()}
+    part_of = {one.task: one.part_of for one in aggregates if one.part_of}
+    return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier, part_of)
+
+
+def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:
+    """Return the scores by item; a second score of an item is a problem, and does not count."""
+    found: defaultdict[Measure, dict[ItemKey, float]] = defaultdict(dict)
+    for one in results:
+        problems += one.problems
+        for sample in one.samples:
+            key = key_of(one, sample)
+            for metric, score in sample.scores.items():
+                of_measure = found[Measure(one.task, metric, sample.filter)]
+                if key in of_measure:
+                    again = f"a second score of an item ({metric})"
+                    remedy = "Only the first one counts."
+                    problems.append(Problem(sample.place, again, "one for each item", remedy))
+                of_measure.setdefault(key, score)
+    return {measure: Scores(by_item=scores) for measure, scores in found.items()}
+
+
+def key_of(results: Results, sample: Sample) -> ItemKey:
+    """Return what identifies an item in the results of all arms, which asked the same items."""
+    split = results.split or ""
+    if sample.fingerprint:
+        return split, "fingerprint", sample.fingerprint
+    texts = texts_in(sample.doc)
+    if sample.index is not None:
+        return split, "index", f"{sample.index:09}", *texts[:1]
+    return split, "text", *texts

@@ -1,0 +1,286 @@
+"""Build the study that decon.toml declares: scores by arm, and effects by exposure.
+
+study/
+  study.duckdb     tables `arms`, `differences`, `effects` and `problems`
+  differences.csv  scores by arm and benchmark, and their difference from the baseline
+  effects.csv      the same by how items were exposed: planted, held back, leaked, clean
+  study.md         all of it as a page
+  study.json       inputs, counts, and what could not be read
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.corpus.packs import FILES, hash_file
+from decon_core.errors import Problem, StaleError
+from decon_core.features.results.items import Items, indexed_items
+from decon_core.features.results.join import join
+from decon_core.features.results.tasks import parse_task_mappings, task_of
+from decon_core.features.study.arms import page as arms_page
+from decon_core.features.study.arms.differences import Comparison, compare_arms
+from decon_core.features.study.arms.scores import ArmScores, key_of, read_arms
+from decon_core.features.study.exposure import page as exposure_page
+from decon_core.features.study.exposure.corpus import corpus_effects
+from decon_core.features.study.exposure.effects import Effect, blank_effect, effects
+from decon_core.features.study.exposure.labels import (
+    ItemId,
+    Label,
+    id_of,
+    leaked_labels,
+    planted_labels,
+)
+from decon_core.features.study.inputs import SUMMARY, Inputs, fingerprint_of, study_folder
+from decon_core.features.study.settings import Study
+from decon_core.features.study.translation.metrics import CorpusMetric, Counts
+from decon_core.report.items import load_report_items
+from decon_core.schemas import EFFECTS, STUDY_ARMS, STUDY_DIFFERENCES, STUDY_PROBLEMS
+from decon_core.storage.files import atomic_path, read_json, write_json
+from decon_core.storage.store import Store
+from decon_core.tables import as_csv
+from decon_core.wording import render
+
+V = TypeVar("V")
+
+_MOST_LISTED = 50
+
+DATABASE, DIFFERENCES, EFFECTS_FILE, PAGE = (
+    "study.duckdb", "differences.csv", "effects.csv", "study.md",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """The tables of a study."""
+
+    arms: Sequence[ArmScores]
+    comparison: Comparison
+    effects: Sequence[Effect]
+    problems: Sequence[Problem]
+
+
+def build_study(inputs: Inputs) -> Found:
+    """Read all results, and write the study. Raises InputError if an arm has none."""
+    key = fingerprint_of(inputs)
+    arms = read_arms(inputs.study, inputs.folder)
+    comparison = compare_arms(arms, inputs.study.baseline, inputs.study.groups)
+    by_exposure, problems = _effects(inputs, arms)
+    problems = [*(problem for arm in arms for problem in arm.problems), *problems]
+    found = Found(arms, comparison, by_exposure, problems)
+    _write(inputs, found, key)
+    return found
+
+
+def faults_of_study(folder: Path) -> Iterator[Problem]:
+    """Yield the results that a study could not use."""
+    path = folder / SUMMARY
+    for problem in read_json(path)["problems"] if path.is_file() else ():
+        yield Problem(str(path), problem, "results that can be read and compared")
+
+
+def copy_study(store: Store, folder: Path) -> None:
+    """Copy the files of the study to a folder, which appears whole."""
+    with atomic_path(folder) as draft:
+        shutil.copytree(study_folder(store), draft)
+
+
+# Effects ------------------------------------------------------------------------------------------
+
+_Key = tuple[str, str, str, str]  # benchmark, setting, metric, filter
+_Scores = dict[_Key, dict[ItemId, float]]
+_Counts = dict[_Key, dict[ItemId, Counts]]  # of translated segments
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """What an arm has of the items of the report, by what was measured."""
+
+    scores: _Scores
+    counts: _Counts
+    metrics: Mapping[str, CorpusMetric]  # that the counts belong to
+
+
+def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], list[Problem]]:
+    """Return the effects of all arms on items by exposure, and the rows that match no item."""
+    if not inputs.store.report.is_file() or not any(arm.results for arm in arms):
+        return [], []
+    benchmarks = indexed_items(load_report_items(inputs.store.report))
+    problems: list[Problem] = []
+    joined = {arm.arm.name: _joined(inputs, arm, benchmarks, problems) for arm in arms}
+    baseline = joined[inputs.study.baseline]
+    every = [item for items in benchmarks.values() for item in items.all]
+    leaked, blends = leaked_labels(every), {blend.name: blend for blend in inputs.blends}
+    found: list[Effect] = []
+    for arm in arms:
+        if arm.arm.name == inputs.study.baseline:
+            continue
+        labellings = [leaked]
+        if blend := blends.get(arm.arm.of or ""):
+            if not inputs.is_built(blend):
+                raise StaleError(_not_built(arm.arm.name, blend.name))
+            planted = planted_labels(blend, inputs.store.blend_manifest(blend.name).parent)
+            # An item that the blend plants or holds back is no measure of leaks of the corpus.
+            labellings = [planted, _without(leaked, planted)] if planted else labellings
+        for labels in labellings:
+            found += _effects_of(arm.arm.name, joined[arm.arm.name], baseline, labels)
+    return found, problems
+
+
+def _not_built(arm: str, blend: str) -> Problem:
+    found = f"the blend {blend!r}, which is not built, or of other inputs"
+    expected = "a blend that says which items were planted"
+    return Problem(f"study.arm {arm!r}", found, expected, "`decon-assets run` builds it")
+
+
+def _without(labels: Mapping[ItemId, Label], others: Iterable[ItemId]) -> dict[ItemId, Label]:
+    left_out = {*others}
+    return {item: label for item, label in labels.items() if item not in left_out}
+
+
+def _effects_of(
+    arm: str, own: _Joined, baseline: _Joined, labels: Mapping[ItemId, Label]
+) -> Iterator[Effect]:
+    """Yield the effects of an arm, one metric after the other."""
+    for (metric, name), scores, others in _by_measure(own.scores, baseline.scores):
+        yield from effects(arm, scores, others, labels, metric=metric, filter=name)
+    for (metric, name), counts, those in _by_measure(own.counts, baseline.counts):
+        blank = blank_effect(arm, metric=metric, filter=name)
+        yield from corpus_effects(blank, own.metrics[metric], counts, those, labels)
+
+
+def _by_measure(
+    own: Mapping[_Key, Mapping[ItemId, V]], baseline: Mapping[_Key, Mapping[ItemId, V]]
+) -> Iterator[tuple[tuple[str, str], dict[ItemId, V], dict[ItemId, V]]]:
+    """Yield what both have by metric and filter: of several tasks with an item, the first one's."""
+    by_measure: defaultdict[tuple[str, str], list[_Key]] = defaultdict(list)
+    for key in sorted(own.keys() & baseline.keys()):
+        by_measure[key[2:]].append(key)
+    for measure, keys in by_measure.items():
+        values: dict[ItemId, V] = {}
+        others: dict[ItemId, V] = {}
+        for key in keys:
+            values = {**own[key], **values}
+            others = {**baseline[key], **others}
+        yield measure, values, others
+
+
+def _joined(
+    inputs: Inputs, arm: ArmScores, benchmarks: Mapping[str, Items], problems: list[Problem]
+) -> _Joined:
+    """Find the items of the report in an arm's results."""
+    mappings = parse_task_mappings(inputs.study.tasks, benchmarks)
+    found: defaultdict[_Key, dict[ItemId, float]] = defaultdict(dict)
+    counts: defaultdict[_Key, dict[ItemId, Counts]] = defaultdict(dict)
+    metrics: dict[str, CorpusMetric] = {}
+    for results in arm.results:
+        task = task_of(results.task, mappings, benchmarks)
+        if task is None:
+            continue  # not in the report: only compared as a whole
+        rows = join(results, task, benchmarks[task.benchmark], inputs.recipes.get(task.benchmark))
+        problems += rows.problems
+        translations = {
+            measure: one.segments
+            for measure, one in arm.scores.items()
+            if measure.benchmark == results.task and one.segments
+        }
+        computed = {measure.metric for measure in translations}
+        metrics |= {measure.metric: one.metric for measure, one in translations.items()}
+        for sample, item in rows.pairs:
+            if item is None:
+                continue
+            for metric, score in sample.scores.items():
+                is_wanted = not inputs.study.metrics or metric in inputs.study.metrics
+                if is_wanted and metric not in computed:
+                    key = (task.benchmark, task.setting, metric, sample.filter)
+                    found[key].setdefault(id_of(item), score)
+            for measure, segments in translations.items():
+                of_item = segments.counts.get(key_of(results, sample))
+                if measure.filter == sample.filter and of_item is not None:
+                    key = (task.benchmark, task.setting, measure.metric, sample.filter)
+                    counts[key].setdefault(id_of(item), of_item)
+    return _Joined(dict(found), dict(counts), metrics)
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+def _write(inputs: Inputs, found: Found, key: str) -> None:
+    """Write all files of the study; they appear together."""
+    tables = _tables(inputs, found)
+    with atomic_path(study_folder(inputs.store)) as draft:
+        draft.mkdir(parents=True)
+        with duckdb.connect(str(draft / DATABASE)) as connection:
+            for name, table in tables.items():
+                connection.register("rows", table)
+                connection.execute(f'CREATE TABLE "{name}" AS FROM rows')
+                connection.unregister("rows")
+        differences = [*arms_page.rows_of(found.comparison)]
+        (draft / DIFFERENCES).write_text(as_csv(differences, arms_page.COLUMNS), encoding="utf-8")
+        by_exposure = [*exposure_page.rows_of(found.effects)]
+        (draft / EFFECTS_FILE).write_text(as_csv(by_exposure, exposure_page.COLUMNS), "utf-8")
+        (draft / PAGE).write_text(as_markdown(inputs.study, found), encoding="utf-8")
+        content = {
+            "key": key,
+            "study": asdict(inputs.study),
+            "n_results": {arm.arm.name: len(arm.scores) for arm in found.arms},
+            "signatures": _signatures(found.arms),
+            "problems": [str(problem) for problem in found.problems],
+            "earlier_runs": [path for arm in found.arms for path in arm.earlier],
+            "other_files": [path for arm in found.arms for path in arm.others],
+        }
+        files = sorted(draft.iterdir())
+        write_json(draft / SUMMARY, content | {FILES: {one.name: hash_file(one) for one in files}})
+
+
+def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
+    """Return sacrebleu's descriptions of the scores of translations, with the tasks they are of."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for arm in arms:
+        for measure, scores in arm.scores.items():
+            if scores.segments:
+                found[scores.segments.signature].add(measure.benchmark)
+    return {signature: sorted(tasks) for signature, tasks in sorted(found.items())}
+
+
+def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
+    """Return the tables of the database."""
+
+    def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+        return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+
+    arms = (
+        {"arm": one.name, "of": one.of, "is_baseline": one.name == inputs.study.baseline}
+        for one in inputs.study.arm
+    )
+    return {
+        "arms": table(arms, STUDY_ARMS),
+        "differences": table(arms_page.rows_of(found.comparison), STUDY_DIFFERENCES),
+        "effects": table(exposure_page.rows_of(found.effects), EFFECTS),
+        "problems": table((asdict(one) for one in found.problems), STUDY_PROBLEMS),
+    }
+
+
+def as_markdown(study: Study, found: Found) -> str:
+    """Return the study as a page."""
+    compared = [*found.comparison.benchmarks, *found.comparison.averages]
+    return render(
+        "features/study/study.md.j2",
+        study=study,
+        wide=arms_page.wide(found.comparison),
+        differences=(
+            arms_page.HEADS,
+            [arms_page.line(one) for one in compared if one.arm != study.baseline],
+        ),
+        signatures=_signatures(found.arms),
+        effects=(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects]),
+        problems=[str(problem) for problem in found.problems],
+        most=_MOST_LISTED,
+    )

@@ -1,0 +1,123 @@
+"""The section of the report page with the tables of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from decon_core.config.load import Config
+from decon_core.features.study.build import DATABASE
+from decon_core.features.study.exposure.effects import ALL
+from decon_core.features.study.inputs import study_folder, study_key
+from decon_core.features.study.settings import Study
+from decon_core.report.html.build import Addition
+from decon_core.report.html.sections import Section, Table
+from decon_core.report.open import rows_of
+from decon_core.storage.store import Store
+from decon_core.tables import interval, number, p_value, signed
+from decon_core.wording import counted
+
+_ARMS = (
+    "Models that were trained on variants of the data, compared with the model of the arm "
+    "“{baseline}”. An average counts each benchmark the same. docs/studies/arms.md explains the "
+    "numbers."
+)
+_EFFECTS = (
+    "Effects are on the same items: planted in the arm's blend (seen) or held back, leaked into "
+    "the corpus or clean."
+)
+_MOST_ROWS = 200
+
+
+def study_on_page(config: Config, store: Store) -> Addition | None:
+    """Return the section of the study that was built; None without one."""
+    key = study_key(store) if config.table(Study) else ""
+    return Addition(key, lambda: section_of(study_folder(store) / DATABASE)) if key else None
+
+
+def section_of(database: Path) -> Section:
+    """Return the tables of a study as a section."""
+    with duckdb.connect(str(database), read_only=True) as connection:
+        (baseline,) = rows_of(connection, "SELECT arm FROM arms WHERE is_baseline")
+        differences = rows_of(connection, "FROM differences WHERE difference IS NOT NULL")
+        without = rows_of(connection, "FROM differences WHERE difference IS NULL AND remark <> ''")
+        effects = rows_of(connection, "FROM effects")
+        problems = rows_of(connection, "FROM problems")
+    words, tables = [_ARMS.format(baseline=baseline["arm"])], [_differences(differences)]
+    words += _left_out(len(without), len(problems))
+    if effects:
+        words.append(_EFFECTS)
+        tables.append(_effects(effects))
+    return Section("study", "Study", words, (), tables)
+
+
+def _left_out(n_without: int, n_problems: int) -> Iterator[str]:
+    """Say what is not in the tables."""
+    if n_without:
+        n_scores = counted(n_without, "score")
+        yield f"Without a score of the baseline: {n_scores}, listed in study.md."
+    if n_problems:
+        found = counted(n_problems, "problem")
+        yield f"Some results could not be read or matched to an item: {found}, listed in study.md."
+
+
+_Rows = Sequence[dict[str, Any]]
+
+
+def _differences(rows: _Rows) -> Table:
+    """Return the differences, averages first."""
+    heads = {
+        "arm": "short", "benchmark": "short", "metric": "short", "score": "formatted",
+        "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
+        "p": "formatted", "compared on": "short",
+    }  # fmt: skip
+    in_order = sorted(rows, key=lambda row: row["n_benchmarks"] is None)
+    cells = [
+        (
+            *(row["arm"], row["benchmark"], _measure(row)),
+            *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
+            *(interval(row["low"], row["high"]), p_value(row["p"])),
+            "; ".join(filter(None, (row["basis"], row["remark"]))),
+        )
+        for row in in_order
+    ]
+    return _table("differences", "Differences from the baseline", heads, cells)
+
+
+def _effects(rows: _Rows) -> Table:
+    """Return the effects, those of all benchmarks first."""
+    heads = {
+        "arm": "short", "benchmark": "short", "metric": "short", "exposure": "short",
+        "planted as": "short", "items": "formatted", "score": "formatted",
+        "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
+        "p": "formatted",
+    }  # fmt: skip
+    in_order = sorted(rows, key=lambda row: (row["arm"], row["benchmark"] != ALL))
+    cells = [
+        (
+            *(row["arm"], row["benchmark"], _measure(row), row["exposure"]),
+            ", ".join(filter(None, (row["form"], row["copies"], row["when"]))),
+            f"{row['n']:,}",
+            *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
+            *(interval(row["low"], row["high"]) or row["remark"], p_value(row["p"])),
+        )
+        for row in in_order
+    ]
+    return _table("effects", "Effects by exposure", heads, cells)
+
+
+def _measure(row: dict[str, Any]) -> str:
+    return ", ".join(filter(None, (row["metric"], row["filter"])))
+
+
+def _table(
+    name: str, title: str, heads: dict[str, str], cells: Sequence[Sequence[object]]
+) -> Table:
+    columns = [{"name": name, "kind": kind} for name, kind in heads.items()]
+    shown = cells[:_MOST_ROWS]
+    if len(shown) < len(cells):
+        title = f"{title}: {len(shown):,} of {counted(len(cells), 'row')}"
+    return Table(name, title, columns, shown, (), is_folded=False)

@@ -1,0 +1,100 @@
+"""[study] in decon.toml: models that were trained on variants of the data, and their results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import field
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from pydantic.dataclasses import dataclass
+
+from decon_core.config.validation import (
+    TABLE,
+    Distinct,
+    FeatureTable,
+    Name,
+    Names,
+    SettingsReader,
+    did_you_mean,
+    expects,
+)
+
+_Benchmarks = Annotated[Names[Name], expects("names of tasks, or patterns")]
+_Results = Annotated[Names[Name], expects("files of results, folders of them, or patterns")]
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Arm:
+    """[[study.arm]]: a model."""
+
+    name: Name
+    """Name of the arm, as tables show it."""
+    results: _Results
+    """Files with the scores of its model, folders of them, or globs."""
+    of: Name | None = None
+    """The mixture or blend that the model was trained on."""
+
+
+CorpusMetricName = Literal["bleu", "chrf"]
+TokenizerName = Literal[
+    "13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab", "flores101", "flores200"
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Translation:
+    """[study.translation]: scores of whole test sets of translations, by sacrebleu."""
+
+    benchmarks: _Benchmarks
+    """Tasks whose results hold translations and references; * in a name matches anything."""
+    metrics: Distinct[CorpusMetricName] = ("bleu", "chrf")
+    """What is computed."""
+    tokenize: Mapping[Name, TokenizerName] = field(default_factory=dict, hash=False)
+    """How BLEU divides texts into words, by task: "*_zh" = "zh". Default: 13a."""
+
+    def tokenizer(self, task: str) -> TokenizerName:
+        """Return the tokenizer of a task: that of the first pattern that fits."""
+        found = (name for pattern, name in self.tokenize.items() if fnmatchcase(task, pattern))
+        return next(found, "13a")
+
+    def fits(self, task: str) -> bool:
+        """Return whether the results of a task are translations."""
+        return any(fnmatchcase(task, pattern) for pattern in self.benchmarks)
+
+
+@dataclass(frozen=True, kw_only=True, config=TABLE)
+class Study(FeatureTable):
+    """[study]: arms that are compared with a baseline."""
+
+    baseline: Name
+    """Name of the arm that the others are compared with."""
+    arm: tuple[Arm, ...] = ()
+    """The arms."""
+    groups: Mapping[str, Names[Name]] = field(default_factory=dict, hash=False)
+    """Benchmarks that are averaged together, by name of the group; * in a name matches anything."""
+    metrics: Names[Name] = ()
+    """Use only these metrics; default: all."""
+    tasks: Names[Name] = ()
+    """Benchmarks of tasks whose names do not begin with theirs: "NAME=BENCHMARK:SPLIT"."""
+    translation: Translation | None = None
+    """BLEU and chrF of translations."""
+
+    def checked(self, reader: SettingsReader) -> Study:
+        names = [arm.name for arm in self.arm]
+        if len(names) < 2:
+            reader.wrong("study.arm", f"{len(names)} of them", "at least two [[study.arm]]")
+        for name, n in Counter(names).items():
+            if n > 1:
+                reader.wrong("study.arm.name", f"{name!r} {n} times", "a name for each arm")
+        if names and self.baseline not in names:
+            expected, remedy = f"one of {', '.join(names)}", did_you_mean(self.baseline, names)
+            reader.wrong("study.baseline", repr(self.baseline), expected, remedy)
+        products = reader.names["products"]
+        for number, arm in enumerate(self.arm):
+            if arm.of is not None and arm.of not in products:
+                expected = f"a mixture or blend: {', '.join(products) or 'none is declared'}"
+                remedy = did_you_mean(arm.of, products)
+                reader.wrong(f"study.arm[{number}].of", repr(arm.of), expected, remedy)
+        return self

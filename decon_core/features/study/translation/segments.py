@@ -1,0 +1,94 @@
+"""The translated segments of an arm: their counts by metric, whose sums give scores."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from decon_core.errors import Problem
+from decon_core.features.results.per_item import Results, Sample, Texts
+from decon_core.features.study.settings import Translation
+from decon_core.features.study.translation.metrics import (
+    CorpusMetric,
+    Counts,
+    Floats,
+    corpus_metric,
+)
+from decon_core.wording import counted
+
+K = TypeVar("K")
+_NOT_COUNTED = "These rows do not count for BLEU and chrF."
+
+
+@dataclass(frozen=True)
+class Segments(Generic[K]):
+    """What was translated, and what each segment adds to the score of a test set."""
+
+    metric: CorpusMetric
+    texts: Mapping[K, Texts]
+    counts: Mapping[K, Counts]
+
+    @property
+    def signature(self) -> str:
+        """sacrebleu's description of the settings."""
+        return self.metric.signature([len(one.references) for one in self.texts.values()])
+
+    def rows(self, keys: Iterable[K]) -> Floats:
+        """Return the counts of these segments, a row for each."""
+        return np.array([self.counts[key] for key in keys], np.float64)
+
+
+def score_of(metric: CorpusMetric, rows: Floats) -> float:
+    """Return the score of a test set from the counts of its segments."""
+    return float(metric.scores(rows.sum(axis=0, keepdims=True))[0])
+
+
+def translated(
+    results: Sequence[Results],
+    translation: Translation,
+    key_of: Callable[[Results, Sample], K],
+) -> tuple[dict[tuple[str, str, str], Segments[K]], list[Problem]]:
+    """Return the segments by task, metric and filter, and problems of rows that do not count."""
+    problems: list[Problem] = []
+    texts: defaultdict[tuple[str, str], dict[K, Texts]] = defaultdict(dict)
+    for one in results:
+        if not translation.fits(one.task):
+            continue
+        without = 0
+        for sample in one.samples:
+            if not sample.texts.are_complete:
+                without += 1
+                continue
+            of_task = texts[one.task, sample.filter]
+            if of_task.setdefault(key_of(one, sample), sample.texts) != sample.texts:
+                expected, remedy = "one for each item", "Only the first one counts."
+                problems.append(Problem(sample.place, "a second translation", expected, remedy))
+        if without:
+            problems.append(_without_texts(one, without))
+    segments: dict[tuple[str, str, str], Segments[K]] = {
+        (task, name, filter_name): _segments(corpus_metric(name, translation.tokenizer(task)), own)
+        for (task, filter_name), own in texts.items()
+        for name in translation.metrics
+    }
+    return segments, problems
+
+
+def _without_texts(results: Results, n: int) -> Problem:
+    n_rows = counted(len(results.samples), "row")
+    found, expected = f"no output with references in {n:,} of {n_rows}", "both in each row"
+    return Problem(f"{results.path} {results.task}", found, expected, _NOT_COUNTED)
+
+
+def _segments(metric: CorpusMetric, texts: Mapping[K, Texts]) -> Segments[K]:
+    counts = {key: metric.count(one.prediction or "", one.references) for key, one in texts.items()}
+    return Segments(metric, texts, counts)
+
+
+def with_other_references(own: Segments[K], baseline: Segments[K]) -> int:
+    """Return the number of segments whose references are not those of the baseline."""
+    both = own.texts.keys() & baseline.texts.keys()
+    return sum(own.texts[key].references != baseline.texts[key].references for key in both)

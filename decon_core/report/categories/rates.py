@@ -1,0 +1,264 @@
+"""Leak rates of benchmarks by category, and their averages over the categories."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+
+from decon_core.decisions.statistics import mean_share_interval
+from decon_core.errors import InputError, Problem
+from decon_core.report.categories.groupings import (
+    ITEM_COLUMNS,
+    NO_CATEGORY,
+    Grouping,
+    Uncategorized,
+    unknown_column,
+    value_of_item,
+)
+from decon_core.report.items import (
+    CANDIDATE,
+    LEAKED,
+    NOT_FULLY_SCANNED,
+    QUESTION_ONLY,
+    ItemRow,
+    ReportItems,
+)
+from decon_core.tables import rounded
+from decon_core.wording import bounds, percent
+
+CATEGORY = "category"
+WITHOUT = "without category"
+MICRO = "micro average"
+MACRO = "macro average"
+
+HEADS = (
+    *("benchmark", "split", "by", "category", "items", "leaked", "question-only", "candidates"),
+    *("not fully scanned", "leaked of findable", "rate", "95 % interval", "of all items"),
+)
+
+# Values of items that only the results have: by benchmark, split and instance_index, then column.
+ResultValues = Mapping[tuple[str, str, int], Mapping[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """The leak rate of the items of a category, or an average over categories."""
+
+    benchmark: str
+    split: str  # empty: all
+    by: str
+    kind: str
+    category: str  # empty in averages
+    n_categories: int
+    n_items: int
+    n_leaked: int
+    n_question_only: int
+    n_candidates: int
+    n_findable: int | None  # items that a detector can find; None: the total is unknown
+    n_leaked_findable: int | None  # those of them that leaked
+    n_not_fully_scanned: int
+    # None: the number of items is unknown, or none can be found. A macro average is of the
+    # categories of which items can be found.
+    leak_rate: float | None  # of the items that can be found
+    low: float | None
+    high: float | None
+    at_least: float | None  # share of all items, if those that cannot be found did not leak
+    at_most: float | None  # and if all of them did
+
+
+@dataclass
+class LeakRates:
+    """Leak rates by category, and what has no category."""
+
+    rates: list[Rate] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+@dataclass
+class _Counts:
+    """How many items of a category have a status, and can be found."""
+
+    rows: Counter[tuple[str, bool]] = field(default_factory=Counter)
+
+    def add(self, row: ItemRow) -> None:
+        status = LEAKED if row.verdict.startswith(LEAKED) else row.verdict
+        self.rows[status, row.is_findable] += 1
+
+    def n(self, status: str) -> int:
+        return self.rows[status, True] + self.rows[status, False]
+
+    @property
+    def n_items(self) -> int:
+        return self.rows.total()
+
+    @property
+    def n_leaked(self) -> int:
+        return self.n(LEAKED)
+
+    @property
+    def n_findable(self) -> int:
+        return sum(n for (_, is_findable), n in self.rows.items() if is_findable)
+
+    @property
+    def n_leaked_findable(self) -> int:
+        return self.rows[LEAKED, True]
+
+    @property
+    def n_unknown(self) -> int:
+        """The items that cannot be found and were not."""
+        return self.n_items - self.n_findable - self.rows[LEAKED, False]
+
+
+def leak_rates(
+    report: ReportItems,
+    groupings: Sequence[Grouping],
+    *,
+    splits: Mapping[str, Collection[str]] | None = None,
+    values: ResultValues | None = None,
+) -> LeakRates:
+    """Compute leak rates by category for each split of each benchmark.
+
+    `splits`: only these, by benchmark. `values`: those that only results have.
+    A category of splits is over all splits.
+    """
+    found = LeakRates()
+    for grouping in groupings:
+        by_part: dict[tuple[str, str], list[ItemRow]] = defaultdict(list)
+        for row in report.rows:
+            is_wanted = splits is None or row.split in splits.get(row.benchmark, ())
+            if is_wanted and grouping.covers(row.benchmark):
+                split = "" if grouping.column == "split" else row.split
+                by_part[row.benchmark, split].append(row)
+        for (benchmark, split), rows in sorted(by_part.items()):
+            is_known = benchmark not in report.without_total
+            _add(found, grouping, (benchmark, split), rows, values or {}, is_known=is_known)
+    return found
+
+
+def require_groupings(
+    report: ReportItems, groupings: Sequence[Grouping], of_results: Collection[str] = ()
+) -> None:
+    """Raise `InputError` for a column that nothing has, and categories of no benchmark here.
+
+    `of_results`: the columns that the rows of results have.
+    """
+    extras = {name for row in report.rows for name in row.extras}
+    benchmarks = sorted({row.benchmark for row in report.rows})
+    problems = []
+    for one in groupings:
+        if one.column not in (*ITEM_COLUMNS, *extras, *of_results):
+            problems.append(unknown_column(one.column, extras.union(of_results)))
+        if not any(one.covers(benchmark) for benchmark in benchmarks):
+            expected = f"categories of a benchmark of the report: {', '.join(benchmarks)}"
+            problems.append(Problem(f"--categories {one.name}", "no such benchmark", expected))
+    if problems:
+        raise InputError(problems)
+
+
+def _value(row: ItemRow, grouping: Grouping, values: ResultValues) -> str | None:
+    columns = {"config": row.config, "split": row.split}
+    own = value_of_item(columns, row.extras, grouping.column)
+    if own is not None:
+        return own
+    place = row.benchmark, row.split, row.instance_index
+    return values.get(place, {}).get(grouping.column)
+
+
+def _add(
+    found: LeakRates,
+    grouping: Grouping,
+    part: tuple[str, str],
+    rows: Sequence[ItemRow],
+    values: ResultValues,
+    *,
+    is_known: bool,
+) -> None:
+    """Add the rates of one part of a benchmark, and what has no category."""
+    by_category: dict[str, _Counts] = defaultdict(_Counts)
+    without, rest = Uncategorized(), _Counts()
+    for row in rows:
+        value = _value(row, grouping, values)
+        category = grouping.category_of(row.benchmark, value)
+        if category is None:
+            without.add(value)
+            rest.add(row)
+        else:
+            by_category[category].add(row)
+    if grouping.is_optional and len(by_category) < 2:
+        return
+    names = grouping.ordered(by_category)
+    rate = partial(_rate, part, grouping.name, is_known=is_known)
+    found.rates += [rate(CATEGORY, name, [by_category[name]]) for name in names]
+    if rest.n_items and names and not grouping.is_optional:
+        found.rates.append(rate(WITHOUT, NO_CATEGORY, [rest]))
+    for kind in (MICRO, MACRO) if names else ():
+        found.rates.append(rate(kind, "", [by_category[name] for name in names]))
+    where = f"{' '.join(filter(None, part))}, by {grouping.name}"
+    if not grouping.is_optional:
+        found.problems += without.problems(where, grouping, has_others=bool(names))
+
+
+def _rate(
+    part: tuple[str, str],
+    by: str,
+    kind: str,
+    category: str,
+    counts: Sequence[_Counts],
+    *,
+    is_known: bool,
+) -> Rate:
+    total = _Counts(sum((one.rows for one in counts), Counter()))
+    share = low = high = at_least = at_most = None
+    groups = counts if kind == MACRO else [total]
+    if is_known:
+        at_least = sum(one.n_leaked / one.n_items for one in groups) / len(groups)
+        n_at_most = [(one.n_leaked + one.n_unknown, one.n_items) for one in groups]
+        at_most = sum(n / n_items for n, n_items in n_at_most) / len(groups)
+        shares = [(one.n_leaked_findable, one.n_findable) for one in groups if one.n_findable]
+        if shares:
+            share = sum(hits / n for hits, n in shares) / len(shares)
+            low, high = mean_share_interval(shares)
+    return Rate(
+        benchmark=part[0],
+        split=part[1],
+        by=by,
+        kind=kind,
+        category=category,
+        n_categories=len(counts) if kind in (MICRO, MACRO) else 1,
+        n_items=total.n_items,
+        n_leaked=total.n_leaked,
+        n_question_only=total.n(QUESTION_ONLY),
+        n_candidates=total.n(CANDIDATE),
+        n_findable=total.n_findable if is_known else None,
+        n_leaked_findable=total.n_leaked_findable if is_known else None,
+        n_not_fully_scanned=total.n(NOT_FULLY_SCANNED),
+        leak_rate=share,
+        low=low,
+        high=high,
+        at_least=at_least,
+        at_most=at_most,
+    )
+
+
+def rate_row(one: Rate) -> dict[str, object]:
+    """Return a rate as a flat row for JSON and CSV, rounded for any processor."""
+    return {name: rounded(value) for name, value in asdict(one).items()}
+
+
+def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:
+    """Format rates as rows under HEADS."""
+    for one in rates:
+        average = f"{one.kind} of {one.n_categories}"
+        counts = (one.n_items, one.n_leaked, one.n_question_only, one.n_candidates)
+        n_not_scanned = one.n_not_fully_scanned
+        yield (
+            *(one.benchmark, one.split, one.by, one.category or average),
+            *(f"{n:,}" for n in counts),
+            f"{n_not_scanned:,}" if n_not_scanned else "",
+            "–" if one.n_findable is None else f"{one.n_leaked_findable:,} of {one.n_findable:,}",
+            percent(one.leak_rate),
+            "–" if one.low is None else f"{percent(one.low)} to {percent(one.high)}",
+            "–" if one.at_least is None else bounds(one.at_least, one.at_most),
+        )

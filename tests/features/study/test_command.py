@@ -1,0 +1,184 @@
+"""`decon-assets study` and the asset: arms of the sample world, whose effects are known."""
+
+import shutil
+from collections import Counter
+
+import duckdb
+import numpy as np
+import pytest
+
+from decon_assets.cli.main import main
+from decon_core.config.load import load_config
+from decon_core.decisions import statistics
+from decon_core.features.results.items import indexed_items
+from decon_core.features.study.build import DATABASE, EFFECTS_FILE
+from decon_core.features.study.exposure.effects import ALL, effects
+from decon_core.features.study.exposure.labels import leaked_labels, planted_labels
+from decon_core.features.study.inputs import is_current, study_folder, study_key
+from decon_core.features.study.on_page import section_of
+from decon_core.features.study.product import study_inputs
+from decon_core.quality.integrity import verify_store
+from decon_core.report.html.build import additions_on_page
+from decon_core.report.items import load_report_items
+from decon_core.storage.store import Store
+from tests.finished_world import DATA, copy_finished_world
+
+DOCS = DATA.parent / "docs"
+
+# As `data/make_study.py` has them.
+LEAKED, SEEN, HELD_BACK = 0.35, 0.45, 0.1
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    return copy_finished_world(tmp_path_factory.mktemp("study"))
+
+
+def effects_of(config):
+    path = study_folder(Store(config.parent / ".decon")) / "study.duckdb"
+    with duckdb.connect(str(path), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT arm, benchmark, exposure, low, high FROM effects WHERE form = ''"
+        ).fetchall()
+    return {tuple(row[:3]): row[3:] for row in rows}
+
+
+def test_the_known_effects_of_the_sample_world_are_in_their_intervals(finished):
+    found = effects_of(finished)
+    known = {
+        ("original", "all benchmarks", "leaked"): LEAKED,
+        ("original", "all benchmarks", "clean"): 0.0,
+        ("original", "all benchmarks", "leaked - clean"): LEAKED,
+        ("swapped", "almanac_rc", "held back"): HELD_BACK,
+        ("swapped", "almanac_rc", "seen - held back"): SEEN - HELD_BACK,
+        ("swapped", "all benchmarks", "not planted"): 0.0,
+    }
+    for key, effect in known.items():
+        low, high = found[key]
+        assert low <= effect <= high, key
+    assert found["swapped", "almanac_rc", "seen"][0] > 0.2
+
+
+def test_the_study_is_printed_copied_and_built_again_when_results_change(
+    finished, tmp_path, capsys
+):
+    inputs = study_inputs(load_config(finished), Store(finished.parent / ".decon"))
+    assert is_current(inputs)
+    command = ["study", "--config", str(finished)]
+    assert main([*command, "--out", str(tmp_path / "tables")]) == 0
+    out = capsys.readouterr().out
+    assert "swapped   0.683       0.582" in out
+    assert "knowledge" in out
+    assert "seen - held back" in out
+    printed = {" ".join(row.split()) for row in out.splitlines()}
+    for name in ("arms", "translation"):  # every row that the docs show
+        page = (DOCS / f"studies/{name}.md").read_text().splitlines()
+        shown = [" ".join(row.split()) for row in page if row.startswith("    ")]
+        rows = [row for row in shown if row.startswith(("clean ", "original ", "swapped "))]
+        assert len(rows) > 4
+        assert {*rows} <= printed
+    assert "strait_mt (bleu)" in out
+    effects = (tmp_path / "tables" / EFFECTS_FILE).read_text()
+    assert effects.startswith("arm,benchmark,metric,filter,exposure")
+    page = (tmp_path / "tables/study.md").read_text()
+    assert "| original | all benchmarks | score |  | leaked |" in page
+    report_page = inputs.store.report_page
+    assert additions_on_page(report_page) == study_key(inputs.store)
+    assert main(["status", "--config", str(finished)]) == 0
+    assert "| original | strait_mt | chrf |  | leaked - clean |" in page
+    assert "- strait_mt: `bleu|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in page
+    assert not [one for one in verify_store(inputs.store) if one]
+
+    path = finished.parent / "study/swapped.csv"
+    path.write_text(path.read_text() + "swapped,harbor_mc,nowhere,1,,\n")
+    assert not is_current(inputs)
+    assert main(command) == 1
+    assert "no item with this text" in capsys.readouterr().err
+    assert is_current(inputs)
+    assert additions_on_page(report_page) != study_key(inputs.store)
+    said = " ".join(section_of(study_folder(inputs.store) / DATABASE).words)
+    assert "could not be read or matched to an item: 1 problem, listed in study.md" in said
+    capsys.readouterr()
+    assert main(["status", "--config", str(finished)]) == 1
+    assert "report_page: missing or outdated" in capsys.readouterr().out
+    (study_folder(inputs.store) / EFFECTS_FILE).write_text("something else")
+    assert [one.where for one in verify_store(inputs.store) if one] == [
+        str(study_folder(inputs.store) / EFFECTS_FILE)
+    ]
+
+
+def test_a_blend_that_is_missing_or_of_other_settings_and_a_missing_report_are_named(
+    tmp_path, capsys
+):
+    config = copy_finished_world(tmp_path)
+    store = Store(config.parent / ".decon")
+    command = ["study", "--config", str(config)]
+    text = config.read_text()
+    config.write_text(text.replace("seen = 0.5", "seen = 0.6"))
+    assert main(command) == 2
+    assert "study.arm 'swapped': found the blend 'swapped', which is" in capsys.readouterr().err
+    config.write_text(text)
+    shutil.rmtree(store.blend("swapped"))
+    assert main(command) == 2
+    assert "`decon-assets run` builds it" in capsys.readouterr().err
+    store.report.unlink()
+    assert main(command) == 0
+    assert "no effects by exposure: there is no report yet" in capsys.readouterr().out
+
+
+def test_a_configuration_without_a_study_and_wrong_ones_are_refused(world, capsys):
+    world.write_config()
+    config = world.config_path
+    assert main(["study", "--config", str(config)]) == 2
+    assert "no table [study]" in capsys.readouterr().err
+    with config.open("a") as file:
+        file.write(
+            '[study]\nbaseline = "cleam"\n[[study.arm]]\nname = "clean"\nresults = ["none"]\n'
+            '[[study.arm]]\nname = "clean"\nof = "decontaminate"\nresults = ["none"]\n'
+        )
+    assert main(["study", "--config", str(config)]) == 2
+    said = capsys.readouterr().err
+    assert "study.baseline: found 'cleam'; expected one of clean, clean. did you mean" in said
+    assert "study.arm.name: found 'clean' 2 times" in said
+    assert "study.arm[1].of: found 'decontaminate'" in said
+    with config.open("a") as file:
+        file.write(
+            '[study.translation]\nbenchmarks = []\nmetrics = ["blue"]\ntokenize = { "*" = "14a" }\n'
+        )
+    assert main(["study", "--config", str(config)]) == 2
+    said = capsys.readouterr().err
+    assert "study.translation.benchmarks" in said
+    assert "study.translation.metrics" in said
+    assert "study.translation.tokenize" in said
+
+
+def test_known_effects_on_the_items_of_the_sample_world_are_in_95_of_100_intervals(
+    finished, monkeypatch
+):
+    """As `data/make_study.py` draws scores, with other seeds; items and exposures are a run's."""
+    monkeypatch.setattr(statistics, "N_DRAWS", 1_000)  # the suite is long enough
+    config, store = load_config(finished), Store(finished.parent / ".decon")
+    (blend,) = (one for one in config.blends if one.name == "swapped")
+    rows = indexed_items(load_report_items(store.report))
+    planted = planted_labels(blend, store.blend_manifest("swapped").parent)
+    leaked = leaked_labels([item for of in rows.values() for item in of.all])
+    cases = {  # labels, effects by exposure, and the effect that the tables should find
+        "original": (leaked, {"leaked": LEAKED}, {"leaked": LEAKED, "clean": 0.0}),
+        "swapped": (planted, {"seen": SEEN, "held back": HELD_BACK},
+                    {"seen": SEEN, "held back": HELD_BACK, "seen - held back": SEEN - HELD_BACK}),
+    }  # fmt: skip
+    cases["original"][2]["leaked - clean"] = LEAKED
+    hits = Counter()
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        for arm, (labels, lifts, expected) in cases.items():
+            chances = {item: 0.5 + lifts.get(label.exposure, 0.0) for item, label in labels.items()}
+            own = {item: float(rng.random() < chance) for item, chance in chances.items()}
+            base = {item: float(rng.random() < 0.5) for item in chances}
+            whole = ALL if arm == "original" else "almanac_rc"
+            for one in effects(f"{arm} {seed}", own, base, labels):
+                if one.benchmark == whole and not one.label.form and one.low is not None:
+                    effect = expected[one.label.exposure]
+                    hits[one.label.exposure] += one.low - 1e-9 <= effect <= one.high + 1e-9
+    assert min(hits.values()) >= 88
+    assert sum(hits.values()) / len(hits) >= 93
