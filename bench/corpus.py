@@ -20,7 +20,7 @@ import orjson
 
 from decon_core.benchmarks.folder import records_in
 from decon_core.errors import InputError, Problem
-from decon_core.quality.scorecard.corpora import texts_below
+from decon_core.features.scorecard.corpora import texts_below
 from decon_core.storage.compression import create
 
 SHARD = "mixed-{:04}.jsonl.zst"

@@ -26,7 +26,7 @@ from decon_core.detectors.detector import Indexes, Search, detector
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.reworded import SAME_ITEM
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.quality.scorecard.corpora import texts_below
+from decon_core.features.scorecard.corpora import texts_below
 from decon_core.text.word_cache import Ragged
 
 _THRESHOLDS = [round(0.2 + 0.01 * step, 2) for step in range(31)]

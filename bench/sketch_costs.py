@@ -19,9 +19,9 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
 from decon_core.corpus.sketch.shard_sketch import LOG2_BITS, PartSketch, Words64, writing_sketch
 from decon_core.corpus.sketch.tokens import TwoNumberings
+from decon_core.features.scorecard.corpora import texts_below
 from decon_core.index.ngram_counts import grams_of
 from decon_core.index.parts import index_fingerprint
-from decon_core.quality.scorecard.corpora import texts_below
 from decon_core.scan.answers import answer
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.compression import open_bytes

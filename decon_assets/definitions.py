@@ -1,13 +1,14 @@
 """The code location: the asset graph with its jobs and its sensor."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-from dagster import Definitions, LoggerDefinition
+from dagster import Definitions, JobDefinition, LoggerDefinition
 
-from decon_assets.assets.scorecard import scorecard_job
 from decon_assets.everything_job import EVERYTHING_MISSING
 from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.sensors import build_sensor
+from decon_core.feature import all_features
 
 
 def build_definitions(
@@ -20,8 +21,13 @@ def build_definitions(
     return Definitions.merge(
         build_graph(config_path=config_path, loggers=loggers, graph=graph),
         build_sensor(graph),
-        Definitions(jobs=[EVERYTHING_MISSING, scorecard_job]),
+        Definitions(jobs=[EVERYTHING_MISSING, *_feature_jobs()]),
     )
+
+
+def _feature_jobs() -> Iterator[JobDefinition]:
+    for module in (import_module(feature.definitions) for feature in all_features()):
+        yield from (one for one in vars(module).values() if isinstance(one, JobDefinition))
 
 
 definitions = build_definitions()

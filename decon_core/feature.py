@@ -23,7 +23,7 @@ from typing import Any
 class Command:
     """A command of `decon-assets`: a function, or a Typer of subcommands."""
 
-    function: str  # its name in the file of the feature in `decon_assets/features`
+    function: str  # in the feature's file in `decon_assets/features`; of a folder "module:name"
     group: str  # the heading in `decon-assets --help`
     about: str
     examples: tuple[str, ...] = ()  # lines of `decon-assets --help`
@@ -52,8 +52,13 @@ class Feature:
 
     @property
     def definitions(self) -> str:
-        """The module with its assets, checks and commands."""
+        """The module with its assets, checks and jobs."""
         return f"decon_assets.features.{self.name}"
+
+    def function(self, command: str) -> str:
+        """Return the place of the function of a command, as `module:name`."""
+        module, _, name = self.commands[command].function.rpartition(":")
+        return f"{self.definitions}{'.' if module else ''}{module}:{name}"
 
 
 @cache
@@ -82,6 +87,11 @@ def feature_templates() -> Iterator[Traversable]:
 def feature_folders() -> Mapping[str, str]:
     """Return the folders of features in the store, and the name of the manifest of each."""
     return {name: file for feature in all_features() for name, file in feature.folders.items()}
+
+
+def not_made_by_run() -> Collection[str]:
+    """Return the folders of features that only a command of the same name fills."""
+    return {name for one in all_features() for name in one.folders if name not in one.products}
 
 
 def feature_products(tables: Collection[str]) -> Iterator[tuple[str, Any]]:

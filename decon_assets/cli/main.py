@@ -41,7 +41,6 @@ Examples:
   decon-assets normalize evals.yaml         try recipes on their files
   decon-assets scan --evals evals.yaml --corpus shards/ --out found
                                             scan a folder without Dagster
-  decon-assets scorecard --out card         recall of each detector on planted leaks
 {examples}
 Dagster's history is kept in $DAGSTER_HOME, or in .dagster beside the configuration.
 
@@ -84,10 +83,6 @@ _OF_THE_CORE = {
     },
     "Without Dagster": {
         "scan": ("scan:scan", "scan any folder for benchmark items"),
-        "scorecard": (
-            "scorecard.command:scorecard",
-            "measure what each detector finds of planted leaks",
-        ),
         "normalize": ("recipes:normalize", "try the recipes of a file, and print some records"),
         "catalog": ("recipes:catalog", "list the recipes that come with the package"),
         "reference": ("reference:reference_group", "import and export reports of AI2's decon"),
@@ -131,8 +126,7 @@ def _commands() -> Mapping[str, Mapping[str, tuple[str, str]]]:
     }
     for feature in all_features():
         for name, command in feature.commands.items():
-            location = f"{feature.definitions}:{command.function}"
-            commands.setdefault(command.group, {})[name] = location, command.about
+            commands.setdefault(command.group, {})[name] = feature.function(name), command.about
     return commands
 
 

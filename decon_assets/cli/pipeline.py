@@ -31,7 +31,7 @@ from decon_core.config.open_store import open_store, writable_store
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
 from decon_core.execution.choice import require_engine
-from decon_core.feature import all_features, feature_products
+from decon_core.feature import all_features, feature_products, not_made_by_run
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
@@ -396,8 +396,9 @@ def remove_damaged_files(config: Config, say: Say) -> None:
         if path.exists():
             say(f"  restored from its copy: {path}")
             continue
-        is_scorecard = path.relative_to(store.root).parts[0] == "scorecard"  # `run` makes none
-        say(f"  removed: {path}{'; `decon-assets scorecard` rebuilds it' if is_scorecard else ''}")
+        folder = path.relative_to(store.root).parts[0]
+        remedy = f"; `decon-assets {folder}` rebuilds it" if folder in not_made_by_run() else ""
+        say(f"  removed: {path}{remedy}")
 
 
 def _damaged_files(store: Store, say: Say) -> list[Problem]:

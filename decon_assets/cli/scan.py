@@ -16,8 +16,8 @@ from decon_assets.terminal.options import (
     AllowSkipped,
     EngineOption,
     PolicyFile,
+    detectors_in,
     flag,
-    names_in,
     nonempty,
     nonempty_path,
     option,
@@ -273,15 +273,6 @@ def _require_layout(name: str | None) -> None:
         names = known_layouts()
         expected = f"one of {', '.join(names)}"
         raise InputError(Problem("--layout", repr(name), expected, did_you_mean(name, names)))
-
-
-def detectors_in(text: str) -> tuple[str, ...]:
-    """Parse a comma-separated list of detectors."""
-    names = names_in(text)
-    if {*names}.difference(registry.names()) or not names or len({*names}) < len(names):
-        expected = f"a comma-separated list of {', '.join(registry.names())}, each at most once"
-        raise InputError(Problem("--detectors", repr(text), expected))
-    return tuple(names)
 
 
 def _say_table(outcome: Outcome) -> None:

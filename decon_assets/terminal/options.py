@@ -15,7 +15,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from decon_core.config import detector_registry as registry
 from decon_core.config.execution import EngineName
+from decon_core.errors import InputError, Problem
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -223,3 +225,12 @@ def _write_paragraphs(formatter: Any, text: str) -> None:
         if not any(line.startswith(" ") for line in lines):
             lines = textwrap.wrap(" ".join(lines), formatter.width)
         formatter.write("".join(f"{line}\n" for line in lines))
+
+
+def detectors_in(text: str) -> tuple[str, ...]:
+    """Parse a comma-separated list of detectors."""
+    names = names_in(text)
+    if {*names}.difference(registry.names()) or not names or len({*names}) < len(names):
+        expected = f"a comma-separated list of {', '.join(registry.names())}, each at most once"
+        raise InputError(Problem("--detectors", repr(text), expected))
+    return tuple(names)

@@ -27,7 +27,6 @@ _WITH_MANIFEST = {
     "mixtures": (2, "manifest.json"),
     "blends": (1, "manifest.json"),
     "clean": (1, "manifest.json"),
-    "scorecard": (0, "summary.json"),
 }
 _APART = ("mixtures", "blends")
 _LEFT_OUT = {"drafts", "logs"}

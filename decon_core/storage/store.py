@@ -162,10 +162,6 @@ class Store:
     def report_page(self) -> Path:
         return self.root / "report/report.html"
 
-    @property
-    def scorecard(self) -> Path:
-        return self.root / "scorecard"
-
     def verification_note(self, what: str) -> Path:
         return self.root / f"checks/{what}.json"
 

@@ -20,7 +20,7 @@ _HEAVY = (
     "datasets",
     "decon_core.compare",
     "decon_core.report.html",
-    "decon_core.quality.scorecard",
+    "decon_core.features.scorecard.run",
     "decon_core.discovery",
     "fsspec",
     "huggingface_hub",

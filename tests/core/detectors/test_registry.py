@@ -14,9 +14,9 @@ from decon_core.decisions.decide import judge
 from decon_core.decisions.sweep import highest_thresholds
 from decon_core.detectors.detector import Detector, detector
 from decon_core.errors import ConfigError, InputError
+from decon_core.features.scorecard.page import advice
 from decon_core.folder_scan.as_report import read_folder
 from decon_core.folder_scan.run import Request, load_policy, scan_folder
-from decon_core.quality.scorecard.page import advice
 from decon_core.report.html import write_page
 from decon_core.report.publish.card import card_of
 from decon_core.report.review.found import PairSummary

@@ -1,1 +1,0 @@
-"""`decon-assets scorecard`: planted leaks, and metrics on labelled pairs."""

@@ -1,0 +1,217 @@
+"""`decon-assets scorecard`: plant leaks on purpose, and measure what each detector finds.
+
+With `--pairs` it measures metrics on labelled pairs of texts instead (`pairs.py`).
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from decon_assets.features.scorecard.pairs import score_labelled_pairs
+from decon_assets.terminal.options import PolicyFile, detectors_in, option, optional, repeatable
+from decon_assets.terminal.output import say, say_table
+from decon_assets.terminal.progress import ShardProgress
+from decon_core.config import detector_registry as registry
+from decon_core.config.policy import Policy
+from decon_core.storage.files import atomic_path
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+    from decon_core.features.scorecard.marks import Marks
+
+_HEADS = (
+    *("detector", "recall %", "precision %", "average precision", "background", "flagged"),
+    "question-only",
+)
+_BACKGROUND = ("", "_flagged", "_question_only")
+
+
+def scorecard_command(
+    *,
+    evals: Path = option(
+        "a recipe file (.yaml), or normalized records: a JSONL file or a folder of them",
+        "PATH",
+        show_default=True,
+        default=Path("data/evals.yaml"),
+    ),
+    texts: Path = option(
+        "where to plant: a .zip or .txt of texts, or shards with a field `text` or `messages`, "
+        "or a folder of them",
+        "PATH",
+        show_default=True,
+        default=Path("data/corpus"),
+    ),
+    out: Path | None = optional("the output folder; with --pairs, it may be left out", "DIR"),
+    policy: PolicyFile = None,
+    detectors: str = option(
+        f"detectors, comma-separated: {', '.join(registry.names())} (default: all)",
+        "NAMES",
+        default="all",
+    ),
+    per_transformation: int = option(
+        "plantings of each transformation and hard negative (default 20; with 60, a recall of "
+        "90 % is accurate to about 8 %)",
+        "N",
+        min=1,
+        default=20,
+    ),
+    background: int = option("documents left unchanged (default 500)", "N", min=0, default=500),
+    seed: int = option("random seed (default 0)", "N", default=0),
+    workers: int = option("number of processes or threads (default 1)", "N", min=1, default=1),
+    page: Path | None = optional(
+        "also write the page to this file, and its picture to images/ in the same folder", "FILE"
+    ),
+    pairs: Path | None = optional(
+        "instead of planting: labelled pairs of texts (JSON Lines, JSON, CSV or Parquet, also "
+        "compressed) with the columns original, other, label (true: a duplicate) and optionally "
+        "kind",
+        "FILE",
+    ),
+    embedder: list[str] = repeatable(
+        "with --pairs: wordllama, minilm, a local sentence-transformers folder, or the URL of an "
+        "OpenAI-compatible endpoint (default: those of the first two that are installed)",
+        "NAME",
+    ),
+    model: str | None = optional("with the URL of an endpoint: the model's name there", "NAME"),
+    key_env: str | None = optional(
+        "with the URL of an endpoint: the environment variable that holds its key",
+        "VARIABLE",
+        name="--key-env",
+    ),
+) -> int:
+    """Plant benchmark items into texts, scan them with every detector, and report what each
+    finds.
+
+    Use it to choose a detector or its settings on your own texts. The texts are not changed, and
+    need not be scanned before.
+
+    The items are planted unchanged and in some forty transformations: other case and line breaks,
+    mark-up, words replaced, deleted and inserted, truncated, without the answer, choices in another
+    order, other numbers and names, over two chat turns. Hard negatives look like leaks and are
+    none: the same template with other content, a passage without its question, items that are not
+    in the index, text generated to resemble the benchmark. The seed determines everything.
+
+    The command writes into the folder OUT: scorecard.md and scorecard.svg to read, a CSV for each
+    table, calls.parquet (every document and item that a detector found) and planted/ (the shards,
+    and their truth). OUT is written completely or not at all, and replaces an earlier scorecard.
+
+    Of the policy, `detectors` and `leave_out_common` are ignored, the latter because items are
+    planted many times.
+
+    With --pairs, nothing is planted. For each pair of the file the command computes how alike the
+    texts are: Jaccard of word n-grams (2 and 3), ROUGE-L, difflib, containment of content words,
+    agreement of numbers, and cosines. It prints how well each tells duplicates from other pairs:
+    AUC, and the recall at 1 % false positives, with 95 % intervals. OUT gets pairs.md, pairs.json
+    and pairs.csv (the metrics of each pair). docs/pair-metrics.md explains the columns. Of the
+    other options, only --seed has an effect.
+
+    Examples:
+      decon-assets scorecard --out card                  on the sample data
+      decon-assets scorecard --evals evals.yaml --texts shards/ --out card
+      decon-assets scorecard --evals records/ --texts texts/ --per-transformation 60 \\
+          --background 2000 --out card --page docs/scorecard.md
+      decon-assets scorecard --policy policy.toml --out card     the effect of other settings
+      decon-assets scorecard --detectors decon,ratcliff --out card
+      duckdb -c "FROM 'card/recall.csv' WHERE transformation = 'words replaced'"
+      decon-assets scorecard --pairs pairs.jsonl --out card
+      decon-assets scorecard --pairs pairs.jsonl --embedder http://localhost:8000/v1 --model e5
+
+    Exit codes: 0 done, 2 an input is wrong, 4 rows of the pairs are left out.
+    """
+    if pairs:
+        return score_labelled_pairs(
+            pairs, embedders=embedder, model=model, key_env=key_env, seed=seed, out=out
+        )
+    if out is None:
+        raise typer.BadParameter("--out is missing: the folder that the scorecard is written to")
+    from decon_core.benchmarks.folder import records_in
+    from decon_core.features.scorecard.corpora import hosts_below
+    from decon_core.features.scorecard.run import PAGE_FILE, run_scorecard
+    from decon_core.folder_scan.run import load_policy
+
+    chosen = registry.names() if detectors == "all" else detectors_in(detectors)
+    settings = load_policy(policy) if policy else Policy()
+    hosts = hosts_below(texts)
+    repeated: dict[str, object] = {  # the options that repeat this scorecard
+        "--evals": evals,
+        "--texts": texts,
+        **({"--policy": policy} if policy else {}),
+        **({"--detectors": ",".join(chosen)} if chosen != registry.names() else {}),
+        "--per-transformation": per_transformation,
+        "--background": background,
+        "--seed": seed,
+        "--out": "DIR",
+    }
+    typed = (f"{name} {shlex.quote(str(value))}" for name, value in repeated.items())
+    with ShardProgress(sys.stderr) as progress:
+        records = records_in(evals)
+        card = run_scorecard(
+            records,
+            hosts,
+            replace(settings, detectors=chosen),
+            out,
+            per_transformation=per_transformation,
+            n_background=background,
+            seed=seed,
+            workers=workers,
+            about={
+                "made by": f"`decon-assets scorecard {' '.join(typed)}`",
+                "benchmarks": f"{', '.join(sorted(records))}, from `{evals}`",
+                "texts": f"`{texts}`",
+            },
+            on_step=progress.step,
+            on_progress=progress.update,
+        )
+    _say_marks(card.marks)
+    if page:
+        picture = page.parent / "images" / f"{page.stem}.svg"
+        text = card.page(image=picture.relative_to(page.parent).as_posix())
+        for file, content in ((picture, card.picture()), (page, text)):
+            with atomic_path(file) as draft:
+                draft.write_text(content, encoding="utf-8")
+    say(f"\npage: {page or out / PAGE_FILE}")
+    return 0
+
+
+def _say_marks(marks: Marks) -> None:
+    heads = ("n", *marks.detectors, "question-only")
+    say("planted items found, in percent\n")
+    by_transformation = _shares(marks.recall, ("transformation", "grade"), "recall")
+    say_table(("transformation", "grade", *heads), by_transformation)
+    say("\nhard negatives flagged, in percent\n")
+    negatives = _shares(marks.negatives, ("negative",), "false_alarm_rate")
+    say_table(("hard negative", *heads), negatives)
+    say()
+    names = ("average_precision", *(f"n_background{one}" for one in _BACKGROUND))
+    rows = [
+        (
+            *(row["detector"], _percent(row["recall"]), _percent(row["precision"])),
+            *(row[name] for name in names),
+        )
+        for row in marks.totals.iter_rows(named=True)
+    ]
+    say_table(_HEADS, rows)
+
+
+def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[object, ...]]:
+    """Return a row for each key: n, the share of each detector, and of question-only places."""
+    rows: dict[tuple[object, ...], list[object]] = {}
+    question_only: dict[tuple[object, ...], float | None] = {}
+    for row in table.iter_rows(named=True):
+        key = tuple(row[name] for name in keys)
+        rows.setdefault(key, [row["n"]]).append(_percent(row[share]))
+        if registry.get(row["detector"]).finds_question_only:
+            question_only[key] = _percent(row["n_question_only"] / row["n"])
+    return [(*key, *cells, question_only.get(key)) for key, cells in rows.items()]
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)

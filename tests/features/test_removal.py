@@ -1,0 +1,105 @@
+"""Without a feature, and those that require it, the rest works."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import decon_core
+from decon_core.feature import Feature, all_features
+from tests.test_sample_world import copy_of_data
+
+PACKAGES = Path(decon_core.__file__).parents[1]
+FEATURES = {one.name: one for one in all_features()}
+_LINE = re.compile(r"^FEATURES = \(.*?\)$", re.MULTILINE | re.DOTALL)
+
+PROGRAM = ("-c", "from decon_assets.cli.program import program; program()")
+# Everything is imported, and nothing that was left names a feature that is gone.
+IMPORT_ALL = """
+import pkgutil, sys
+import decon_assets, decon_assets.definitions, decon_core
+for package in (decon_core, decon_assets):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if "ray" not in module.name and "slurm_task" not in module.name:
+            __import__(module.name)
+print(decon_core.__file__)
+"""
+
+
+def requiring(name: str) -> set[str]:
+    """A feature and those that require it."""
+    found = {name}
+    while more := {one.name for one in FEATURES.values() if found & {*one.requires}} - found:
+        found |= more
+    return found
+
+
+def copy_without(folder: Path, names: set[str]) -> dict[str, str]:
+    """Copy the packages without some features; return the environment that runs the copy."""
+    for package in ("decon_core", "decon_assets"):
+        source = PACKAGES / package
+        shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in names:
+            shutil.rmtree(folder / package / "features" / name, ignore_errors=True)
+            (folder / package / "features" / f"{name}.py").unlink(missing_ok=True)
+    path = folder / "decon_core/features/__init__.py"
+    left = [name for name in FEATURES if name not in names]
+    text, n = _LINE.subn(f"FEATURES: tuple[str, ...] = {tuple(left)!r}", path.read_text())
+    assert n == 1
+    path.write_text(text)
+    return {**os.environ, "PYTHONPATH": str(folder), "DAGSTER_HOME": str(folder / "home")}
+
+
+def run(folder: Path, environment: dict[str, str], *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def without_tables(config: Path, features: list[Feature]) -> None:
+    """Remove the tables of features from a decon.toml."""
+    tables = "|".join(table for one in features for table in one.tables)
+    kept = [
+        part
+        for part in re.split(r"(?m)^(?=\[)", config.read_text())
+        if not re.match(rf"\[\[?({tables})[].]", part)
+    ]
+    config.write_text("".join(kept))
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, name):
+    gone = requiring(name)
+    environment = copy_without(tmp_path, gone)
+    where = run(tmp_path, environment, "-c", IMPORT_ALL)
+    assert where.strip() == str(tmp_path / "decon_core/__init__.py")
+    told = run(tmp_path, environment, *PROGRAM, "--help")
+    assert "  status " in told
+    for command in FEATURES[name].commands:
+        assert not re.search(rf"^  {command} ", told, re.MULTILINE)
+    if os.environ.get("DECON_WHOLE_SESSION"):
+        run_sample_world(tmp_path, environment, gone)
+
+
+def test_the_core_alone_runs_the_sample_world(tmp_path):
+    environment = copy_without(tmp_path, {*FEATURES})
+    run_sample_world(tmp_path, environment, {*FEATURES})
+
+
+def run_sample_world(folder: Path, environment: dict[str, str], gone: set[str]) -> None:
+    config = copy_of_data(folder / "data")
+    without_tables(config, [FEATURES[name] for name in gone])
+    (folder / "home").mkdir()
+    told = run(folder, environment, *PROGRAM, "demo", "--config", str(config), "--workers", "1")
+    assert "false alarms" in told
