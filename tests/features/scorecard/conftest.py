@@ -11,7 +11,7 @@ from decon_core.features.scorecard.edits.edit import Material
 from decon_core.features.scorecard.items import items_of
 from decon_core.features.scorecard.lexicon import lexicon_of
 
-DATA = Path(__file__).parents[4] / "data"
+DATA = Path(__file__).parents[3] / "data"
 
 
 @pytest.fixture(scope="session")
