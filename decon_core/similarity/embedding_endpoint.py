@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -29,11 +27,7 @@ class EmbeddingEndpoint(JsonEndpoint):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one row for each text, not normalized."""
-        self.key()  # once, before any thread is started
-        starts = range(0, len(texts), self.batch)
-        batches = [texts[start : start + self.batch] for start in starts]
-        with ThreadPoolExecutor(self.concurrency) as pool:
-            rows = [*chain.from_iterable(pool.map(self._embedded, batches))]
+        rows = self.in_batches(texts, self._embedded)
         if len({len(row) for row in rows}) > 1:
             raise self.wrong("vectors of different lengths", "vectors of one length")
         return np.array(rows, np.float32).reshape(len(rows), -1)

@@ -16,12 +16,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from decon_core.config.endpoint import Endpoint
 from decon_core.errors import InputError, Problem
+from decon_core.similarity.json_endpoint import may_pass, seconds_until
 from decon_core.similarity.judge import (
     JUDGING,
     Request,
@@ -38,8 +37,7 @@ _LONGEST_WAIT_SECONDS = 900.0  # a server that asks for more is not waited for
 _LONGEST_PAUSE_SECONDS = 60.0  # between two tries, if the server names no time
 _MOST_BYTES = 1 << 20  # of an answer
 _FAILURES_IN_A_ROW = 10  # and as many as there are requests at the same time
-_OK, _BAD_REQUEST, _TOO_MANY, _SERVER_ERROR = 200, 400, 429, 500
-_RETRIED = frozenset({408, 409, 425, _TOO_MANY})
+_OK, _BAD_REQUEST, _TOO_MANY = 200, 400, 429
 _ABOUT_KEYS = (401, 403)
 # What is wrong with all requests, not with this one.
 _REFUSED = {
@@ -237,7 +235,7 @@ class _Asker:
         """Raise what follows from a status other than 200."""
         if status == _OK:
             return
-        if status in _RETRIED or status >= _SERVER_ERROR:
+        if may_pass(status):
             wait = seconds_until(headers.get("retry-after"))
             if status == _TOO_MANY and wait <= _LONGEST_WAIT_SECONDS:
                 self._not_before = max(self._not_before, time.monotonic() + wait)
@@ -272,14 +270,3 @@ def _read(content: bytes, *, default_tokens: int) -> tuple[str, int]:
     if not isinstance(text, str):
         raise UnusableAnswerError("an answer without text")
     return text, used
-
-
-def seconds_until(value: str | None) -> float:
-    """Return the seconds of a Retry-After header, which may be a number or a date; 0 without."""
-    if not value:
-        return 0.0
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    with suppress(ValueError, TypeError):
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    return 0.0

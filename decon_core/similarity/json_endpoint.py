@@ -11,18 +11,24 @@ import errno
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from http.client import HTTPException
-from typing import Any, ClassVar
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from itertools import chain
+from typing import Any, ClassVar, TypeVar
 
 from decon_core.errors import ConfigError, InputError, Problem
 from decon_core.storage.paths import UnreachableError
 
+_Result = TypeVar("_Result")
+
 _MOST_WAIT_SECONDS = 60.0
 MOST_SHOWN = 200  # characters of an answer in a message
+_RETRIED = frozenset({408, 409, 425, HTTPStatus.TOO_MANY_REQUESTS})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,24 +50,38 @@ class JsonEndpoint:
     def address(self) -> str:
         return self.url
 
+    def in_batches(
+        self, texts: Sequence[str], ask: Callable[[Sequence[str]], list[_Result]]
+    ) -> list[_Result]:
+        """Ask for batches of texts, several at the same time; return the results in order."""
+        self.key()  # once, before any thread is started
+        starts = range(0, len(texts), self.batch)
+        batches = [texts[start : start + self.batch] for start in starts]
+        with ThreadPoolExecutor(self.concurrency) as pool:
+            return [*chain.from_iterable(pool.map(ask, batches))]
+
     def post(self, value: object) -> bytes:
         """Send a JSON value and return the answer."""
-        body = json.dumps(value).encode()
-        headers = {"Content-Type": "application/json"}
-        if key := self.key():
-            headers["Authorization"] = f"Bearer {key}"
-        request = Request(self.address, body, headers)  # noqa: S310 - the settings accept only http and https
+        import httpx2
+
+        key = self.key()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         for number in range(self.retries + 1):
+            least_wait = 0.0
             try:
-                with urlopen(request, timeout=self.timeout) as answer:  # noqa: S310 - as above
-                    return bytes(answer.read())
-            except HTTPError as error:
-                found = f"{error.code} {error.reason}: {_detail(error)}"
-                if not _may_pass(error.code):
-                    raise self._refused(error.code, found) from None
-                least_wait = _named_wait(error)
-            except (URLError, HTTPException, OSError) as error:
-                found, least_wait = str(getattr(error, "reason", error)), 0.0
+                answer = httpx2.post(
+                    self.address, json=value, headers=headers, timeout=self.timeout
+                )
+            except httpx2.RequestError as error:
+                found = str(error) or type(error).__name__
+            else:
+                if answer.is_success:
+                    return answer.content
+                code = answer.status_code
+                found = f"{code} {answer.reason_phrase}: {_detail(answer.text)}"
+                if not may_pass(code):
+                    raise self._refused(code, found)
+                least_wait = seconds_until(answer.headers.get("retry-after"))
             if number < self.retries:
                 wait = max(least_wait, self.first_wait * 2**number)
                 time.sleep(min(wait, _MOST_WAIT_SECONDS))
@@ -91,25 +111,25 @@ class JsonEndpoint:
         return InputError(Problem(where, found, expected, remedy))
 
 
-def _may_pass(code: int) -> bool:
-    return code in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS) or code >= 500
+def may_pass(status: int) -> bool:
+    """Return whether a request with this status may succeed later."""
+    return status in _RETRIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def _named_wait(error: HTTPError) -> float:
-    """Return the seconds of the header Retry-After; 0 if it has none or names a date."""
-    value = error.headers.get("Retry-After", "")
-    return float(value) if value.isdecimal() else 0.0
+def seconds_until(value: str | None) -> float:
+    """Return the seconds of a Retry-After header, which may be a number or a date; 0 without."""
+    if not value:
+        return 0.0
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    with suppress(ValueError, TypeError):
+        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
+    return 0.0
 
 
-def _detail(error: HTTPError) -> str:
+def _detail(text: str) -> str:
     """Return the message of an error's answer, shortened."""
-    try:
-        text = error.read().decode(errors="replace")
-    except (OSError, HTTPException):
-        return ""
-    try:
+    with suppress(ValueError, KeyError, TypeError):
         detail: Any = json.loads(text)["error"]
         text = str(detail.get("message") if isinstance(detail, dict) else detail)
-    except (ValueError, KeyError, TypeError):
-        pass
     return " ".join(text.split())[:MOST_SHOWN]

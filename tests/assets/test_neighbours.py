@@ -7,9 +7,8 @@ from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.report.html import sections
 from decon_core.report.html.gather import gather
-from tests.core.similarity.test_embedders import write_model
 
-TABLE = '[neighbours]\nembedder = "model"\nsize = 8\nmin_tokens = 10\nmax_tokens = 30\ntop = 2\n'
+TABLE = "[neighbours]\nsize = 8\nmin_tokens = 10\nmax_tokens = 30\ntop = 2\n"
 
 
 def asked(world, query):
@@ -20,8 +19,6 @@ def asked(world, query):
 @pytest.fixture
 def sampled(world):
     """A world with [neighbours], after a run."""
-    pytest.importorskip("safetensors", reason="the optional group `semantic` is not installed")
-    write_model(world.folder / "model", num_hidden_layers=0)
     world.mixtures = TABLE
     world.start()
     return world
@@ -69,7 +66,7 @@ def test_a_report_without_snippets_has_no_paragraphs(sampled):
 
 
 def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(world):
-    world.mixtures = TABLE
+    world.mixtures = f'{TABLE}embedder = "model"\n'
     with pytest.raises(PipelineError, match="a sentence-transformers folder"):
         world.run()
     assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]

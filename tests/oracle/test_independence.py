@@ -10,7 +10,7 @@ SHARED = {"decon_core.config.rounding", "decon_core.config.policy", "decon_core.
 
 
 @pytest.mark.parametrize(
-    "name", ["bert", "calibration", "code", "decon", "other_detectors", "similarity", "text"]
+    "name", ["calibration", "code", "decon", "other_detectors", "similarity", "text"]
 )
 def test_the_oracle_imports_settings_and_tables_and_no_code_of_the_stages(name):
     tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.features.haystack.settings import ScorerName
-from decon_core.similarity.bert import read_tokenizer
+from decon_core.similarity.embedders import read_tokenizer
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[Sequence[str]], Floats]
@@ -61,12 +61,13 @@ def load_score(name: ScorerName) -> Score:
     return in_blocks
 
 
-def _package(module: str, install: str, name: ScorerName) -> Any:
+def require_package(module: str, install: str, name: ScorerName) -> Any:
+    """Import a package. Raises InputError with the command that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
         found = f"the package {module!r} cannot be imported ({error})"
-        expected = "the package that reads the file"
+        expected = "the package that it needs"
         problem = Problem(f"scorer {name}", found, expected, f"pip install {install}")
         raise InputError(problem) from None
 
@@ -93,7 +94,7 @@ _FASTTEXT_PREFIX = "__label__"
 
 
 def _fasttext(name: ScorerName, file: ModelFile) -> Score:
-    fasttext = _package("fasttext", "fasttext-wheel", name)
+    fasttext = require_package("fasttext", "fasttext-wheel", name)
     try:
         # load_model prints a warning about its own interface to stderr.
         model = fasttext.FastText._FastText(model_path=str(file.path))  # noqa: SLF001
@@ -122,8 +123,8 @@ def _fasttext(name: ScorerName, file: ModelFile) -> Score:
 
 
 def _sklearn(name: ScorerName, file: ModelFile) -> Score:
-    joblib = _package("joblib", "scikit-learn", name)
-    _package("sklearn", "scikit-learn", name)
+    joblib = require_package("joblib", "scikit-learn", name)
+    require_package("sklearn", "scikit-learn", name)
     try:
         model = joblib.load(file.path)
     except (ValueError, EOFError, ImportError, AttributeError, KeyError, IndexError) as error:
@@ -147,7 +148,7 @@ _MOST_TOKENS = 512
 
 
 def _onnx(name: ScorerName, file: ModelFile) -> Score:
-    runtime = _package("onnxruntime", "onnxruntime", name)
+    runtime = require_package("onnxruntime", "onnxruntime", name)
     errors = _onnx_errors()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # sums in one order

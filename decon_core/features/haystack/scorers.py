@@ -1,6 +1,6 @@
 """The scorers of a study: each gives documents and planted items a number, the higher the better.
 
-A new kind is a name in `config/haystack.py` and an entry of `_LOADERS`.
+A new kind is a name in `settings.py` and an entry of `_LOADERS`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, InputError, Problem
 from decon_core.features.haystack.documents import HaystackDocument
 from decon_core.features.haystack.examples import instructions, teaching_texts
-from decon_core.features.haystack.model_files import ModelFile, load_score
+from decon_core.features.haystack.model_files import ModelFile, load_score, require_package
 from decon_core.features.haystack.planted import PlantedItem, Planting
 from decon_core.features.haystack.scoring_endpoint import ScoringEndpoint
 from decon_core.features.haystack.settings import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
@@ -144,6 +144,7 @@ def _trained(
 
     Its documents lack the words of planted items: no scorer learns what it ranks.
     """
+    require_package("sklearn", "scikit-learn", name)
     kept = training.without_planted
     web = [one.text for one in kept if not one.is_conversation]
     conversations = [one.text for one in kept if one.is_conversation]
@@ -162,7 +163,7 @@ def _trained(
     parts = [counted(len(texts), noun) for noun, texts in positive.items() if texts]
     about = f"trained on {', '.join(parts)} against {counted(len(web), 'document')} of the corpus"
     texts = [text for some in positive.values() for text in some]
-    return _of_texts(name, about, train(texts, web).score)
+    return _of_texts(name, about, train(texts, web))
 
 
 def _without_planted(

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,12 +28,7 @@ class ScoringEndpoint(JsonEndpoint):
 
     def score(self, texts: Sequence[str]) -> Floats:
         """Return the score of each text."""
-        self.key()  # once, before any thread is started
-        starts = range(0, len(texts), self.batch)
-        batches = [texts[start : start + self.batch] for start in starts]
-        with ThreadPoolExecutor(self.concurrency) as pool:
-            scores = [*chain.from_iterable(pool.map(self._scored, batches))]
-        return np.array(scores, np.float64)
+        return np.array(self.in_batches(texts, self._scored), np.float64)
 
     def _scored(self, texts: Sequence[str]) -> list[float]:
         sent: dict[str, Any] = {"input": [*texts]}

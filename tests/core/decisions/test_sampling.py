@@ -1,7 +1,6 @@
 """Estimates from a sample: intervals hold the number of the whole corpus in repeated draws."""
 
 from fractions import Fraction
-from math import comb
 
 import numpy as np
 import pytest
@@ -13,19 +12,6 @@ from decon_core.decisions import sampling
 
 N_DRAWS = 200
 LEAST_COVERAGE = 0.93
-
-
-@given(st.integers(1, 60), st.data(), st.floats(0.001, 0.999))
-def test_prop_the_beta_function_is_the_sum_of_the_binomial_distribution(n, data, share):
-    k = data.draw(st.integers(0, n - 1))
-    chance = sum(comb(n, i) * share**i * (1 - share) ** (n - i) for i in range(k + 1))
-    assert sampling.beta_share(1 - share, n - k, k + 1) == pytest.approx(chance, abs=1e-12)
-
-
-def test_of_very_many_draws_the_beta_function_is_that_of_the_normal_distribution():
-    # 50,000 expected, standard deviation 223.5.
-    assert sampling.beta_share(0.0005, 50_000, 99_950_001) == pytest.approx(0.5, abs=0.002)
-    assert sampling.beta_share(0.0005, 50_438, 99_949_563) == pytest.approx(0.025, abs=0.001)
 
 
 def estimate(n_found, n=1000, n_documents=100_000, share=0.01):

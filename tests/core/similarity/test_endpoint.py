@@ -11,7 +11,8 @@ import pytest
 
 from decon_core.config.judge import Judge
 from decon_core.errors import InputError
-from decon_core.similarity.endpoint import ask, endpoint_address, seconds_until
+from decon_core.similarity.endpoint import ask, endpoint_address
+from decon_core.similarity.json_endpoint import seconds_until
 from decon_core.similarity.judge import Request
 from tests.core.similarity.chat_server import GOOD, Reply, answer, serving
 

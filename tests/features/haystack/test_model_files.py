@@ -1,9 +1,11 @@
-"""Files of classifiers as scorers. Each package is optional, so its tests may be left out."""
+"""Files of classifiers as scorers."""
 
 import pickle
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -14,7 +16,8 @@ from decon_core.features.haystack.settings import ScorerName
 
 GOOD = [f"a good text about number {n}" for n in range(20)]
 BAD = [f"spam spam click here {n}" for n in range(20)]
-LEFT_OUT = "an optional scorer: pip install "
+# It has no wheels for Python 3.13 and later.
+NO_FASTTEXT = "an optional scorer: pip install fasttext-wheel"
 
 
 def load(kind, path):
@@ -48,7 +51,7 @@ def test_a_package_that_is_missing_is_named(kind, module, package, tmp_path, mon
 
 @pytest.fixture(scope="module")
 def fasttext_file(tmp_path_factory):
-    fasttext = pytest.importorskip("fasttext", reason=f"{LEFT_OUT}fasttext-wheel")
+    fasttext = pytest.importorskip("fasttext", reason=NO_FASTTEXT)
     folder = tmp_path_factory.mktemp("fasttext")
     lines = [f"__label__hq {one}" for one in GOOD] + [f"__label__cc {one}" for one in BAD]
     (folder / "train.txt").write_text("\n".join(lines))
@@ -74,7 +77,7 @@ def test_a_fasttext_label_must_be_one_of_the_model(fasttext_file):
 
 
 def test_a_file_that_is_no_fasttext_model_is_refused(tmp_path):
-    pytest.importorskip("fasttext", reason=f"{LEFT_OUT}fasttext-wheel")
+    pytest.importorskip("fasttext", reason=NO_FASTTEXT)
     (tmp_path / "quality.bin").write_bytes(b"not a model" * 10)
     with pytest.raises(InputError, match="a fastText model"):
         load("fasttext", f"{tmp_path / 'quality.bin'}:hq")
@@ -85,8 +88,6 @@ def test_a_file_that_is_no_fasttext_model_is_refused(tmp_path):
 
 @pytest.fixture
 def pickled(tmp_path):
-    pytest.importorskip("sklearn", reason=f"{LEFT_OUT}scikit-learn")
-
     def save(model):
         path = tmp_path / "quality.joblib"
         path.write_bytes(pickle.dumps(model))
@@ -136,24 +137,14 @@ def test_a_pickle_that_is_no_classifier_of_texts_is_refused(pickled, tmp_path):
 # ONNX --------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def onnx(tmp_path):
-    pytest.importorskip("onnxruntime", reason=f"{LEFT_OUT}onnxruntime")
-    return pytest.importorskip("onnx", reason="makes the models of these tests: pip install onnx")
-
-
-def save_onnx(onnx, path, nodes, given, result, weights=()):
-    from onnx import helper
-
+def save_onnx(path, nodes, given, result, weights=()):
     graph = helper.make_graph(nodes, "g", given, result, initializer=[*weights])
     opsets = [helper.make_opsetid("", 17)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), str(path))
     return path
 
 
-def test_an_onnx_model_of_strings_scores_by_its_last_or_named_output(onnx, tmp_path):
-    from onnx import TensorProto, helper
-
+def test_an_onnx_model_of_strings_scores_by_its_last_or_named_output(tmp_path):
     count = helper.make_node(
         *("TfIdfVectorizer", ["text"], ["scores"]),
         mode="TF",
@@ -166,14 +157,12 @@ def test_an_onnx_model_of_strings_scores_by_its_last_or_named_output(onnx, tmp_p
     )
     given = helper.make_tensor_value_info("text", TensorProto.STRING, [None, 1])
     result = helper.make_tensor_value_info("scores", TensorProto.FLOAT, [None, 2])
-    path = save_onnx(onnx, tmp_path / "words.onnx", [count], [given], [result])
+    path = save_onnx(tmp_path / "words.onnx", [count], [given], [result])
     assert load("onnx", path)(["good", "bad", "other"]).tolist() == [1, 0, 0]
     assert load("onnx", f"{path}:0")(["good", "bad", "other"]).tolist() == [0, 1, 0]
 
 
-def test_an_onnx_model_of_tokens_uses_the_tokenizer_beside_it(onnx, tmp_path):
-    from onnx import TensorProto, helper, numpy_helper
-
+def test_an_onnx_model_of_tokens_uses_the_tokenizer_beside_it(tmp_path):
     words = {"[UNK]": 0, "bad": 1, "good": 2}
     tokenizer = Tokenizer(WordLevel(words, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
@@ -185,7 +174,7 @@ def test_an_onnx_model_of_tokens_uses_the_tokenizer_beside_it(onnx, tmp_path):
     axis = numpy_helper.from_array(np.array([1]), "axis")
     given = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [None, None])
     result = helper.make_tensor_value_info("logits", TensorProto.FLOAT, [None, 2])
-    path = save_onnx(onnx, tmp_path / "m.onnx", nodes, [given], [result], [table, axis])
+    path = save_onnx(tmp_path / "m.onnx", nodes, [given], [result], [table, axis])
     with pytest.raises(InputError, match="and tokenizer"):
         load("onnx", path)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
@@ -194,7 +183,6 @@ def test_an_onnx_model_of_tokens_uses_the_tokenizer_beside_it(onnx, tmp_path):
 
 
 def test_a_file_that_is_no_onnx_model_is_refused(tmp_path):
-    pytest.importorskip("onnxruntime", reason=f"{LEFT_OUT}onnxruntime")
     (tmp_path / "m.onnx").write_bytes(b"not a model")
     with pytest.raises(InputError, match="an ONNX model"):
         load("onnx", tmp_path / "m.onnx")

@@ -1,6 +1,7 @@
 """Scorers: trained ones hold out the planted items, endpoints are asked, columns need scores."""
 
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -38,6 +39,12 @@ def test_a_trained_scorer_says_what_it_was_trained_on(planting):
     )
     assert "600 built-in teaching texts" in educational.about
     assert short.of_documents(training).tolist() == [-6] * 5
+
+
+def test_without_its_package_a_trained_scorer_says_how_to_install_it(planting, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(InputError, match="pip install scikit-learn"):
+        load_scorers(Haystack(scorers=("educational",)), planting, documents(["a page"]))
 
 
 def test_no_scorer_is_trained_on_a_planted_item(planting):

@@ -1,6 +1,6 @@
 """BLEU and chrF from sums of counts by segment, so that any set of segments can be scored.
 
-sacrebleu tokenizes and counts; the formulas are its own, for many sums at a time.
+sacrebleu tokenizes and counts, and computes BLEU; the formula of chrF takes many sums at a time.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ class Bleu:
         return found.sys_len, found.ref_len, *found.counts, *found.totals
 
     def scores(self, sums: Floats) -> Floats:
-        length, reference_length = sums[:, 0], sums[:, 1]
-        matches, totals = sums[:, 2 : 2 + _ORDERS], sums[:, 2 + _ORDERS :]
-        # The n-th order without a match counts as 1 / 2^n matches.
-        smoothed = np.where(matches > 0, matches, 0.5 ** np.cumsum(matches == 0, axis=1))
-        logs = np.log(smoothed / np.maximum(totals, 1)).mean(axis=1)
-        brevity = np.minimum(0, 1 - reference_length / np.maximum(length, 1))
-        is_scored = matches.any(axis=1) & totals.all(axis=1)
-        return np.asarray(np.where(is_scored, 100 * np.exp(logs + brevity), 0.0))
+        counts = sums.astype(np.int64).tolist()
+        return np.array([self._score(own, other, rest) for own, other, *rest in counts])
+
+    def _score(self, length: int, reference_length: int, counts: list[int]) -> float:
+        matches, totals = counts[:_ORDERS], counts[_ORDERS:]
+        found = self._of_corpus.compute_bleu(
+            matches, totals, length, reference_length, smooth_method="exp"
+        )
+        return float(found.score)
 
     def signature(self, n_references: Sequence[int]) -> str:
         self._of_corpus.corpus_score(*_corpus_with(n_references))  # type: ignore[arg-type] # takes None
