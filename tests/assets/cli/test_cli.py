@@ -15,11 +15,6 @@ from dagster import DagsterInstance
 from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
 from decon_assets.cli.terminal.output import say_table
-from decon_core.benchmarks.records import current_version
-from decon_core.config.load import load_config
-from decon_core.inventory import list_packs
-from decon_core.scan.coverage import scan_fingerprint
-from tests.core.scan.old_layout import as_before
 
 
 def test_run_says_where_report_and_mixture_are(at_home, capsys):
@@ -92,22 +87,6 @@ def test_little_to_scan_is_scanned_here_and_that_is_said(at_home, capsys, monkey
     lines = capsys.readouterr().out.splitlines()
     (scan,) = (line for line in lines if line.startswith("scan: "))
     assert scan.startswith("scan: on this machine: too little work for a cluster; read 3 shards")
-
-
-def test_tiles_of_an_earlier_version_are_said_to_be_missing_until_a_run_converts_them(
-    reported, capsys
-):
-    config = load_config(reported.config_path)
-    scan = scan_fingerprint(reported.store, config.policy)
-    versions = [current_version(reported.store, name) for name in ("harbor", "ledger")]
-    as_before(reported.store, scan, list_packs(reported.store), versions)
-    assert main(["status"]) == 1
-    assert "`decon-assets run` converts them" in capsys.readouterr().out
-    assert main(["run"]) == 0
-    out = capsys.readouterr().out
-    assert "scan: read 0 shards, wrote 0 tiles, 6 existed already; 6 tiles of an earlier" in out
-    assert main(["status"]) == 0
-    assert "converts" not in capsys.readouterr().out
 
 
 def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, capsys):
