@@ -1,8 +1,6 @@
 """The code location: the asset graph with its jobs and its sensor."""
 
-from collections.abc import Mapping
-
-from dagster import Definitions, LoggerDefinition
+from dagster import Definitions
 
 from decon_assets.assets.scorecard import scorecard_job
 from decon_assets.everything_job import EVERYTHING_MISSING
@@ -10,15 +8,10 @@ from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.sensors import build_sensor
 
 
-def build_definitions(
-    *,
-    config_path: str = "",
-    loggers: Mapping[str, LoggerDefinition] | None = None,
-    graph: Graph = GRAPH,
-) -> Definitions:
+def build_definitions(*, config_path: str = "", graph: Graph = GRAPH) -> Definitions:
     """Build the production definitions; tests pass the path of their own configuration."""
     return Definitions.merge(
-        build_graph(config_path=config_path, loggers=loggers, graph=graph),
+        build_graph(config_path=config_path, graph=graph),
         build_sensor(graph),
         Definitions(jobs=[EVERYTHING_MISSING, scorecard_job]),
     )

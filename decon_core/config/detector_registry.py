@@ -135,7 +135,7 @@ def get(name: str) -> Declaration:
 
 
 def find(name: str) -> Declaration | None:
-    """Return a detector, or None: reports of other versions may name one that this one lacks."""
+    """Return a detector, or None: a report may name one that is not installed here."""
     return get(name) if name in names() else None
 
 
