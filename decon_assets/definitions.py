@@ -1,9 +1,9 @@
 """The code location: the asset graph with its jobs and its sensor."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 
-from dagster import Definitions, JobDefinition, LoggerDefinition
+from dagster import Definitions, JobDefinition
 
 from decon_assets.everything_job import EVERYTHING_MISSING
 from decon_assets.graph import GRAPH, Graph, build_graph
@@ -11,15 +11,10 @@ from decon_assets.sensors import build_sensor
 from decon_core.feature import all_features
 
 
-def build_definitions(
-    *,
-    config_path: str = "",
-    loggers: Mapping[str, LoggerDefinition] | None = None,
-    graph: Graph = GRAPH,
-) -> Definitions:
+def build_definitions(*, config_path: str = "", graph: Graph = GRAPH) -> Definitions:
     """Build the production definitions; tests pass the path of their own configuration."""
     return Definitions.merge(
-        build_graph(config_path=config_path, loggers=loggers, graph=graph),
+        build_graph(config_path=config_path, graph=graph),
         build_sensor(graph),
         Definitions(jobs=[EVERYTHING_MISSING, *_feature_jobs()]),
     )

@@ -70,7 +70,7 @@ class State(Plan):
     known: Materialized
 
 
-def requests(state: State, asset: str, *, most_cells: int = MOST_CELLS) -> list[Request]:
+def requests(state: State, asset: str) -> list[Request]:
     """Return the runs that bring an asset up to date with its current upstream assets.
 
     Partitions that exist in the store but were never materialized on this instance are included:
@@ -84,7 +84,7 @@ def requests(state: State, asset: str, *, most_cells: int = MOST_CELLS) -> list[
         return [Request(asset)] if missing else []
     if isinstance(missing, Mapping):
         cells = _with_unknown(state, stage, missing)
-        return grid_requests(state, asset, cells, most_cells=most_cells)
+        return grid_requests(state, asset, cells, most_cells=MOST_CELLS)
     order = state.known.order(stage.dimensions[0])
     unknown = {*order} - {*state.known.materialized(asset)}
     runs = contiguous_runs((*missing, *unknown), order)

@@ -164,7 +164,7 @@ def detectors() -> str:
         sign = ">" if threshold.is_exclusive else "≥"
         unit = "a length" if threshold.is_length else "a score"
         names = [threshold.setting, threshold.floor, *one.scan_settings]
-        names += [name for name, _ in (*one.later_settings, *one.own_settings)]
+        names += [name for name, _ in one.own_settings]
         rows = [
             (f"`{name}`", _toml(policy[name].get("default")), _described(policy[name], name))
             for name in dict.fromkeys(filter(None, names))

@@ -189,8 +189,6 @@ def _describe(
     n_read = counted(total.n_shards_read, "shard")
     n_written = counted(total.n_tiles_written, "tile")
     context.log.info(f"read {n_read}, wrote {n_written}, {total.n_tiles_present} existed already")
-    if n_converted := total.n_tiles_converted:
-        context.log.info(f"{counted(n_converted, 'tile')} of an earlier version converted")
     if n_blocks := total.n_blocks_excluded + total.n_blocks_read:
         context.log.info(
             f"the sketch excludes a match in {total.n_blocks_excluded} of {n_blocks} blocks"

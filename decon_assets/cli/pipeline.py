@@ -449,7 +449,6 @@ def _status_of_scan(plan: Plan, found: RegistrationPlan) -> bool:
     from decon_core import inventory
     from decon_core.index.idf import outdated_members
     from decon_core.scan.coverage import refused
-    from decon_core.scan.old_tiles import has_old_tiles
 
     config, store, packs = plan.config, plan.store, plan.packs
     say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
@@ -467,9 +466,6 @@ def _status_of_scan(plan: Plan, found: RegistrationPlan) -> bool:
         say(f"  {name}: {state}")
         n_unscanned += n_missing
     has_snapshot = store.current_snapshot.is_file()
-    shards = (shard.fingerprint for pack in packs for shard in pack.shards)
-    if has_snapshot and n_unscanned and has_old_tiles(store, plan.scan, shards):
-        say("  tiles of an earlier version count as missing; `decon-assets run` converts them")
     for problem in outdated_members(store) if has_snapshot else ():
         say(f"  {problem}")
     for shard, problem in refused(store, packs):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
@@ -13,7 +12,7 @@ from decon_assets.terminal.options import ConfigPath, flag, names_in, optional, 
 from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.errors import StaleError, format_problems
+from decon_core.errors import format_problems
 from decon_core.report.open import Coverage, connect, coverage_of
 
 _MOST_LISTED = 20
@@ -92,13 +91,8 @@ def report(
         return 1
     if not database and not is_report_current(load_config(config)):
         warn(f"note: {REPORT_IS_STALE}")
-    coverage = None
-    # A report of an earlier version is complete: those wrote no others.
-    with suppress(StaleError):
-        coverage = coverage_of(path)
-    if coverage and coverage.is_complete:
-        coverage = None
-    if coverage and (page or query or grouped):
+    coverage = coverage_of(path)
+    if not coverage.is_complete and (page or query or grouped):
         warn(coverage.notice)
     code = 0
     if page:
@@ -115,7 +109,7 @@ def report(
         _say_rates(path, columns, categories, detectors, rates)
     else:
         code = _say_main_tables(path, coverage)
-    return code or (1 if coverage else 0)
+    return code or (0 if coverage.is_complete else 1)
 
 
 def _say_rates(
@@ -154,10 +148,10 @@ def _say_rates(
         say(f"\n{file}")
 
 
-def _say_main_tables(path: Path, coverage: Coverage | None) -> int:
+def _say_main_tables(path: Path, coverage: Coverage) -> int:
     from decon_core.report.publish.summary import format_headline
 
-    if coverage:
+    if not coverage.is_complete:
         say(coverage.notice)
         for row in coverage.not_scanned[:_MOST_LISTED]:
             remedy = f". {row['remedy']}" if row["remedy"] else ""
@@ -175,12 +169,7 @@ def _query(path: Path, queries: Sequence[str], *, may_use_files: bool = False) -
     """Print the results of queries; return the exit code."""
     import duckdb
 
-    try:
-        connection = connect(path, may_use_files=may_use_files)
-    except duckdb.Error as error:
-        warn(f"{path} cannot be opened, or another program has it open: {error}")
-        return 1
-    with connection:
+    with connect(path, may_use_files=may_use_files) as connection:
         for query in queries:
             try:
                 result = connection.execute(query)

@@ -56,14 +56,14 @@ def ensure_home(home: Path) -> Path:
 
 
 def ensure_history(home: Path) -> None:
-    """Create the history of a home if there is none, or if its creation was interrupted."""
+    """Create the history of a home if there is none."""
     # Imported late: it loads SQLAlchemy, which the code location does not need.
-    from decon_assets.instance.sqlite_history import make_history, needs_history, storage_settings
+    from decon_assets.instance.sqlite_history import RUNS, make_history, storage_settings
 
-    if storage_settings(home) != {} or not needs_history(home):
+    if storage_settings(home) != {} or (home / RUNS).is_file():
         return  # in a storage of its own, unreadable settings, or complete
     with _locked(home):
-        if needs_history(home):  # another process may have created it meanwhile
+        if not (home / RUNS).is_file():  # another process may have created it meanwhile
             make_history(home)
 
 

@@ -1,12 +1,15 @@
 """Write Dagster's history in SQLite faster, and create its databases completely.
 
-Dagster makes an engine of SQLAlchemy for each event, which would compile every statement again. For
-each run's file, Alembic reads some fifty scripts, only to learn the newest revision of the tables.
-It opens and closes the file of a run for each event. SQLite then waits for the disk twice: at
-the commit, and when the last connection closes and moves the write-ahead log into the file. For a
-grid of thousands of cells, that is half of Dagster's time. The first wait only protects against a
-power cut, which could lose the latest events and nothing else; the store has the results, and they
-are reported again. The second wait is not needed while another connection is open.
+Dagster makes an engine of SQLAlchemy for each event, which would compile every statement again: 6 %
+of the processor's time for a run of the sample world. For each run's file, Alembic reads some fifty
+scripts several times, only to learn the newest revision of the tables: 5 %.
+
+Dagster opens and closes the file of a run for each event. SQLite then waits for the disk twice: at
+the commit, and when the last connection closes and moves the write-ahead log into the file. That is
+half a second or more for each run of the sample world where others use the disk, and half of
+Dagster's time for a grid of thousands of cells. The first wait only protects against a power cut,
+which could lose the latest events and nothing else; the store has the results, and they are
+reported again. The second wait is not needed while another connection is open.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ import logging
 import shutil
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,26 +35,13 @@ if TYPE_CHECKING:  # takes 0.1 s to import, which many commands do without
     from alembic.config import Config
     from alembic.script import ScriptDirectory
 
-_RUNS, _EVENTS = "history/runs.db", "history/runs/index.db"
-_SCHEDULES = "schedules/schedules.db"
-_FOLDERS = ("schedules", "history")  # the one with the mark last
+RUNS = "history/runs.db"
+_FOLDERS = ("schedules", "history")  # the one with the runs last
 _STORAGES = {"storage", "run_storage", "event_log_storage", "schedule_storage"}
-
-# Tables with data that would be lost with a history: if all are empty, it may be created again.
-_WORTH_KEEPING = {
-    _RUNS: ("runs", "bulk_actions"),
-    _EVENTS: ("event_logs", "asset_keys", "dynamic_partitions"),
-    _SCHEDULES: ("jobs", "instigators", "job_ticks"),
-}
-# In `PRAGMA user_version` of the runs, which Dagster does not use: this history is complete.
-_COMPLETE = 1
 
 _MOST_STATEMENTS = 500
 _MOST_OPEN = 8  # files: those of the active run, and of the instance
 _open: OrderedDict[str, sqlite3.Connection] = OrderedDict()
-
-_new: set[str] = set()  # files of runs whose tables Dagster makes
-_tables_of_a_run: list[str] = []  # the statements that make them, once Dagster made some
 
 
 class _Statements(dict[Hashable, Any]):
@@ -100,19 +90,17 @@ def _close_all() -> None:
 
 @cache
 def read_scripts_once() -> None:
-    """Make Alembic read its scripts once in this process for all databases of the same settings."""
+    """Make Alembic read its scripts once in this process for all databases of one kind."""
     from alembic.script import ScriptDirectory
 
     read = ScriptDirectory.from_config
-    known: dict[frozenset[tuple[str, str]], ScriptDirectory] = {}
+    known: dict[str | None, ScriptDirectory] = {}
 
     def read_once(config: Config) -> ScriptDirectory:
-        settings = config.get_section(config.config_ini_section, {})
-        settings.pop("here", None)  # the folder of the file with the settings
-        key = frozenset(settings.items())
-        if key not in known:
-            known[key] = read(config)
-        return known[key]
+        location = config.get_main_option("script_location")
+        if location not in known:
+            known[location] = read(config)
+        return known[location]
 
     ScriptDirectory.from_config = read_once  # type: ignore[method-assign] # for all callers
 
@@ -127,13 +115,8 @@ def _connected(connection: Any, _: Any) -> None:
         return  # another database
     path = connection.execute("PRAGMA database_list").fetchone()[2]
     if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        # In memory; or a new file, whose mode can be set only with no other connection.
-        if Path(path).parent.name == "runs" and Path(path).name != Path(_EVENTS).name:
-            _make_tables_of_a_run(connection, path)
-        return
+        return  # in memory; or a new file, whose mode can be set only with no other connection
     connection.execute("PRAGMA synchronous = NORMAL")
-    if path in _new and not _tables_of_a_run:
-        _tables_of_a_run[:] = _table_statements(connection)
     if path not in _open:
         # A later call closes it, maybe in another thread.
         _open[path] = sqlite3.connect(path, check_same_thread=False)
@@ -141,32 +124,6 @@ def _connected(connection: Any, _: Any) -> None:
     _open.move_to_end(path)
     while len(_open) > _MOST_OPEN:
         _open.popitem(last=False)[1].close()
-
-
-def _make_tables_of_a_run(connection: sqlite3.Connection, path: str) -> None:
-    """Make the tables of a new run's file in one transaction.
-
-    Dagster makes them in some sixty, each of which waits for the disk: 0.13 s of a processor, and
-    up to 2 s on a busy disk, for each run. The first of a process is left to Dagster, and copied.
-    """
-    if not _tables_of_a_run:
-        _new.add(path)
-        return
-    script = ["PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE", *_tables_of_a_run, "COMMIT"]
-    try:
-        connection.executescript(";\n".join(script))
-    except sqlite3.OperationalError:  # another process makes them, and Dagster waits for it
-        connection.rollback()
-
-
-def _table_statements(connection: sqlite3.Connection) -> list[str]:
-    """Return the statements that make a database like this one, with its version but no rows."""
-    made = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
-    stamps = (
-        "SELECT 'INSERT INTO alembic_version VALUES (' || quote(version_num) || ')' "
-        "FROM alembic_version"
-    )
-    return [statement for query in (made, stamps) for (statement,) in connection.execute(query)]
 
 
 def storage_settings(home: Path) -> Mapping[str, Any] | None:
@@ -182,24 +139,11 @@ def storage_settings(home: Path) -> Mapping[str, Any] | None:
     return {name: value for name, value in settings.items() if name in _STORAGES}
 
 
-def needs_history(home: Path) -> bool:
-    """Return whether there is no history yet, or one whose creation may have been interrupted.
-
-    Dagster creates tables one by one, and never completes a database that lacks some. A history
-    with runs or events is not touched: `dagster instance migrate` can repair it.
-    """
-    try:
-        return not _is_marked(home / _RUNS) and not any(
-            _has_rows(home / name, tables) for name, tables in _WORTH_KEEPING.items()
-        )
-    except sqlite3.DatabaseError:
-        return False  # not a database: Dagster reports the error
-
-
 def make_history(home: Path) -> None:
     """Create the databases of a history in a draft folder, and move them when they are complete.
 
-    The caller must hold the home's lock, so an existing draft is of a process that was killed.
+    Dagster creates tables one by one, and never completes a database that lacks some. The caller
+    must hold the home's lock, so an existing draft is of a process that was killed.
     """
     for leftover in home.glob(".history.*.tmp"):
         shutil.rmtree(leftover)
@@ -213,32 +157,8 @@ def make_history(home: Path) -> None:
     # Closing the open files of the draft makes SQLite empty their write-ahead logs.
     for path in [path for path in _open if Path(path).is_relative_to(draft.resolve())]:
         _open.pop(path).close()
-    with closing(_connect(draft / _RUNS)) as connection:
-        connection.execute(f"PRAGMA user_version = {_COMPLETE}")
     for name in _FOLDERS:
         with suppress(FileNotFoundError):
             (home / name).replace(draft / f"old-{name}")
         (draft / name).replace(home / name)
     shutil.rmtree(draft)
-
-
-def _is_marked(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with closing(_connect(path)) as connection:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return bool(version == _COMPLETE)
-
-
-def _has_rows(path: Path, tables: Collection[str]) -> bool:
-    if not path.is_file():
-        return False
-    with closing(_connect(path)) as connection:
-        rows = connection.execute("SELECT name FROM sqlite_master")
-        existing = {name for (name,) in rows}
-        queries = (f"SELECT EXISTS (SELECT 1 FROM {name})" for name in tables if name in existing)  # noqa: S608 - names from here
-        return any(connection.execute(query).fetchone()[0] for query in queries)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(path, timeout=30)

@@ -56,9 +56,6 @@ class Declaration:
     # that the policy has no field for are in `own_settings`, with their defaults.
     scan_settings: ClassVar[tuple[str, ...]] = ()
     own_settings: ClassVar[tuple[tuple[str, Setting], ...]] = ()
-    # More of them, added later, with the value that keeps the matches and so the tiles of before:
-    # only another value enters the fingerprint.
-    later_settings: ClassVar[tuple[tuple[str, Setting], ...]] = ()
     # Increased when the same settings give other matches: only its own tiles are then made anew.
     versions: ClassVar[tuple[tuple[str, int], ...]] = ()
 
@@ -79,8 +76,6 @@ class Declaration:
     def fingerprint_settings(self, policy: Any) -> dict[str, Any]:
         """Return the settings and versions that its tiles depend on."""
         settings = {name: self.setting(policy, name) for name in self.scan_settings}
-        later = {name: self.setting(policy, name) for name, _ in self.later_settings}
-        settings |= {name: later[name] for name, old in self.later_settings if later[name] != old}
         return settings | dict(self.versions)
 
     def configured_threshold(self, policy: Any) -> float:
@@ -140,7 +135,7 @@ def get(name: str) -> Declaration:
 
 
 def find(name: str) -> Declaration | None:
-    """Return a detector, or None: reports of other versions may name one that this one lacks."""
+    """Return a detector, or None: a report may name one that is not installed here."""
     return get(name) if name in names() else None
 
 

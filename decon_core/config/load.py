@@ -41,7 +41,6 @@ from decon_core.config.validation import (
     did_you_mean,
     expects,
     invalid,
-    with_new_names,
 )
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.errors import ConfigError, Problem
@@ -58,8 +57,6 @@ _STORE = ".decon"
 _SECRET = re.compile(
     r"secret|token|passw|^key$|access_key|account_key|credential|sas", re.IGNORECASE
 )
-
-RENAMED = {"idf.snapshot": "idf.benchmarks"}  # accepted for one version, with a note
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -345,7 +342,6 @@ class _Reader(SettingsReader):
         self._path = path
 
     def config(self, values: Mapping[str, Any]) -> Config:
-        values = with_new_names(values, RENAMED, where=str(self._path))
         others = sorted(values.keys() - SECTIONS.keys())
         of_features = feature_tables() if others else {}
         for name in (name for name in others if name not in of_features):

@@ -59,11 +59,8 @@ _INDEX_FIELDS = (
     *("punctuation_chars", "ngram_size", "answer_ngram_size", "passage_ngram_size"),
     *("eval_min_token_length", "eval_min_unique_word_count", "eval_dedup"),
     *("index_answers", "index_passages", "short_answer_token_threshold"),
+    *("normalize_unicode", "strip_markup"),
 )
-
-# Fields that determine canonical text, besides punctuation. They enter fingerprints only if on;
-# if off, the text and the fingerprints are those of the published decon.
-_TEXT_FIELDS = ("normalize_unicode", "strip_markup")
 
 # Named settings. `reference` is the published decon, without later additions.
 PRESETS: dict[str, dict[str, object]] = {
@@ -294,22 +291,16 @@ class Policy:
         These are the indexing settings and the idf snapshot. Without a snapshot: what a snapshot
         itself depends on.
         """
-        settings = {name: getattr(self, name) for name in _INDEX_FIELDS} | self._text_settings
+        settings = {name: getattr(self, name) for name in _INDEX_FIELDS}
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """Return the fingerprint of what a tile depends on besides shard and benchmark."""
-        left_out = decision_fields() | {"detectors", *_TEXT_FIELDS}
-        for one in registry.declarations():
-            left_out |= {*one.scan_settings, *dict(one.later_settings)}
-        if not self.keep_question_only:
-            left_out |= {"keep_question_only"}  # the fingerprint from before this setting existed
+        left_out = decision_fields().union(*(one.scan_settings for one in registry.declarations()))
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
-        settings |= self._text_settings
-        if self.detectors != ("decon",):  # the fingerprint from before there were others
-            settings["detectors"] = sorted(self.detectors)
-            for one in self._chosen:
-                settings |= one.fingerprint_settings(self)
+        settings["detectors"] = sorted(self.detectors)
+        for one in self._chosen:
+            settings |= one.fingerprint_settings(self)
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
 
     @property
@@ -320,10 +311,6 @@ class Policy:
             normalize_unicode=self.normalize_unicode,
             strip_markup=self.strip_markup,
         )
-
-    @property
-    def _text_settings(self) -> dict[str, bool]:
-        return {name: True for name in _TEXT_FIELDS if getattr(self, name)}
 
     @property
     def at_floor(self) -> Policy:
@@ -411,14 +398,6 @@ def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Probl
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def as_stored(settings: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the settings stored with a product, with defaults for those it lacks.
-
-    Older products lack settings that were added later and behaved like the preset `reference`.
-    """
-    return {**PRESETS["reference"], **settings}
 
 
 def _in_file(where: str, place: str) -> str:

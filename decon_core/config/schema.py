@@ -21,7 +21,7 @@ from pydantic.dataclasses import is_pydantic_dataclass
 
 from decon_core.config.blends import LISTABLE
 from decon_core.config.endpoint import Endpoint
-from decon_core.config.load import RENAMED, SECTIONS
+from decon_core.config.load import SECTIONS
 from decon_core.config.policy import PRESETS
 from decon_core.feature import feature_tables
 
@@ -55,10 +55,6 @@ def config_schema() -> dict[str, Any]:
             "description": f"{node.pop('description')} A list makes several blends.",
             "anyOf": [node, {"type": "array", "items": node}],
         }
-    for old, new in RENAMED.items():
-        section, key = old.split(".")
-        table = tables[SECTIONS[section].__name__]["properties"]
-        table[key] = {"description": f"Now called {new}.", "deprecated": True}
     schema["$schema"] = "http://json-schema.org/draft-07/schema#"
     schema["required"] = ["evals", "corpus"]
     return schema

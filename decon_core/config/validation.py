@@ -6,10 +6,9 @@ All problems of a file are collected, so that they can be fixed at once.
 from __future__ import annotations
 
 import difflib
-import logging
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Protocol, Self, TypeVar, cast
@@ -286,30 +285,6 @@ _KINDS = {
     "object": "a table",
     "string": "a string",
 }
-
-
-def with_new_names(
-    values: Mapping[str, Any], renamed: Mapping[str, str], *, where: str
-) -> Mapping[str, Any]:
-    """Return the values with renamed keys under their new names, and log a note on each.
-
-    `renamed`: old and new place, as `idf.snapshot`, in the same table. A table with both is
-    returned as it is; its old key is then unknown.
-    """
-    for old, new in renamed.items():
-        section, _, key = old.rpartition(".")
-        table, name = values.get(section), new.rpartition(".")[2]
-        if isinstance(table, dict) and key in table and name not in table:
-            _note_once(
-                f"{where}: {old} is now called {new}; the old name works in this version only"
-            )
-            renamed_table = {name if one == key else one: table[one] for one in table}
-            values = {**values, section: renamed_table}
-    return values
-
-
-# A process may read the file several times.
-_note_once = cache(logging.getLogger(__name__).warning)
 
 
 class _Named(Protocol):

@@ -41,8 +41,10 @@ class Ratcliff(Detector):
     summary = "similarity of strings, by Ratcliff and Obershelp"
     reads = Reads.TOKENS
     threshold = Threshold(setting="ratcliff_threshold", floor="ratcliff_floor")
-    scan_settings = ("normalize", "shared_ngram_size", "ratcliff_min_block", "ratcliff_floor")
-    later_settings = (("ratcliff_prompt", "question"),)
+    scan_settings = (
+        *("normalize", "shared_ngram_size"),
+        *("ratcliff_min_block", "ratcliff_prompt", "ratcliff_floor"),
+    )
     versions = COMPARISON
     advice = (
         "**To find edited items, `ratcliff`.** Of all detectors it finds the most edited items: "

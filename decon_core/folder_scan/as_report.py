@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import orjson
 
-from decon_core.config.policy import Policy, as_stored
+from decon_core.config.policy import Policy
 from decon_core.decisions.indexability import ONLY_CANDIDATE, proving_detectors
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.folder_scan import results
@@ -47,7 +47,7 @@ def read_folder(folder: Path, database: Path) -> None:
         problem = Problem(str(folder), f"no {', '.join(missing)}", "a complete scan", remedy)
         raise MissingError(problem)
     summary = read_plain_json(folder / results.SUMMARY_FILE)
-    policy = Policy.from_mapping(as_stored(summary["policy"]), where=results.SUMMARY_FILE)
+    policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
     shards, unreadable, invalid = _ledger(folder / results.LEDGER_FILE)
     not_scanned = _not_scanned(unreadable, [*summary["benchmarks"]])
     sample = summary.get("sample")
@@ -142,7 +142,7 @@ def _benchmarks(
 def _findable_by_others(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"benchmark": benchmark, "detector": detector, "n_items": n}
-        for benchmark, counts in summary.get("n_items_findable_by_others", {}).items()
+        for benchmark, counts in summary["n_items_findable_by_others"].items()
         for detector, n in counts.items()
     ]
 

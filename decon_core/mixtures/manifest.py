@@ -48,7 +48,7 @@ def fingerprint_of(value: object) -> str:
 
 
 def listed_files(manifest: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return hashes and sizes of the data files of any product, by path; some have no size."""
+    """Return hashes and sizes of the data files of a product, by path; some have no sizes."""
     if FILES in manifest:
         return dict(manifest[FILES]), manifest.get("sizes", {})
     entries = manifest["parts" if "parts" in manifest else "shards"]
@@ -73,10 +73,7 @@ def current_manifest(path: Path, fingerprint: str, folder: Path) -> Manifest | N
     manifest = read_manifest(path)
     if manifest is None or manifest.get("fingerprint") != fingerprint:
         return None
-    try:
-        hashes, sizes = listed_files(manifest)
-    except (KeyError, TypeError):
-        return None  # in an older format: rebuilt
+    hashes, sizes = listed_files(manifest)
     is_whole = (
         all((folder / name).is_file() for name in hashes)
         and all((folder / name).stat().st_size == n_bytes for name, n_bytes in sizes.items())
@@ -163,7 +160,7 @@ class Built:
 
     @property
     def counts(self) -> Counter[str]:
-        """The counts in its manifest; those that an older one lacks are 0."""
+        """The counts in its manifest; those of other kinds of products are 0."""
         totals = self.manifest.get("totals", self.manifest)
         return Counter({name: n for name, n in totals.items() if isinstance(n, int)})
 
@@ -212,7 +209,7 @@ def manifest_faults(path: Path, folder: Path) -> list[Problem]:
         whole = rows.filter(pc.field("what") == "document")
         n_listed = whole.group_by(["shard", "row"]).aggregate([]).num_rows
         totals = manifest["totals"]
-        n_removed = sum(totals["removed"].values()) + totals.get("n_unreadable_left_out", 0)
+        n_removed = sum(totals["removed"].values()) + totals["n_unreadable_left_out"]
         if n_listed != n_removed:
             found, expected = counted(n_listed, "document"), f"{n_removed}, as in the manifest"
             problems.append(Problem(str(removed), found, expected))

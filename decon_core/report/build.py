@@ -141,12 +141,12 @@ def is_current(blender: Blender, showing: Showing = _SHOWING, *, neighbours: str
     if not store.report.is_file() or not store.current_snapshot.is_file():
         return False
     if not is_whole(store.report):
-        return False  # damaged, or written by an earlier version
+        return False
     try:
         with duckdb.connect(str(store.report), read_only=True) as connection:
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
-        return False  # damaged, without this column, or locked by another program
+        return False  # without this column, or locked by another program
     return bool(state == _state(blender, showing, _gaps(blender.builder), neighbours))
 
 

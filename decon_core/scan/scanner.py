@@ -9,7 +9,6 @@ depend on that, nor on how the work was split into runs and processes.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,14 +30,10 @@ from decon_core.scan.blocks import ShardJob, compile_kernels
 from decon_core.scan.coverage import write_refusal
 from decon_core.scan.join import join_tiles
 from decon_core.scan.node_store import UrlStore
-from decon_core.scan.old_tiles import convert_old_tiles
 from decon_core.scan.plan import Plan
 from decon_core.scan.shard_tiles import scan_shard
 from decon_core.storage.files import names_in
 from decon_core.storage.store import Store
-from decon_core.wording import counted
-
-_log = logging.getLogger(__name__)
 
 _FILES_PER_SHARD = 4  # ledger, documents, matches, and counts of n-grams
 
@@ -50,7 +45,6 @@ class ScanSummary:
     n_shards_read: int = 0
     n_tiles_written: int = 0
     n_tiles_present: int = 0
-    n_tiles_converted: int = 0  # of an earlier version
     n_bytes: int = 0  # that were read of shards, about
     n_blocks_excluded: int = 0  # by the sketch
     n_blocks_read: int = 0  # of shards that were answered from the sketch
@@ -87,20 +81,16 @@ def scan_packs(
     cannot be read does not stop the others; a CorpusError at the end reports all of them.
     """
     plan = Plan(store, policy, sketch, fill_sketch=fill_sketch)
-    shards = [shard.fingerprint for pack in packs for shard in pack.shards]
     url_store = None
     if url := engine.store_url:
         url_store = UrlStore(store, url, plan.scan, plan.index, policy)
-        url_store.fetch_unjoined(shards)
-    if n_converted := convert_old_tiles(store, plan.scan, shards):
-        _log.info(f"{counted(n_converted, 'tile')} of an earlier version converted")
+        url_store.fetch_unjoined([shard.fingerprint for pack in packs for shard in pack.shards])
     jobs = plan.jobs(packs, versions, along)
     n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
     requested = set(versions)
     n_missing = sum(version in requested for job in jobs for version in job.versions)
     summary = ScanSummary(
         n_tiles_present=n_tiles - n_missing,
-        n_tiles_converted=n_converted,
         n_blocks_excluded=plan.n_blocks_excluded,
         n_blocks_read=plan.n_blocks_read,
         n_sketch_bytes=plan.n_sketch_bytes,

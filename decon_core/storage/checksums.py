@@ -91,7 +91,7 @@ def require_whole(content: bytes | memoryview, path: Path) -> None:
 def require_undamaged_database(path: Path) -> None:
     """Raise `DamagedError` if a database has a wrong checksum.
 
-    Databases of earlier versions have none; DuckDB verifies every block that it reads.
+    A database that another program changed has none; DuckDB verifies every block that it reads.
     """
     content = memoryview(_mapped(path))
     if bytes(content[-N_BYTES:]).startswith(_MARK):

@@ -7,7 +7,6 @@ machines, lost files and interruptions.
 from __future__ import annotations
 
 import os
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,8 +30,6 @@ _LOCAL_ONLY = ("checks", "drafts", "logs", "search", "unjoined")
 
 # In these folders only the pointers change, and nothing is ever removed.
 _UNCHANGING = ("records", "idf", "index", "tiles", "common", "draws")
-# But for tiles of earlier versions, which `scan/old_tiles.py` converts.
-_OLD_TILE = re.compile(r"tiles/[^/]+/[^/]+/[0-9a-f]{16}\.(parquet|grams\.parquet|sketch\.json)")
 _POINTER = "current.json"
 
 # The order of transfers; deletions run in reverse. What refers to files comes after them, so that
@@ -245,7 +242,7 @@ def is_unchanging(name: str) -> bool:
 
 def is_never_removed(name: str) -> bool:
     """Return whether the pipeline never removes a file; if missing, it was lost or deleted."""
-    return name.split("/", maxsplit=1)[0] in _UNCHANGING and not _OLD_TILE.fullmatch(name)
+    return name.split("/", maxsplit=1)[0] in _UNCHANGING
 
 
 def _lost(agreed: Iterable[str], *, held: Collection[str], left: Collection[str]) -> list[str]:

@@ -21,7 +21,6 @@ Row = dict[str, Any]
 def markdown(
     marks: Marks,
     *,
-    title: str = "Scorecard",
     about: Mapping[str, str] | None = None,
     image: str | None = None,
     tallies: Sequence[Tally] = (),
@@ -31,7 +30,6 @@ def markdown(
     total = sums.with_columns(pl.lit("**all**").alias("benchmark")).select(marks.found.columns)
     return render(
         "features/scorecard/page.md.j2",
-        title=title,
         about=about or {},
         image=image,
         advice=advice(marks.detectors),

@@ -23,9 +23,7 @@ _FLOORS = (0.95, 0.9, 0.8, 0.5, 0.0)  # lower ends of the panels: spreads precis
 _MAX_POINTS = 150  # of a curve, about
 
 
-def svg(
-    marks: Marks, *, title: str = "What each detector finds", shown_width: int | None = None
-) -> str:
+def svg(marks: Marks, *, shown_width: int | None = None) -> str:
     """Draw the picture; `shown_width` scales it, for pages that do not fit pictures themselves."""
     at = _PLACES | {"panels": _PLACES["cells"] + len(marks.detectors) * _PLACES["cell"] + 64}
     groups = by_detector(marks.recall, "transformation", "grade")
@@ -40,7 +38,6 @@ def svg(
     below_panels = at["top"] + len(panels) * (at["panel_height"] + _PANEL_GAP) - _PANEL_GAP + 40
     return render(
         "features/scorecard/picture.svg.j2",
-        title=title,
         width=width,
         height=max(y, below_panels) + at["margin"],
         scale=shown_width / width if shown_width else 1.0,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from decon_core.config.policy import Policy, as_stored
+from decon_core.config.policy import Policy
 from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
 
@@ -113,8 +113,7 @@ class Report:
 
     def policy(self) -> Policy:
         (run,) = rows_of(self._connection, "SELECT policy FROM runs")
-        settings = as_stored(json.loads(run["policy"]))
-        return Policy.from_mapping(settings, where=f"{self._path}: runs")
+        return Policy.from_mapping(json.loads(run["policy"]), where=f"{self._path}: runs")
 
     def pairs(self, filters: PairFilter) -> list[PairSummary]:
         """Return the pairs that pass the filter, sorted by key."""

@@ -9,7 +9,6 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import column, create_engine, select, table, text
 from sqlalchemy.pool import NullPool
 
-from decon_assets.instance.home import open_instance
 from decon_assets.instance.sqlite_history import (
     _MOST_OPEN,
     _MOST_STATEMENTS,
@@ -50,28 +49,6 @@ def test_no_more_files_stay_open_than_are_at_work(tmp_path):
         engine.connect().close()
     assert len(_open) == _MOST_OPEN
     assert all(isinstance(held, sqlite3.Connection) for held in _open.values())
-
-
-def test_the_file_of_a_later_run_has_the_tables_that_dagster_gives_the_first(tmp_path):
-    def content(path):
-        with sqlite3.connect(path) as connection:
-            return [
-                sorted(connection.execute("SELECT type, name, sql FROM sqlite_master")),
-                connection.execute("SELECT version_num FROM alembic_version").fetchall(),
-                connection.execute("PRAGMA journal_mode").fetchall(),
-            ]
-
-    with open_instance(tmp_path) as instance:
-        for run in ("first", "second", "third"):
-            with instance.event_log_storage.run_connection(run) as connection:
-                connection.exec_driver_sql("SELECT 1 FROM event_logs")
-    first, second, third = (
-        content(tmp_path / "history" / "runs" / f"{name}.db")
-        for name in ("first", "second", "third")
-    )
-    assert first == second == third
-    assert len(first[0]) > 10
-    assert first[1]
 
 
 def test_the_scripts_of_a_database_are_read_once_and_are_those_that_alembic_reads(tmp_path):

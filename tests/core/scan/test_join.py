@@ -17,7 +17,6 @@ from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows, write_tile
-from tests.core.scan.old_layout import as_before
 
 N_SHARDS = 6
 
@@ -252,34 +251,6 @@ def test_other_versions_of_a_scan_that_goes_on_are_left_to_it(scene, monkeypatch
     assert scan(bench, [pack], [third]).n_shards_read == N_SHARDS - 2
     (folder,) = Tiles(bench.store, bench.scan).folders
     assert len(folder.shards) == N_SHARDS
-
-
-def test_tiles_of_an_earlier_version_are_converted_and_not_scanned_again(scene):
-    bench, versions, pack = scene
-    scan(bench, [pack], versions)
-    now = files(bench)
-    as_before(bench.store, bench.scan, [pack], versions)
-    assert not any("joined" in path for path in files(bench))
-    assert len(missing_tiles(bench.store, [pack], versions, bench.scan)) == N_SHARDS
-    summary = scan(bench, [pack], versions)
-    assert summary.n_shards_read == 0
-    assert files(bench) == now
-
-
-def test_damaged_tiles_of_an_earlier_version_are_scanned_again(scene):
-    bench, versions, pack = scene
-    scan(bench, [pack], versions)
-    now = files(bench)
-    as_before(bench.store, bench.scan, [pack], versions)
-    path = bench.store.tiles(bench.scan) / pack.shards[0].fingerprint
-    (path / f"{versions[0].fingerprint}.parquet").write_bytes(b"nothing of use")
-    scan(bench, [pack], versions)
-    assert not missing_tiles(bench.store, [pack], versions, bench.scan)
-    for version in versions:
-        assert {repr(row) for row in rows(bench, pack, version)}
-    shutil.rmtree(bench.store.root / "tiles")
-    scan(bench, [pack], versions)
-    assert files(bench) == now
 
 
 # Answers of the sketch ----------------------------------------------------------------------------

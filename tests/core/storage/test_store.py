@@ -148,12 +148,12 @@ def test_drafts_of_killed_processes_go_and_those_of_living_ones_stay(tmp_path):
     process.kill()
     process.communicate()
     of_another_machine = store.drafts / ".m.0123456789ab-1-1-01234567.tmp"
-    of_an_earlier_version = store.drafts / ".matches.abcdefgh"
-    for path in (of_another_machine, of_an_earlier_version):
+    of_a_transfer = store.drafts / ".manifest.json.tmp"
+    for path in (of_another_machine, of_a_transfer):
         path.mkdir()
     store.sweep_drafts()
-    assert {*tmp_path.rglob(".*")} == {of_another_machine, of_an_earlier_version}
-    for path in (of_another_machine, of_an_earlier_version):
+    assert {*tmp_path.rglob(".*")} == {of_another_machine, of_a_transfer}
+    for path in (of_another_machine, of_a_transfer):
         os.utime(path, (0, 0))
     store.sweep_drafts()
     assert not [*tmp_path.rglob(".*")]

@@ -63,10 +63,8 @@ def test_every_grade_has_a_row(marked):
 
 
 def test_a_page_says_how_it_came_to_be(marked, planned):
-    page = markdown(
-        marked, title="Card", about={"seed": "1"}, image="card.svg", tallies=planned.tallies
-    )
-    assert page.startswith("# Card\n\n- **seed**: 1\n")
+    page = markdown(marked, about={"seed": "1"}, image="card.svg", tallies=planned.tallies)
+    assert page.startswith("# Scorecard\n\n- **seed**: 1\n")
     assert "](card.svg)" in page
     assert "not applicable" in page
 
