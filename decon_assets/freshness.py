@@ -20,7 +20,8 @@ def is_report_current(config: Config) -> bool:
 
 def changes_since_report(config: Config, store: Store) -> list[Problem]:
     """List the files, settings, verdicts and products that changed since the report was built."""
-    from decon_core.inventory import blender_of, plan_registration, wanted_neighbours
+    from decon_core.inventory import blender_of, plan_registration
+    from decon_core.report.additions import report_additions
     from decon_core.report.verify import moved_since_report
 
     try:
@@ -29,8 +30,9 @@ def changes_since_report(config: Config, store: Store) -> list[Problem]:
         changes += [Problem(path, "new or changed", "a registered shard") for path in plan.new]
         changes += [Problem(new, "renamed", f"its old name, {old}") for old, new in plan.renamed]
         blender = blender_of(config, store)
-        key = wanted_neighbours(config, blender.builder.packs, blender.builder.versions)
-        changes += moved_since_report(blender, config.showing, neighbours=key)
+        builder = blender.builder
+        additions = report_additions(config, store, builder.packs, builder.versions)
+        changes += moved_since_report(blender, config.showing, additions=additions)
     except DeconError as error:
         return list(error.problems)  # a configuration that cannot be planned was never reported
     return changes

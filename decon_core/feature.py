@@ -45,6 +45,14 @@ class Feature:
     """Folders in the store, and the manifest that lists the files of each; empty: not verified."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """Commands by name."""
+    report: str = ""
+    """(configuration, store, packs, versions) -> a `ReportAddition`, or None."""
+    report_tables: Mapping[str, str] = field(default_factory=dict)
+    """Tables of the report, and the Arrow schema of each. In the feature's folder tables.toml says
+    what they contain, overview.toml and gather.sql have sections of the page and their queries."""
+    candidates: Mapping[str, str] = field(default_factory=dict)
+    """Pairs that the judge may be asked about, by the name that stands for a detector: a function
+    of a connection to the report."""
     page: str = ""
     """(configuration, store) -> an `Addition` to the page of the report, or None."""
     demonstrate: str = ""
@@ -76,12 +84,22 @@ def feature_tables() -> Mapping[str, Any]:
     }
 
 
-def feature_templates() -> Iterator[Traversable]:
-    """Yield the tables of features in a new decon.toml, as comments."""
+def feature_files(name: str) -> Iterator[Traversable]:
+    """Yield the file of this name of each feature that has one."""
     for feature in all_features():
-        template = files(f"decon_core.features.{feature.name}").joinpath("decon.toml")
-        if template.is_file():
-            yield template
+        file = files(f"decon_core.features.{feature.name}").joinpath(name)
+        if file.is_file():
+            yield file
+
+
+def feature_hooks(name: str) -> Iterator[Any]:
+    """Yield the function of each feature that has this hook."""
+    yield from (resolve_name(place) for one in all_features() if (place := getattr(one, name)))
+
+
+def feature_candidates() -> Mapping[str, str]:
+    """Return what adds pairs for the judge, by the name that stands for a detector."""
+    return {name: place for one in all_features() for name, place in one.candidates.items()}
 
 
 def feature_folders() -> Mapping[str, str]:

@@ -45,7 +45,6 @@ from decon_core.decisions.verdicts import Verdicts, read_verdicts
 from decon_core.errors import (
     ConfigError,
     CorpusError,
-    InputError,
     MissingError,
     Problem,
     RecipeError,
@@ -56,7 +55,6 @@ from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.similarity.annotations import read_annotations
 from decon_core.similarity.candidates import Candidate, Evidence, read_candidates
-from decon_core.similarity.neighbours.build import neighbours_key
 from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
@@ -534,17 +532,3 @@ def require_most_there(plan: RegistrationPlan, store: Store) -> None:
             "use --retire"
         )
         raise CorpusError(Problem(where, found, expected, remedy))
-
-
-def wanted_neighbours(config: Config, packs: Sequence[Pack], versions: Sequence[Version]) -> str:
-    """Return the key of the neighbours that a configuration asks for.
-
-    Empty if it asks for none, or names an embedder that is not installed: building the neighbours
-    says so, and what does not need them goes on.
-    """
-    if config.neighbours is None:
-        return ""
-    try:
-        return neighbours_key(packs, versions, config.neighbours, config.policy.tokenizer_str)
-    except InputError:
-        return ""

@@ -25,14 +25,13 @@ from decon_core.inventory import (
     current_versions,
     sketch_fingerprint,
     stale_benchmarks,
-    wanted_neighbours,
 )
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
+from decon_core.report.additions import ReportAddition, report_additions
 from decon_core.report.build import is_current
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, uncounted
 from decon_core.scan.tiles import Tiles
-from decon_core.similarity.neighbours.build import has_neighbours
 from decon_core.storage.store import Store
 
 
@@ -73,9 +72,9 @@ class Plan:
         return self.blender.builder
 
     @cached_property
-    def neighbours(self) -> str:
-        """The key of the neighbours that the configuration asks for; empty without any."""
-        return wanted_neighbours(self.config, self.packs, self.versions)
+    def additions(self) -> list[ReportAddition]:
+        """The tables that features add to the report."""
+        return report_additions(self.config, self.store, self.packs, self.versions)
 
 
 def missing_records(plan: Plan) -> list[str]:
@@ -170,16 +169,8 @@ def missing_clean_benchmarks(plan: Plan) -> list[str]:
     return [one.benchmark for one in builder.versions if not has_clean_benchmark(builder, one)]
 
 
-def needs_neighbours(plan: Plan) -> bool:
-    """Whether neighbours are wanted, and missing or outdated."""
-    if plan.config.neighbours is None:
-        return False
-    key = plan.neighbours
-    return not key or not has_neighbours(plan.store, key)
-
-
 def needs_report(plan: Plan) -> bool:
-    return not is_current(plan.blender, plan.config.showing, neighbours=plan.neighbours)
+    return not is_current(plan.blender, plan.config.showing, additions=plan.additions)
 
 
 def needs_page(plan: Plan) -> bool:

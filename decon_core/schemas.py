@@ -37,32 +37,32 @@ def _keep_pandas_out() -> None:
 _keep_pandas_out()
 
 
-def _field(name: str, kind: pa.DataType, meaning: str, *, nullable: bool = True) -> pa.Field:
+def field(name: str, kind: pa.DataType, meaning: str, *, nullable: bool = True) -> pa.Field:
     return pa.field(name, kind, nullable=nullable, metadata={"description": meaning})
 
 
-def _required(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
-    return _field(name, kind, meaning, nullable=False)
+def required(name: str, kind: pa.DataType, meaning: str) -> pa.Field:
+    return field(name, kind, meaning, nullable=False)
 
 
 def _array(name: str, of: pa.DataType, meaning: str) -> pa.Field:
-    return _required(name, pa.large_list(pa.field("item", of, nullable=False)), meaning)
+    return required(name, pa.large_list(pa.field("item", of, nullable=False)), meaning)
 
 
 RECORDS = pa.schema(
     [
-        _required("benchmark", pa.string(), "name of the benchmark"),
-        _field("config", pa.string(), "part of the benchmark: a subject, a language"),
-        _required("split", pa.string(), "train, validation, test, ..."),
-        _required("instance_index", pa.int64(), "row within the split: the item that people score"),
-        _field("sub_index", pa.int64(), "set when one row holds several questions"),
-        _field("choice_index", pa.int64(), "set when a question has one record per choice"),
-        _field("is_correct", pa.bool_(), "whether this choice is the correct one, if known"),
-        _field("passage", pa.string(), "text that the question is about"),
-        _required("question", pa.string(), "what the model is asked"),
-        _field("answer", pa.string(), "what it should say, or the text of a choice"),
-        _required("fingerprint", pa.string(), "first 16 hex digits of the texts' SHA-256"),
-        _field("extras", pa.string(), "further fields that the recipe keeps, as a JSON object"),
+        required("benchmark", pa.string(), "name of the benchmark"),
+        field("config", pa.string(), "part of the benchmark: a subject, a language"),
+        required("split", pa.string(), "train, validation, test, ..."),
+        required("instance_index", pa.int64(), "row within the split: the item that people score"),
+        field("sub_index", pa.int64(), "set when one row holds several questions"),
+        field("choice_index", pa.int64(), "set when a question has one record per choice"),
+        field("is_correct", pa.bool_(), "whether this choice is the correct one, if known"),
+        field("passage", pa.string(), "text that the question is about"),
+        required("question", pa.string(), "what the model is asked"),
+        field("answer", pa.string(), "what it should say, or the text of a choice"),
+        required("fingerprint", pa.string(), "first 16 hex digits of the texts' SHA-256"),
+        field("extras", pa.string(), "further fields that the recipe keeps, as a JSON object"),
     ]
 )
 
@@ -104,31 +104,31 @@ FREQUENCIES = pa.schema(
 # One row per document of a scanned shard, in order.
 DOCUMENTS = pa.schema(
     [
-        _required("row", pa.int64(), "row of the document in the shard"),
-        _required("n_bytes", pa.int64(), "length of its text in UTF-8"),
-        _required("n_tokens", pa.int64(), "canonical tokens: what mixtures are measured by"),
+        required("row", pa.int64(), "row of the document in the shard"),
+        required("n_bytes", pa.int64(), "length of its text in UTF-8"),
+        required("n_tokens", pa.int64(), "canonical tokens: what mixtures are measured by"),
     ]
 )
 
 # One row per n-gram of a benchmark's questions that occurs in a shard.
 GRAM_COUNTS = pa.schema(
     [
-        _required("shard", pa.uint32(), "which of the shards of the file, from zero"),
-        _required("place", pa.uint32(), "token of the questions at which it first occurs"),
-        _required("n_documents", pa.uint32(), "documents that hold it"),
+        required("shard", pa.uint32(), "which of the shards of the file, from zero"),
+        required("place", pa.uint32(), "token of the questions at which it first occurs"),
+        required("n_documents", pa.uint32(), "documents that hold it"),
     ]
 )
 
 # n-grams of benchmarks that occur in so many documents of a source that they are no evidence.
 COMMON = pa.schema(
     [
-        _required("source", pa.string(), "name of the source"),
-        _required("benchmark", pa.string(), "whose n-gram it is"),
-        _required("place", pa.uint32(), "token of the questions at which it first occurs"),
-        _required("text", pa.string(), "how it reads there"),
-        _required("n_questions", pa.int64(), "different questions of the benchmark that hold it"),
-        _required("n_documents", pa.int64(), "documents of the source that hold it"),
-        _required("share", pa.float64(), "of all documents of the source"),
+        required("source", pa.string(), "name of the source"),
+        required("benchmark", pa.string(), "whose n-gram it is"),
+        required("place", pa.uint32(), "token of the questions at which it first occurs"),
+        required("text", pa.string(), "how it reads there"),
+        required("n_questions", pa.int64(), "different questions of the benchmark that hold it"),
+        required("n_documents", pa.int64(), "documents of the source that hold it"),
+        required("share", pa.float64(), "of all documents of the source"),
     ]
 )
 
@@ -137,57 +137,57 @@ COMMON = pa.schema(
 # text of the document.
 MATCHES = pa.schema(
     [
-        _required("shard", pa.string(), "fingerprint of the shard"),
-        _required("row", pa.int64(), "row of the document in the shard"),
-        _field("doc_id", pa.string(), "the document's own id, if it has one"),
-        _required(
+        required("shard", pa.string(), "fingerprint of the shard"),
+        required("row", pa.int64(), "row of the document in the shard"),
+        field("doc_id", pa.string(), "the document's own id, if it has one"),
+        required(
             "slot_kind",
             pa.string(),
             "visible: in text that a model sees; hidden: in a reference answer, rubric or the like",
         ),
-        _required("detector", pa.string(), "the detector that found it"),
-        _required(
+        required("detector", pa.string(), "the detector that found it"),
+        required(
             "detector_fingerprint", pa.string(), "of the detector's settings, and of frozen idf"
         ),
-        _required("benchmark", pa.string(), "name of the benchmark"),
-        _field("config", pa.string(), "part of the benchmark"),
-        _required("split", pa.string(), "split of the item"),
-        _required("instance_index", pa.int64(), "row of the item within its split"),
-        _required("record", pa.int64(), "row in the benchmark's record table"),
-        _required("fingerprint", pa.string(), "of the record"),
-        _required(
+        required("benchmark", pa.string(), "name of the benchmark"),
+        field("config", pa.string(), "part of the benchmark"),
+        required("split", pa.string(), "split of the item"),
+        required("instance_index", pa.int64(), "row of the item within its split"),
+        required("record", pa.int64(), "row in the benchmark's record table"),
+        required("fingerprint", pa.string(), "of the record"),
+        required(
             "pair",
             pa.string(),
             "what was found, wherever it occurs: 16 hex digits of the SHA-256 of the record's "
             "fingerprint and the canonical words of the spans",
         ),
-        _field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
-        _required(
+        field("is_correct", pa.bool_(), "whether the record holds the correct choice"),
+        required(
             "base_score", pa.float64(), "the detector's score; decon: before the length penalty"
         ),
-        _field(
+        field(
             "question_overlap",
             pa.float64(),
             "share of the question found; decon: by idf; null: longest_match cannot look for it",
         ),
-        _field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
-        _field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
-        _field(
+        field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
+        field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
+        field(
             "looked_for",
             pa.string(),
             "exact: which text; reworded: same item or other numbers; null: its fields",
         ),
-        _required(
+        required(
             "n_matched",
             pa.int64(),
             "decon: different question n-grams found; exact: occurrences; others: tokens",
         ),
-        _field("matched", pa.binary(), "decon: a bit for each of the question's n-grams, in order"),
-        _required("n_grams", pa.int64(), "of how many: n-grams, or tokens of the question"),
-        _required("question_tokens", pa.int64(), "length of the question"),
-        _required("total_tokens", pa.int64(), "the length that the length penalty goes by"),
+        field("matched", pa.binary(), "decon: a bit for each of the question's n-grams, in order"),
+        required("n_grams", pa.int64(), "of how many: n-grams, or tokens of the question"),
+        required("question_tokens", pa.int64(), "length of the question"),
+        required("total_tokens", pa.int64(), "the length that the length penalty goes by"),
         *(
-            _field(
+            field(
                 f"{part}{unit}_{edge}",
                 pa.int64(),
                 f"{'first' if edge == 'start' else 'one past the last'} "
@@ -198,7 +198,7 @@ MATCHES = pa.schema(
             for edge in ("start", "stop")
         ),
         *(
-            _field(
+            field(
                 f"{part}_part",
                 pa.string(),
                 f"path of the string of the row in which the {part} begins",
@@ -213,31 +213,31 @@ MATCHES = pa.schema(
 ENTRIES = pa.schema(
     [
         *MATCHES,
-        _required("score", pa.float64(), "base score after the length penalty"),
-        _required(
+        required("score", pa.float64(), "base score after the length penalty"),
+        required(
             "is_by_score",
             pa.bool_(),
             "whether its score reaches the threshold, whatever the verdict",
         ),
-        _field(
+        field(
             "holds_to",
             pa.float64(),
             "the highest threshold of the sweep at which it would still be a leak; null: not asked "
             "for, or none",
         ),
-        _field("verdict", pa.string(), "verdict of a reviewer; null: none"),
-        _required(
+        field("verdict", pa.string(), "verdict of a reviewer; null: none"),
+        required(
             "is_contaminated",
             pa.bool_(),
             "whether it counts as a leak, by its score or by a verdict",
         ),
-        _required(
+        required(
             "is_candidate",
             pa.bool_(),
             "whether its score reaches the threshold of a detector whose score is no proof, and no "
             "verdict confirms or clears it",
         ),
-        _required(
+        required(
             "is_question_only",
             pa.bool_(),
             "decon: no leak, but its question was found (or question and passage) without the "
@@ -249,22 +249,22 @@ ENTRIES = pa.schema(
 # One row per reason and document that a mixture leaves out or cuts.
 REMOVED = pa.schema(
     [
-        _required("shard", pa.string(), "name of the shard"),
-        _required("row", pa.int64(), "row in the shard"),
-        _field("doc_id", pa.string(), "the document's own id, if it has one"),
-        _field("n_tokens", pa.int64(), "canonical tokens that went; null: it could not be read"),
-        _required("what", pa.string(), "document, turns or spans"),
-        _required(
+        required("shard", pa.string(), "name of the shard"),
+        required("row", pa.int64(), "row in the shard"),
+        field("doc_id", pa.string(), "the document's own id, if it has one"),
+        field("n_tokens", pa.int64(), "canonical tokens that went; null: it could not be read"),
+        required("what", pa.string(), "document, turns or spans"),
+        required(
             "why",
             pa.string(),
             "leak, question only, candidate, license, control, no leak, unreadable, invalid_utf8",
         ),
-        _field("detector", pa.string(), "leak, question only: the detector that found it"),
-        _field("benchmark", pa.string(), "leak, question only: name of the benchmark"),
-        _field("split", pa.string(), "leak, question only: split of the item"),
-        _field("instance_index", pa.int64(), "leak, question only: row of the item in its split"),
-        _field("score", pa.float64(), "leak, question only: the score of the whole record"),
-        _field(
+        field("detector", pa.string(), "leak, question only: the detector that found it"),
+        field("benchmark", pa.string(), "leak, question only: name of the benchmark"),
+        field("split", pa.string(), "leak, question only: split of the item"),
+        field("instance_index", pa.int64(), "leak, question only: row of the item in its split"),
+        field("score", pa.float64(), "leak, question only: the score of the whole record"),
+        field(
             "detail",
             pa.string(),
             "license: the one found; unreadable, invalid_utf8: why; exact: the text looked for; "
@@ -276,100 +276,96 @@ REMOVED = pa.schema(
 # One row per document that a control leaves out.
 DRAWN = pa.schema(
     [
-        _required("shard", pa.string(), "name of the shard: two may have the same bytes"),
-        _required("row", pa.int64(), "row in the shard"),
+        required("shard", pa.string(), "name of the shard: two may have the same bytes"),
+        required("row", pa.int64(), "row in the shard"),
     ]
 )
 
 _ITEM = (
-    _field("benchmark", pa.string(), "of a test item: name of the benchmark"),
-    _field("split", pa.string(), "of a test item: its split"),
-    _field("instance_index", pa.int64(), "of a test item: its row within the split"),
-    _field("sub_index", pa.int64(), "of a test item: which of several questions of that row"),
+    field("benchmark", pa.string(), "of a test item: name of the benchmark"),
+    field("split", pa.string(), "of a test item: its split"),
+    field("instance_index", pa.int64(), "of a test item: its row within the split"),
+    field("sub_index", pa.int64(), "of a test item: which of several questions of that row"),
 )
 
 # One row per document of a blend, in the order in which it is read.
 BLENDED = pa.schema(
     [
-        _required("part", pa.int32(), "number of the part, from 0"),
-        _required("row", pa.int64(), "row in the part"),
-        _required("n_tokens", pa.int64(), "canonical tokens"),
-        _required(
-            "source", pa.string(), "of the document, or of the one that a test item replaced"
-        ),
-        _field("shard", pa.string(), "name of its shard in the corpus; null: a test item"),
-        _field("corpus_row", pa.int64(), "row in that shard; null: a test item"),
-        _field("time", pa.int32(), "how often its source had been gone through; null: a test item"),
+        required("part", pa.int32(), "number of the part, from 0"),
+        required("row", pa.int64(), "row in the part"),
+        required("n_tokens", pa.int64(), "canonical tokens"),
+        required("source", pa.string(), "of the document, or of the one that a test item replaced"),
+        field("shard", pa.string(), "name of its shard in the corpus; null: a test item"),
+        field("corpus_row", pa.int64(), "row in that shard; null: a test item"),
+        field("time", pa.int32(), "how often its source had been gone through; null: a test item"),
         *_ITEM,
-        _field(
-            "form", pa.string(), "of a test item: full, source, target, or how it was rewritten"
-        ),
-        _field("copy", pa.int64(), "of a test item: how many copies of it came before"),
+        field("form", pa.string(), "of a test item: full, source, target, or how it was rewritten"),
+        field("copy", pa.int64(), "of a test item: how many copies of it came before"),
     ]
 )
 
 # One row per document that a test item replaced.
 REPLACED = pa.schema(
     [
-        _required("contamination", pa.int32(), "which of the blend's contaminations, from 0"),
-        _required("place", pa.int64(), "number of the document in the stream, as it was drawn"),
-        _required("source", pa.string(), "name of the source"),
-        _required("shard", pa.string(), "name of the shard in the corpus"),
-        _required("corpus_row", pa.int64(), "row in that shard"),
-        _required("time", pa.int32(), "how often its source had been gone through"),
-        _required("n_tokens", pa.int64(), "canonical tokens"),
+        required("contamination", pa.int32(), "which of the blend's contaminations, from 0"),
+        required("place", pa.int64(), "number of the document in the stream, as it was drawn"),
+        required("source", pa.string(), "name of the source"),
+        required("shard", pa.string(), "name of the shard in the corpus"),
+        required("corpus_row", pa.int64(), "row in that shard"),
+        required("time", pa.int32(), "how often its source had been gone through"),
+        required("n_tokens", pa.int64(), "canonical tokens"),
     ]
 )
 
 # One row per item of the benchmarks that contaminate a blend.
 BLEND_ITEMS = pa.schema(
     [
-        _required("contamination", pa.int32(), "which of the blend's contaminations, from 0"),
+        required("contamination", pa.int32(), "which of the blend's contaminations, from 0"),
         *_ITEM,
-        _required("is_seen", pa.bool_(), "whether it is in the blend; the others are held back"),
-        _required("n_copies", pa.int64(), "texts of it that are in the blend"),
+        required("is_seen", pa.bool_(), "whether it is in the blend; the others are held back"),
+        required("n_copies", pa.int64(), "texts of it that are in the blend"),
     ]
 )
 
 # One row per arm of the study.
 STUDY_ARMS = pa.schema(
     [
-        _required("arm", pa.string(), "name of the arm"),
-        _field("of", pa.string(), "the mixture or blend that its model was trained on"),
-        _required("is_baseline", pa.bool_(), "whether the others are compared with it"),
+        required("arm", pa.string(), "name of the arm"),
+        field("of", pa.string(), "the mixture or blend that its model was trained on"),
+        required("is_baseline", pa.bool_(), "whether the others are compared with it"),
     ]
 )
 
 _COMPARED = (
-    _required("arm", pa.string(), "name of the arm"),
-    _required("benchmark", pa.string(), "name of the task, or of a group of them"),
-    _required("metric", pa.string(), "name of the metric; empty: an average over several"),
-    _required("filter", pa.string(), "how answers were extracted; empty: in no special way"),
+    required("arm", pa.string(), "name of the arm"),
+    required("benchmark", pa.string(), "name of the task, or of a group of them"),
+    required("metric", pa.string(), "name of the metric; empty: an average over several"),
+    required("filter", pa.string(), "how answers were extracted; empty: in no special way"),
 )
 _INTERVAL = (
-    _field("low", pa.float64(), "lower end of the 95 % interval of the difference"),
-    _field("high", pa.float64(), "its upper end"),
-    _field("p", pa.float64(), "two-sided p-value of the difference"),
+    field("low", pa.float64(), "lower end of the 95 % interval of the difference"),
+    field("high", pa.float64(), "its upper end"),
+    field("p", pa.float64(), "two-sided p-value of the difference"),
 )
 
 # One row per arm and benchmark, or group of benchmarks.
 STUDY_DIFFERENCES = pa.schema(
     [
         *_COMPARED,
-        _field("n_benchmarks", pa.int64(), "of an average: its benchmarks"),
-        _field(
+        field("n_benchmarks", pa.int64(), "of an average: its benchmarks"),
+        field(
             "n",
             pa.int64(),
             "items that are compared; of the baseline and of two groups, the arm's own",
         ),
-        _required("score", pa.float64(), "score of the arm on them"),
-        _field("baseline", pa.float64(), "score of the baseline"),
-        _field("difference", pa.float64(), "score less baseline; null: the baseline itself"),
+        required("score", pa.float64(), "score of the arm on them"),
+        field("baseline", pa.float64(), "score of the baseline"),
+        field("difference", pa.float64(), "score less baseline; null: the baseline itself"),
         *_INTERVAL,
-        _field("stderr", pa.float64(), "standard error of the difference"),
-        _field("relative", pa.float64(), "difference as a share of the baseline"),
-        _required("basis", pa.string(), "what the interval rests on; empty: there is none"),
-        _required("remark", pa.string(), "why there is none, or on which items it rests"),
+        field("stderr", pa.float64(), "standard error of the difference"),
+        field("relative", pa.float64(), "difference as a share of the baseline"),
+        required("basis", pa.string(), "what the interval rests on; empty: there is none"),
+        required("remark", pa.string(), "why there is none, or on which items it rests"),
     ]
 )
 
@@ -377,99 +373,51 @@ STUDY_DIFFERENCES = pa.schema(
 EFFECTS = pa.schema(
     [
         *_COMPARED,
-        _required("exposure", pa.string(), "seen, held back, not planted, leaked, clean, or two"),
-        _required("form", pa.string(), "of seen items: as what they were planted"),
-        _required("copies", pa.string(), "of seen items: how often"),
-        _required("when", pa.string(), "of seen items: in which part of the blend"),
-        _required("n", pa.int64(), "items that both arms answered"),
-        _field("score", pa.float64(), "score of the arm on them"),
-        _field("baseline", pa.float64(), "score of the baseline on them"),
-        _field("difference", pa.float64(), "score less baseline, or the difference of two effects"),
+        required("exposure", pa.string(), "seen, held back, not planted, leaked, clean, or two"),
+        required("form", pa.string(), "of seen items: as what they were planted"),
+        required("copies", pa.string(), "of seen items: how often"),
+        required("when", pa.string(), "of seen items: in which part of the blend"),
+        required("n", pa.int64(), "items that both arms answered"),
+        field("score", pa.float64(), "score of the arm on them"),
+        field("baseline", pa.float64(), "score of the baseline on them"),
+        field("difference", pa.float64(), "score less baseline, or the difference of two effects"),
         *_INTERVAL,
-        _required("remark", pa.string(), "why there is no interval"),
+        required("remark", pa.string(), "why there is no interval"),
     ]
 )
 
 # One row per problem of the results of a study.
 STUDY_PROBLEMS = pa.schema(
     [
-        _required("where", pa.string(), "file and row"),
-        _required("found", pa.string(), "what was found there"),
-        _required("expected", pa.string(), "what was expected"),
-        _field("remedy", pa.string(), "what to do, or what follows"),
+        required("where", pa.string(), "file and row"),
+        required("found", pa.string(), "what was found there"),
+        required("expected", pa.string(), "what was expected"),
+        field("remedy", pa.string(), "what to do, or what follows"),
     ]
 )
 
 # One row per item and detector: whether the detector could find the item in any document.
 INDEXABILITY = pa.schema(
     [
-        _required("benchmark", pa.string(), "name of the benchmark"),
-        _field("config", pa.string(), "part of the benchmark"),
-        _required("split", pa.string(), "split of the item"),
-        _required("instance_index", pa.int64(), "row of the item within its split"),
-        _required("detector", pa.string(), "one of the detectors that the policy chooses"),
-        _required("is_visible", pa.bool_(), "whether the detector can find it"),
-        _field("reason", pa.string(), "why it can find none of them; null: it can find one"),
-        _required("n_records", pa.int64(), "records of the item"),
-        _field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),
+        required("benchmark", pa.string(), "name of the benchmark"),
+        field("config", pa.string(), "part of the benchmark"),
+        required("split", pa.string(), "split of the item"),
+        required("instance_index", pa.int64(), "row of the item within its split"),
+        required("detector", pa.string(), "one of the detectors that the policy chooses"),
+        required("is_visible", pa.bool_(), "whether the detector can find it"),
+        field("reason", pa.string(), "why it can find none of them; null: it can find one"),
+        required("n_records", pa.int64(), "records of the item"),
+        field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),
     ]
 )
 
 # One row per paragraph of a sampled document of a shard, in order.
 PARAGRAPHS = pa.schema(
     [
-        _required("row", pa.int64(), "row of the document in the shard"),
-        _field("doc_id", pa.string(), "the document's own id, if it has one"),
-        _required("start", pa.int64(), "first character of the paragraph in the document"),
-        _required("stop", pa.int64(), "character after its last"),
-        _required("text", pa.string(), "the paragraph"),
-    ]
-)
-
-# One row per benchmark item and neighbour.
-NEIGHBOURS = pa.schema(
-    [
-        _required("benchmark", pa.string(), "name of the benchmark"),
-        _required("split", pa.string(), "split of the item"),
-        _required("instance_index", pa.int64(), "row of the item within its split"),
-        _required("rank", pa.int64(), "1: the nearest paragraph of the sample"),
-        _required("similarity", pa.float64(), "cosine of the embeddings of question and paragraph"),
-        _required("source", pa.string(), "name of the source"),
-        _required("shard_name", pa.string(), "name of the shard within its source"),
-        _required("shard", pa.string(), "fingerprint of the shard"),
-        _required("row", pa.int64(), "row of the document in the shard"),
-        _field("doc_id", pa.string(), "the document's own id, if it has one"),
-        _required("start", pa.int64(), "first character of the paragraph in the document"),
-        _required("stop", pa.int64(), "character after its last"),
-        _field("text", pa.string(), "the paragraph; null if the report has no corpus text"),
-        _required("weight", pa.float64(), "documents of the source that a sampled one stands for"),
-    ]
-)
-
-# One row per benchmark, source and lower edge of similarity.
-SIMILARITY = pa.schema(
-    [
-        _required("benchmark", pa.string(), "name of the benchmark"),
-        _required("source", pa.string(), "name of the source"),
-        _required("similarity", pa.float64(), "the edge; the bin is 0.05 wide"),
-        _required("n_items", pa.int64(), "items whose best similarity is in the bin"),
-        _required("n_documents", pa.int64(), "sampled documents at or above the edge to any item"),
-        _required("share", pa.float64(), "of the sampled documents"),
-        _required("low", pa.float64(), "lower end of Wilson's 95 % interval of the share"),
-        _required("high", pa.float64(), "its upper end"),
-        _required("n_estimated", pa.float64(), "the share, of all documents of the source"),
-    ]
-)
-
-# One row per source: its sample.
-STRATA = pa.schema(
-    [
-        _required("source", pa.string(), "name of the source"),
-        _required("n_documents", pa.int64(), "documents of the source"),
-        _required("n_sampled", pa.int64(), "documents in the sample"),
-        _required("n_paragraphs", pa.int64(), "their paragraphs"),
-        _required("n_without_paragraph", pa.int64(), "sampled documents too short for one"),
-        _required("n_unreadable", pa.int64(), "rows of the source that are no documents"),
-        _required("weight", pa.float64(), "documents that a sampled one stands for"),
+        required("row", pa.int64(), "row of the document in the shard"),
+        field("doc_id", pa.string(), "the document's own id, if it has one"),
+        required("start", pa.int64(), "first character of the paragraph in the document"),
+        required("stop", pa.int64(), "character after its last"),
+        required("text", pa.string(), "the paragraph"),
     ]
 )

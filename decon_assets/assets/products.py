@@ -10,7 +10,6 @@ from decon_assets.assets.benchmarks import records
 from decon_assets.assets.check_results import report_before_failure, result_of_inspection
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
-from decon_assets.assets.neighbours import neighbours
 from decon_assets.assets.plots import leak_rates, scores
 from decon_assets.assets.scanning import common_ngrams, scan
 from decon_assets.assets.stage import stage
@@ -36,14 +35,16 @@ from decon_core.config.mixtures import mixture_named
 from decon_core.errors import DeconError, IncompleteError, Problem
 from decon_core.execution.choice import open_engine
 from decon_core.execution.jobs import wanted_workers
+from decon_core.feature import all_features
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.manifest import Built
 from decon_core.mixtures.verify import inspect_changed_mixtures
+from decon_core.report.additions import report_additions
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
-from decon_core.schemas import BLENDED, COMMON, MATCHES, NEIGHBOURS, RECORDS, REMOVED
+from decon_core.schemas import BLENDED, COMMON, MATCHES, RECORDS, REMOVED
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -72,8 +73,16 @@ _COLUMNS_OF = {
     "common_ngrams": COMMON,
     "mixture": REMOVED,
     "blend": BLENDED,
-    "neighbours": NEIGHBOURS,
+    **{
+        name: TABLES[name].schema
+        for feature in all_features()
+        for name in feature.report_tables
+        if name in feature.products
+    },
 }
+# Assets of features with tables in the report.
+_ADDED = [name for feature in all_features() if feature.report for name in feature.products]
+
 _REPORT_ORIGINS = {
     f"{name}.{column}": (table.origin, column)
     for name, table in TABLES.items()
@@ -273,7 +282,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 @stage(
     missing=missing.needs_report,
     priority=1,
-    deps=[all_of(scan), all_of(mixture), all_of(blend), neighbours],
+    deps=[all_of(scan), all_of(mixture), all_of(blend), *_ADDED],
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,
@@ -289,7 +298,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         *(store, packs, versions, config.policy, config.mixtures, config.blends),
         *(config.showing, inventory.verdicts_of(config), inventory.evidence_of(config)),
         unread=inventory.unread_rule(config),
-        neighbours=inventory.wanted_neighbours(config, packs, versions),
+        additions=report_additions(config, store, packs, versions),
         engine=open_engine(config.execution, store),
     )
     is_part = summary.gaps or summary.n_unreadable

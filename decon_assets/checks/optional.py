@@ -5,7 +5,6 @@ from itertools import chain
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.check_results import result_of
-from decon_assets.assets.neighbours import neighbours
 from decon_assets.assets.products import clean_benchmark
 from decon_assets.assets.sketching import sketch
 from decon_assets.resources import Decon
@@ -13,14 +12,11 @@ from decon_core.inventory import (
     current_versions,
     list_packs,
     sketch_fingerprint,
-    wanted_neighbours,
 )
 from decon_core.quality.product_faults import (
     faults_of_clean_benchmark,
-    faults_of_neighbours,
     faults_of_sketch,
 )
-from decon_core.similarity.neighbours.build import has_neighbours
 
 
 @asset_check(asset=clean_benchmark, blocking=True)
@@ -39,16 +35,3 @@ def sketch_is_whole(decon: Decon) -> AssetCheckResult:
     if config.sketch is None:
         return result_of([])
     return result_of([*faults_of_sketch(store, sketch_fingerprint(config), list_packs(store))])
-
-
-@asset_check(asset=neighbours)
-def neighbours_are_of_items(decon: Decon) -> AssetCheckResult:
-    """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
-    config, store = decon.open_store()
-    if config.neighbours is None:
-        return result_of([])
-    versions = current_versions(config, store)
-    key = wanted_neighbours(config, list_packs(store), versions)
-    if not key or not has_neighbours(store, key):
-        return result_of([])
-    return result_of([*faults_of_neighbours(store, key, versions, config.neighbours.top)])

@@ -28,7 +28,6 @@ from decon_assets.terminal.options import (
     repeatable,
 )
 from decon_assets.terminal.output import say, say_table, warn
-from decon_core.config.judge import NEIGHBOURS
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store
 from decon_core.decisions.verdicts import Verdicts, read_verdicts
@@ -77,7 +76,7 @@ class Desk:
 
     def candidates(self, benchmarks: Sequence[str], detectors: Sequence[str]) -> list[Candidate]:
         """Return the candidates of the report and of files that the options select."""
-        from decon_core.report.review.candidates import candidates_in, neighbours_in
+        from decon_core.report.review.candidates import added_candidates, candidates_in
         from decon_core.similarity.candidates import read_candidates
 
         chosen = self.config.judge.detectors
@@ -85,12 +84,11 @@ class Desk:
         found: list[Candidate] = []
         if self.report:
             found += candidates_in(self.report, benchmarks=benchmarks, detectors=wanted)
-            if not wanted or NEIGHBOURS in wanted:
-                found += [
-                    one
-                    for one in neighbours_in(self.report)
-                    if not benchmarks or one.benchmark in benchmarks
-                ]
+            found += [
+                one
+                for one in added_candidates(self.report.connection, wanted)
+                if not benchmarks or one.benchmark in benchmarks
+            ]
         for name in self.config.judge.candidates:
             found += [
                 one

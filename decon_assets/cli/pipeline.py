@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.serve import export_engine, export_workers
@@ -31,7 +30,7 @@ from decon_core.config.open_store import open_store, writable_store
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
 from decon_core.execution.choice import require_engine
-from decon_core.feature import all_features, feature_products, not_made_by_run
+from decon_core.feature import feature_hooks, feature_products, not_made_by_run
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
@@ -302,8 +301,8 @@ def demo(
     program = sys.argv[0] if Path(sys.argv[0]).name == _NAME else _NAME
     say(f"report: {store.report}  (print its tables: {program} report --config {config})")
     say(f"page: {store.report_page}  (open it in any browser; it needs no network)")
-    for demonstrate in (one.demonstrate for one in all_features() if one.demonstrate):
-        for line in resolve_name(demonstrate)(store, program, config):
+    for demonstrate in feature_hooks("demonstrate"):
+        for line in demonstrate(store, program, config):
             say(line)
     say(f"UI with the runs: {program} dev --config {config}")
     say(f"{time.monotonic() - started:.0f} s")
@@ -510,7 +509,6 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     from decon_core.missing import (
         missing_blends,
         missing_shares,
-        needs_neighbours,
         needs_report,
     )
     from decon_core.scan.coverage import gaps_of
@@ -530,8 +528,6 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     unblended, n_blends = missing_blends(plan), len(plan.config.blends)
     if n_blends:
         say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
-    if plan.config.neighbours:
-        say(f"  neighbours: {'missing or outdated' if needs_neighbours(plan) else 'up to date'}")
     is_made = {
         name: not is_missing(plan) for name, is_missing in feature_products(plan.config.tables)
     }

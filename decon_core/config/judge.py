@@ -10,7 +10,6 @@ from decon_core.config.endpoint import Endpoint
 from decon_core.config.validation import TABLE, Name, Names, expects, known
 
 DEFAULT_FILE = "annotations.jsonl"
-NEIGHBOURS = "neighbours"  # judged like the matches of a detector of this name
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)

@@ -20,10 +20,9 @@ from pydantic.dataclasses import dataclass as model
 from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
-from decon_core.config.judge import NEIGHBOURS, Judge
+from decon_core.config.judge import Judge
 from decon_core.config.layouts import known_layouts
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
-from decon_core.config.neighbours import Neighbours, read_neighbours
 from decon_core.config.policy import Policy
 from decon_core.config.rewording import Rewording
 from decon_core.config.sketch import Sketch
@@ -44,7 +43,7 @@ from decon_core.config.validation import (
 )
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.errors import ConfigError, Problem
-from decon_core.feature import feature_tables
+from decon_core.feature import feature_candidates, feature_tables
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
 Settings = TypeVar("Settings", bound=FeatureTable)
@@ -194,7 +193,6 @@ SECTIONS: Mapping[str, Any] = {
     "policy": Policy,
     "mixture": tuple[Mixture, ...],
     "blend": tuple[Blend, ...],
-    "neighbours": Neighbours,
     "sketch": Sketch,
     "review": Review,
     "judge": Judge,
@@ -292,7 +290,6 @@ class Config:
     policy: Policy
     mixtures: tuple[Mixture, ...]
     blends: tuple[Blend, ...]
-    neighbours: Neighbours | None  # None: not wanted
     sketch: Sketch | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
@@ -359,7 +356,7 @@ class _Reader(SettingsReader):
         report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
         known = policy.detectors if policy else names()
-        judged = (*known, NEIGHBOURS)
+        judged = (*known, *feature_candidates())
         judge = self.table(Judge, "judge", values.get("judge", {}), detectors=judged) or Judge()
         annotations = self._local_file("judge.annotations", judge.annotations)
         rewording = self.table(Rewording, "rewording", values.get("rewording", {})) or Rewording()
@@ -379,12 +376,6 @@ class _Reader(SettingsReader):
             sources={one.name: _takes_items(one) for one in sources},
         )
         self.problems += problems
-        neighbours = read_neighbours(
-            values.get("neighbours"),
-            reader=self,
-            sources=[source.name for source in sources],
-            folder=self.folder,
-        )
         products = [*(one.name for one in mixtures), *(one.name for one in blends)]
         self.names = {"sources": [source.name for source in sources], "products": products}
         tables = {
@@ -412,7 +403,6 @@ class _Reader(SettingsReader):
             policy=policy,
             mixtures=mixtures,
             blends=blends,
-            neighbours=neighbours,
             sketch=sketch,
             verdicts=verdicts,
             clears=review.clears,

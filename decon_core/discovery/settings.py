@@ -13,7 +13,7 @@ from decon_core.config.schema import SCHEMA_PATH
 from decon_core.corpus.shard_head import in_toml, printable
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.discovery.row_survey import RowSurvey, listed_paths
-from decon_core.feature import feature_templates
+from decon_core.feature import feature_files
 from decon_core.wording import counted, size
 
 _CELLS_WANTED = 5_000  # half of the limit of a grid, because benchmarks may be added
@@ -51,7 +51,7 @@ def settings_text(
     n_bytes = sum(one.n_bytes for one in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
     has_unreadable = any(one.rows.unreadable for one in findings)
-    parts = [files(__package__).joinpath("decon.toml"), *feature_templates()]
+    parts = [files(__package__).joinpath("decon.toml"), *feature_files("decon.toml")]
     template = "\n".join(part.read_text(encoding="utf-8") for part in parts)
     places = {
         "@schema@": SCHEMA_PATH.as_uri(),  # editors complete settings from it

@@ -1,3 +1,3 @@
 """Features, in the order in which help and pages list them."""
 
-FEATURES = ("results", "gap", "study", "game", "haystack", "scorecard")
+FEATURES = ("neighbours", "results", "gap", "study", "game", "haystack", "scorecard")

@@ -24,20 +24,19 @@ from decon_core.execution.local import LOCAL
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import digest_of_labels
 from decon_core.mixtures.preconditions import require_scanned
+from decon_core.report.additions import ReportAddition
 from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
     product_tables,
     run_table,
     small_tables,
     verdict_table,
-    without_text,
     write_matches,
 )
 from decon_core.report.pairs import gather_pairs
 from decon_core.report.review.judged import judged_tables
 from decon_core.scan.coverage import Gap, gaps_of
 from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
-from decon_core.similarity.neighbours.build import has_neighbours, neighbour_tables
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import draft_folder
@@ -85,12 +84,10 @@ def build_report(
     evidence: Evidence = NO_EVIDENCE,
     *,
     unread: UnreadRule = NOTHING_IGNORED,
-    neighbours: str = "",
+    additions: Sequence[ReportAddition] = (),
     engine: Engine = LOCAL,
 ) -> ReportSummary:
     """Gather all tables into a new database and replace the previous report with it.
-
-    `neighbours`: the key of the results to include, if they are complete.
 
     Raise MissingError if no pack is registered or nothing was scanned.
     """
@@ -108,9 +105,9 @@ def build_report(
             require_scanned(reader, pack, builder.versions)
     products, n_without_mixture = product_tables(blender, showing)
     tables = {**small_tables(reader, builder.packs, gaps, unread), **products}
-    tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps, neighbours), gaps)
-    if neighbours and has_neighbours(store, neighbours):
-        tables |= without_text(neighbour_tables(store, neighbours), showing)
+    tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps, additions), gaps)
+    for addition in additions:
+        tables |= addition.tables()
     report, drafts = store.report, store.drafts
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
@@ -135,7 +132,12 @@ def _gaps(builder: Builder) -> list[Gap]:
     return gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
 
 
-def is_current(blender: Blender, showing: Showing = _SHOWING, *, neighbours: str = "") -> bool:
+def is_current(
+    blender: Blender,
+    showing: Showing = _SHOWING,
+    *,
+    additions: Sequence[ReportAddition] = (),
+) -> bool:
     """Return whether a report exists and was made from these packs, versions and settings."""
     store = blender.builder.store
     if not store.report.is_file() or not store.current_snapshot.is_file():
@@ -147,10 +149,15 @@ def is_current(blender: Blender, showing: Showing = _SHOWING, *, neighbours: str
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # without this column, or locked by another program
-    return bool(state == _state(blender, showing, _gaps(blender.builder), neighbours))
+    return bool(state == _state(blender, showing, _gaps(blender.builder), additions))
 
 
-def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap], neighbours: str) -> str:
+def _state(
+    blender: Blender,
+    showing: Showing,
+    gaps: Sequence[Gap],
+    additions: Sequence[ReportAddition],
+) -> str:
     """Return a digest of all inputs of a report and of the state of each product."""
     builder = blender.builder
     products = [
@@ -175,7 +182,7 @@ def _state(blender: Blender, showing: Showing, gaps: Sequence[Gap], neighbours: 
         *sorted(shards),
         *sorted(products),
         digest_of_labels(builder.labels),
-        neighbours if neighbours and has_neighbours(builder.store, neighbours) else "",
+        *(one.key for one in additions),
         *sorted(f"{one.shard.fingerprint} {one.lacking} {one.reason}" for one in gaps),
     ]
     return sha256(" ".join(value).encode()).hexdigest()[:16]

@@ -357,16 +357,6 @@ def _beside(name: str, values: Mapping[str, object], rows: pa.Table) -> pa.Table
     return pa.table([*columns, *rows.columns], schema=TABLES[name].schema)
 
 
-def without_text(tables: Mapping[str, pa.Table], showing: Showing) -> dict[str, pa.Table]:
-    """Return the tables of neighbours; without paragraphs if a report has no corpus text."""
-    if showing.snippets:
-        return {**tables}
-    rows = tables["neighbours"]
-    at = rows.schema.get_field_index("text")
-    empty = pa.nulls(rows.num_rows, pa.string())
-    return {**tables, "neighbours": rows.set_column(at, rows.schema.field(at), empty)}
-
-
 def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     """Return the verdicts, and whether this scan found their pairs."""
     found = {*pairs["pair"].to_pylist()}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def rows_of(
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
-def queries_in(path: Path) -> dict[str, str]:
+def queries_in(path: Traversable) -> dict[str, str]:
     """Read a file of named queries: each follows a line `-- name: ...`."""
     _, *parts = path.read_text(encoding="utf-8").split("-- name: ")
     return {name: query for name, _, query in (part.partition("\n") for part in parts)}

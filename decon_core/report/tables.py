@@ -9,19 +9,18 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from decon_core.feature import all_features, feature_files
 from decon_core.schemas import (
     BLEND_ITEMS,
     COMMON,
     ENTRIES,
     INDEXABILITY,
-    NEIGHBOURS,
     REMOVED,
-    SIMILARITY,
-    STRATA,
 )
 
 ONLY_SOURCE = "corpus"  # source name in reports made without a decon.toml
@@ -43,9 +42,11 @@ _STORED: Mapping[str, Iterable[pa.Field]] = {
     "matches": ENTRIES,
     "removed": list(REMOVED)[1:],
     "blend_items": BLEND_ITEMS,
-    "neighbours": NEIGHBOURS,
-    "neighbour_similarity": SIMILARITY,
-    "neighbour_sample": STRATA,
+    **{
+        name: resolve_name(schema)
+        for feature in all_features()
+        for name, schema in feature.report_tables.items()
+    },
 }
 
 
@@ -66,8 +67,12 @@ def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
     return ReportTable(table["about"], schema, table.get("origin", ""))
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-TABLES: Mapping[str, ReportTable] = {name: _declared(name, one) for name, one in _TABLES.items()}
+_FILES = (Path(__file__).with_suffix(".toml"), *feature_files("tables.toml"))
+TABLES: Mapping[str, ReportTable] = {
+    name: _declared(name, table)
+    for file in _FILES
+    for name, table in tomllib.loads(file.read_text(encoding="utf-8")).items()
+}
 
 
 def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:

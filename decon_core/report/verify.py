@@ -14,6 +14,7 @@ from decon_core.blends.build import Blender
 from decon_core.config.load import Showing
 from decon_core.errors import Problem
 from decon_core.mixtures.build import Builder
+from decon_core.report.additions import ReportAddition
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
@@ -51,10 +52,10 @@ def faults_of_report(builder: Builder) -> Iterator[Problem]:
 
 
 def moved_since_report(
-    blender: Blender, showing: Showing, *, neighbours: str = ""
+    blender: Blender, showing: Showing, *, additions: Sequence[ReportAddition] = ()
 ) -> Iterator[Problem]:
     """Yield the inputs and products that changed since the report was built."""
-    if is_current(blender, showing, neighbours=neighbours):
+    if is_current(blender, showing, additions=additions):
         return
     builder = blender.builder
     with opened(builder.store.report) as connection:

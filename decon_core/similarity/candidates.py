@@ -20,7 +20,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from decon_core.config.judge import NEIGHBOURS
 from decon_core.errors import InputError, Problem
 from decon_core.similarity.annotations import (
     KEYS,
@@ -110,8 +109,8 @@ def candidate_of(line: Line, *, detector: str) -> Candidate:
     item = line.get("test_id") or [line.get("split"), line.get("instance_index")]
     names = item if isinstance(item, list) else [item]
     return Candidate(
-        pair=line.get("pair") or _key(line["benchmark"], item_text, text),
-        fingerprint=line.get("fingerprint") or _key(item_text),
+        pair=line.get("pair") or key_of_texts(line["benchmark"], item_text, text),
+        fingerprint=line.get("fingerprint") or key_of_texts(item_text),
         benchmark=line["benchmark"],
         item=" ".join(str(one) for one in names if one is not None),
         detector=line.get("detector") or detector,
@@ -119,27 +118,6 @@ def candidate_of(line: Line, *, detector: str) -> Candidate:
         item_text=item_text,
         text=text,
     )
-
-
-def neighbour_candidates(rows: Iterable[Line]) -> list[Candidate]:
-    """Return items and near paragraphs as candidates of the detector `neighbours`.
-
-    The key is made from the texts, as of a file; without snippets from the place.
-    """
-    return [
-        Candidate(
-            pair=_key(row["benchmark"], row["item"], row["text"] or row["place"]),
-            fingerprint=row["fingerprint"],
-            benchmark=row["benchmark"],
-            item=f"{row['split']} {row['instance_index']}",
-            detector=NEIGHBOURS,
-            score=row["score"],
-            item_text=row["item"],
-            text=row["text"],
-            why_no_text="" if row["text"] else "snippets are off",
-        )
-        for row in rows
-    ]
 
 
 def read_annotated(path: Path) -> list[Annotation]:
@@ -190,7 +168,7 @@ def _text(line: Line, *names: str) -> str:
     return next((line[name] for name in names if isinstance(line.get(name), str)), "")
 
 
-def _key(*texts: str) -> str:
+def key_of_texts(*texts: str) -> str:
     return sha256("\0".join(texts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 

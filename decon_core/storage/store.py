@@ -147,10 +147,6 @@ class Store:
         return self.root / f"calibration/{fingerprint}.json"
 
     @property
-    def neighbours(self) -> Path:
-        return self.root / "neighbours"
-
-    @property
     def drafts(self) -> Path:
         return self.root / "drafts"
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Any
 
 from decon_core.config.load import Config
-from decon_core.feature import all_features
+from decon_core.feature import feature_hooks
 from decon_core.report.html.documents import documents
 from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
 from decon_core.report.html.pairs import chunks, columns
@@ -47,7 +46,7 @@ class Addition:
 
 def additions_of(config: Config, store: Store) -> list[Addition]:
     """Return the sections of features that were built."""
-    added = (resolve_name(one.page)(config, store) for one in all_features() if one.page)
+    added = (page(config, store) for page in feature_hooks("page"))
     return [one for one in added if one]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from decon_core.config.detector_registry import find
+from decon_core.feature import feature_files
 from decon_core.report.open import coverage_in, opened, queries_in, rows_of
 
 Row = Mapping[str, Any]
@@ -27,7 +28,8 @@ MOST_DOCUMENTS = 100_000
 MOST_PAIRS_OF_DOCUMENT = 1_000
 MOST_PAIRS_OF_DOCUMENTS = 400_000
 
-_QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
+_FILES = (Path(__file__).with_suffix(".sql"), *feature_files("gather.sql"))
+_QUERIES = {name: query for file in _FILES for name, query in queries_in(file).items()}
 _PAIRS, _PLACES = _QUERIES.pop("pairs"), _QUERIES.pop("places")
 _DOCUMENTS = _QUERIES.pop("documents_with_pairs")
 

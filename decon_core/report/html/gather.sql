@@ -174,21 +174,6 @@ SELECT what, value FROM (
     ], recursive := true) FROM (FROM runs LIMIT 1)
 ) WHERE value <> ''
 
--- name: nearest
-SELECT n.benchmark, n.split, n.instance_index, n.similarity, n.source, i.question,
-       left(n.text, 160) AS paragraph
-FROM neighbours n JOIN items i USING (benchmark, split, instance_index)
-WHERE n.rank = 1
-ORDER BY n.similarity DESC, n.benchmark, n.split, n.instance_index LIMIT 50
-
--- name: neighbour_similarity
-SELECT * REPLACE (round(n_estimated)::BIGINT AS n_estimated)
-FROM neighbour_similarity WHERE similarity >= 0.5
-ORDER BY benchmark, source, similarity
-
--- name: neighbour_sample
-FROM neighbour_sample ORDER BY source
-
 -- name: pairs
 SELECT p.* REPLACE (coalesce(p.verdict, v.verdict) AS verdict),
        v.note AS verdict_note, v.said_by AS verdict_by, v.said_at AS verdict_at, j.judgement,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, QUESTIONS_LEFT_OUT
+from decon_core.feature import feature_files
 from decon_core.report.blind_spots import blind_spots
 from decon_core.report.html import charts
 from decon_core.report.html.charts import Chart, by_detector
@@ -26,7 +27,17 @@ _QUESTION_CHARACTERS = 160
 _MOST_SOURCES_NAMED = 12
 _MOST_BENCHMARKS_NAMED = 20
 
-_LAYOUT = tomllib.loads(Path(__file__).with_name("overview.toml").read_text(encoding="utf-8"))
+
+def _layout() -> Mapping[str, dict[str, Any]]:
+    """Return sections and tables by name: those of the core, then those of features."""
+    layout: dict[str, dict[str, Any]] = {"sections": {}, "tables": {}}
+    for file in (Path(__file__).with_name("overview.toml"), *feature_files("overview.toml")):
+        for kind, entries in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            layout[kind] |= entries
+    return layout
+
+
+_LAYOUT = _layout()
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from decon_core.errors import MissingError, Problem
 from decon_core.report.open import Coverage, coverage_in, opened, queries_in, rows_of
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
-NEIGHBOURS = _QUERIES["neighbours"]
 
 MOST_DOCUMENTS = 1_000  # per pair
 
@@ -106,13 +105,13 @@ class Report:
     """A report's database, open for reading."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-        self._connection, self._path = connection, path
+        self.connection, self._path = connection, path
 
     def coverage(self) -> Coverage:
-        return coverage_in(self._connection)
+        return coverage_in(self.connection)
 
     def policy(self) -> Policy:
-        (run,) = rows_of(self._connection, "SELECT policy FROM runs")
+        (run,) = rows_of(self.connection, "SELECT policy FROM runs")
         return Policy.from_mapping(json.loads(run["policy"]), where=f"{self._path}: runs")
 
     def pairs(self, filters: PairFilter) -> list[PairSummary]:
@@ -130,12 +129,12 @@ class Report:
         values = {name: list(wanted) for name, wanted in vars(filters).items()}
         used = {name: one for name, one in values.items() if f"${name}" in _QUERIES[query]}
         names = [field.name for field in fields(kind)]
-        rows = rows_of(self._connection, _QUERIES[query], used)
+        rows = rows_of(self.connection, _QUERIES[query], used)
         return [kind(**{name: row[name] for name in names}) for row in rows]
 
     def pair(self, pair: str) -> dict[str, Any]:
         """Return every column of one pair, and its documents; raise `MissingError` if absent."""
-        rows = rows_of(self._connection, "FROM pairs WHERE pair = ?", [pair])
+        rows = rows_of(self.connection, "FROM pairs WHERE pair = ?", [pair])
         if not rows:
             expected = "a pair of this report; `decon-assets review --list` shows them"
             raise MissingError(Problem(f"pair {pair!r}", f"not in {self._path}", expected))
@@ -144,35 +143,28 @@ class Report:
     def documents(self, pair: str, *, most: int = MOST_DOCUMENTS) -> list[Place]:
         """Return the first `most` documents that contain a pair."""
         values = {"pair": pair, "most": most}
-        return [Place(**row) for row in rows_of(self._connection, _QUERIES["documents"], values)]
+        return [Place(**row) for row in rows_of(self.connection, _QUERIES["documents"], values)]
 
     def candidates(
         self, benchmarks: Sequence[str], detectors: Sequence[str]
     ) -> list[dict[str, Any]]:
         """Return each pair once for every detector that found it, with its score."""
         values = {"benchmarks": [*benchmarks], "detectors": [*detectors]}
-        return rows_of(self._connection, _QUERIES["candidates"], values)
-
-    def neighbours(self) -> list[dict[str, Any]]:
-        """Return the items with their neighbours; empty if the report has no such table."""
-        known = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'neighbours'"
-        if not rows_of(self._connection, known):
-            return []
-        return rows_of(self._connection, _QUERIES["neighbours"])
+        return rows_of(self.connection, _QUERIES["candidates"], values)
 
     def texts(self, pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return the texts of record and document of these pairs."""
-        rows = rows_of(self._connection, _QUERIES["texts"], {"pairs": [*pairs]})
+        rows = rows_of(self.connection, _QUERIES["texts"], {"pairs": [*pairs]})
         return {row["pair"]: row for row in rows}
 
     def keys_starting_with(self, start: str) -> list[str]:
         """Return the first five pair keys that start with `start`."""
         query = "SELECT pair FROM pairs WHERE starts_with(pair, ?) ORDER BY pair LIMIT 5"
-        return [row["pair"] for row in rows_of(self._connection, query, [start])]
+        return [row["pair"] for row in rows_of(self.connection, query, [start])]
 
     def names(self, column: str) -> list[str]:
         """Return the different values of `benchmark` or `source` in the decisions."""
-        rows = rows_of(self._connection, f"SELECT DISTINCT {column} FROM decisions ORDER BY 1")
+        rows = rows_of(self.connection, f"SELECT DISTINCT {column} FROM decisions ORDER BY 1")
         return [row[column] for row in rows]
 
 

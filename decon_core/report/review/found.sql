@@ -39,12 +39,3 @@ ORDER BY pairs.pair, matches.detector
 -- name: texts
 SELECT pair, question, answer, passage, text, why_no_text FROM pairs
 WHERE list_contains($pairs::VARCHAR[], pair) ORDER BY pair
-
--- name: neighbours
--- Each item with the paragraphs that are near it in meaning.
-SELECT benchmark, split, instance_index, items.fingerprints[1] AS fingerprint,
-       items.question AS item, neighbours.text AS text, neighbours.similarity AS score,
-       concat_ws(' ', neighbours.source, neighbours.shard_name, neighbours.row, neighbours.start)
-           AS place
-FROM neighbours JOIN items USING (benchmark, split, instance_index)
-ORDER BY benchmark, split, instance_index, neighbours.rank

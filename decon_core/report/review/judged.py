@@ -17,7 +17,7 @@ from decon_core.config.detector_registry import near_kinds
 from decon_core.decisions.judged import points_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.open import queries_in, rows_of
-from decon_core.report.review.candidates import neighbours_of
+from decon_core.report.review.candidates import candidates_of
 from decon_core.report.tables import TABLES, table_of
 from decon_core.similarity.annotations import Label, labels_of
 from decon_core.similarity.calibration import ALL, LEAST_JUDGED, Curve, Fit, calibrate
@@ -38,13 +38,13 @@ def judged_tables(
 ) -> dict[str, pa.Table]:
     """Return the tables of judged pairs and of the calibration by them.
 
-    `tables`: the other tables of the report, of which neighbours are candidates.
+    `tables`: the other tables of the report, of which features take candidates.
     Without snippets there are no reasons of models and no messages of servers: they may quote the
     text.
     """
     labels = labels_of(verdicts.labels, evidence.annotations)
     found, n_pairs = _found(matches, labels)
-    candidates = [*evidence.candidates, *neighbours_of(tables)]
+    candidates = [*evidence.candidates, *candidates_of(tables)]
     found += [row for row in _beside_matches(candidates, n_pairs) if row["pair"] in labels]
     pairs = [_judged_row(row, labels[row["pair"]]) for row in found]
     known = {row["pair"] for row in found}
@@ -92,7 +92,7 @@ def _found(
 def _beside_matches(
     candidates: Iterable[Candidate], n_pairs: Counter[tuple[str, str]]
 ) -> Iterable[Row]:
-    """Yield candidates of files and neighbours as rows like those of matches, and count pairs.
+    """Yield candidates of files and features as rows like those of matches, and count pairs.
 
     Of several with the same texts the one with the highest score counts.
     """

@@ -23,7 +23,7 @@ from decon_core.discovery.benchmarks import Survey, survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus
 from decon_core.discovery.settings import packs_for, settings_text
 from decon_core.errors import CorpusError, InputError
-from decon_core.feature import feature_templates
+from decon_core.feature import feature_files
 
 
 def write(path: Path, rows) -> Path:
@@ -429,7 +429,7 @@ def test_two_recipes_that_read_the_same_fields_otherwise_are_a_doubt(tmp_path):
 
 
 def test_every_setting_stands_in_the_file_with_its_default():
-    parts = [files("decon_core.discovery").joinpath("decon.toml"), *feature_templates()]
+    parts = [files("decon_core.discovery").joinpath("decon.toml"), *feature_files("decon.toml")]
     text = "\n".join(part.read_text() for part in parts)
     named = set(re.findall(r"^(?:# )?([a-z0-9_]+) = ", text, re.MULTILINE))
     said = set(re.findall(r"[a-z_]+", text))

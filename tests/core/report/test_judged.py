@@ -9,7 +9,7 @@ import pytest
 
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.report.html import write_page
-from decon_core.report.review.candidates import candidates_in, neighbours_in, neighbours_of
+from decon_core.report.review.candidates import added_candidates, candidates_in, candidates_of
 from decon_core.report.review.found import open_report
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, table_of
@@ -181,7 +181,7 @@ def test_neighbours_are_candidates_where_the_report_has_them(matches, tmp_path):
         "items": table_of("items", [{**items, "instance_index": 3}]),
         "neighbours": pa.Table.from_pylist(rows),
     }
-    found = neighbours_of(tables)
+    found = candidates_of(tables)
     assert [(one.detector, one.score, one.text) for one in found] == [
         ("neighbours", 1 - n / 4, f"text {n}") for n in range(3)
     ]
@@ -196,16 +196,16 @@ def test_neighbours_are_candidates_where_the_report_has_them(matches, tmp_path):
     }
     report = write_report(tmp_path / "r.duckdb", runs=[RUN], items=tables["items"].to_pylist())
     with open_report(report) as opened:
-        assert neighbours_in(opened) == []
+        assert added_candidates(opened.connection) == []
     with duckdb.connect(str(report)) as connection:
         connection.register("rows", tables["neighbours"])
         connection.execute("CREATE OR REPLACE TABLE neighbours AS FROM rows")
     seal_database(report)
     with open_report(report) as opened:
-        assert neighbours_in(opened) == found
+        assert added_candidates(opened.connection) == found
         assert candidates_in(opened, detectors=["neighbours"]) == []
     off = tables | {"neighbours": pa.Table.from_pylist([{**row, "text": None} for row in rows])}
-    assert {one.why_no_text for one in neighbours_of(off)} == {"snippets are off"}
+    assert {one.why_no_text for one in candidates_of(off)} == {"snippets are off"}
 
 
 def test_without_snippets_no_reason_is_kept(matches):

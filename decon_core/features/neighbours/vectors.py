@@ -16,13 +16,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.neighbours import Neighbours
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import advance
+from decon_core.features.neighbours.sample import OnProgress, SampledShard
+from decon_core.features.neighbours.settings import Neighbours
 from decon_core.similarity.embedders import Embedder, load_embedder
-from decon_core.similarity.neighbours.sample import OnProgress, SampledShard
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.tables import map_arrays, write_arrays
 

@@ -10,18 +10,18 @@ import pytest
 
 from decon_core.benchmarks.records import save_records
 from decon_core.config.load import Source
-from decon_core.config.neighbours import Neighbours, Sample
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import CorpusError
-from decon_core.schemas import RECORDS
-from decon_core.similarity.neighbours import vectors
-from decon_core.similarity.neighbours.build import (
+from decon_core.features.neighbours import vectors
+from decon_core.features.neighbours.build import (
     build_neighbours,
     has_neighbours,
     neighbour_tables,
     neighbours_key,
 )
-from decon_core.similarity.neighbours.sample import draw_sample
+from decon_core.features.neighbours.sample import draw_sample
+from decon_core.features.neighbours.settings import Neighbours, Sample
+from decon_core.schemas import RECORDS
 from decon_core.storage.store import Store
 
 LETTERS = "abcdefgh"

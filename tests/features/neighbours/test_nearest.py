@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.similarity.neighbours.nearest import EDGES, Nearest, n_by_bin, similarity
-from decon_core.similarity.neighbours.vectors import SCALE, rounded
+from decon_core.features.neighbours.nearest import EDGES, Nearest, n_by_bin, similarity
+from decon_core.features.neighbours.vectors import SCALE, rounded
 from tests.oracle import similarity as oracle
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from decon_core.config.load import load_config
-from decon_core.config.neighbours import Sample
 from decon_core.errors import ConfigError
+from decon_core.features.neighbours.settings import Neighbours, Sample
 
 CONFIG = """
 [evals]
@@ -19,7 +19,7 @@ text = "text"
 def neighbours(folder, text):
     path = folder / "decon.toml"
     path.write_text(CONFIG + text)
-    return load_config(path).neighbours
+    return load_config(path).table(Neighbours)
 
 
 def test_without_the_table_no_neighbours_are_wanted(tmp_path):

@@ -6,16 +6,25 @@ from dataclasses import asdict
 import dagster as dg
 
 from decon_assets.assets.benchmarks import records
+from decon_assets.assets.check_results import result_of
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, preview, same
 from decon_assets.assets.scanning import GROUP
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of
-from decon_core import inventory, missing
+from decon_assets.resources import Decon
+from decon_core import inventory
 from decon_core.config.load import Config
 from decon_core.execution.choice import open_engine
 from decon_core.execution.jobs import wanted_workers
-from decon_core.schemas import NEIGHBOURS
+from decon_core.features.neighbours.build import has_neighbours
+from decon_core.features.neighbours.product import (
+    faults_of_neighbours,
+    is_missing,
+    wanted_neighbours,
+)
+from decon_core.features.neighbours.schemas import NEIGHBOURS
+from decon_core.features.neighbours.settings import Neighbours
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -23,14 +32,14 @@ _SECONDS_BETWEEN_LOG_LINES = 10.0
 
 
 @stage(
-    missing=missing.needs_neighbours,
+    missing=is_missing,
     deps=[all_of(records), all_of(corpus)],
     pool="scan",  # it uses all cores
     group=GROUP,
     kind="parquet",
     schema=NEIGHBOURS,
     origins=same("records", *ITEM),
-    not_configured=lambda config: None if config.neighbours else "[neighbours]",
+    not_configured=lambda config: None if config.table(Neighbours) else "[neighbours]",
 )
 def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """Paragraphs of a sample of the corpus that are nearest to each benchmark item by embedding.
@@ -38,9 +47,10 @@ def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) 
     Made if decon.toml has a table [neighbours]. Sample and embeddings are kept in blocks, so a run
     that was stopped goes on where it was.
     """
-    from decon_core.similarity.neighbours.build import build_neighbours
+    from decon_core.features.neighbours.build import build_neighbours
 
-    if config.neighbours is None:  # "Materialize all" includes it; the report is made without it
+    settings = config.table(Neighbours)
+    if settings is None:  # "Materialize all" includes it; the report is made without it
         return {"neighbours": "off: decon.toml has no table [neighbours]"}
     logged_at = time.monotonic()
 
@@ -54,7 +64,7 @@ def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) 
         store,
         inventory.list_packs(store),
         inventory.current_versions(config, store),
-        config.neighbours,
+        settings,
         tokenizer=config.policy.tokenizer_str,
         workers=wanted_workers(),
         engine=open_engine(config.execution, store),
@@ -69,6 +79,20 @@ def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) 
         "paragraphs": n_paragraphs,
         "sampled_documents": n_documents,
         "sample": preview([asdict(one) for one in built.strata]),
-        "embedder": config.neighbours.embedder,
+        "embedder": settings.embedder,
         "folder": dg.MetadataValue.path(built.folder),
     }
+
+
+@dg.asset_check(asset=neighbours)
+def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
+    """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
+    config, store = decon.open_store()
+    settings = config.table(Neighbours)
+    if settings is None:
+        return result_of([])
+    versions = inventory.current_versions(config, store)
+    key = wanted_neighbours(config, inventory.list_packs(store), versions)
+    if not key or not has_neighbours(store, key):
+        return result_of([])
+    return result_of([*faults_of_neighbours(store, key, versions, settings.top)])

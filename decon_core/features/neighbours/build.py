@@ -19,26 +19,26 @@ import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.neighbours import Neighbours
 from decon_core.corpus.packs import Pack
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
-from decon_core.schemas import NEIGHBOURS, SIMILARITY, STRATA
-from decon_core.similarity.calibration import wilson
-from decon_core.similarity.neighbours.nearest import EDGES, Nearest, n_by_bin
-from decon_core.similarity.neighbours.sample import (
+from decon_core.features.neighbours.nearest import EDGES, Nearest, n_by_bin
+from decon_core.features.neighbours.sample import (
     OnProgress,
     SampledShard,
     Stratum,
     draw_sample,
 )
-from decon_core.similarity.neighbours.vectors import (
+from decon_core.features.neighbours.schemas import NEIGHBOURS, SIMILARITY, STRATA
+from decon_core.features.neighbours.settings import Neighbours
+from decon_core.features.neighbours.vectors import (
     BLOCK,
     SampleVectors,
     embed_sample,
     embedder_of,
     stored_vectors,
 )
+from decon_core.similarity.calibration import wilson
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.storage.store import Store
@@ -75,14 +75,18 @@ def neighbours_key(
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
+def neighbours_folder(store: Store) -> Path:
+    return store.root / "neighbours"
+
+
 def has_neighbours(store: Store, key: str) -> bool:
     """Return whether the results with this name are complete."""
-    return is_whole(store.neighbours / key / _ABOUT)
+    return is_whole(neighbours_folder(store) / key / _ABOUT)
 
 
 def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
     """Return the tables of results that are complete."""
-    folder = store.neighbours / key
+    folder = neighbours_folder(store) / key
     return {
         name: read_parquet(folder / f"{name}.parquet", schema=schema)
         for name, schema in _TABLES.items()
@@ -133,7 +137,7 @@ def build_neighbours(
     # An endpoint is asked many requests at once by one process.
     is_local = settings.model is None
     vectors = embed_sample(
-        store.neighbours / "vectors" / embedder,
+        neighbours_folder(store) / "vectors" / embedder,
         *(sampled, sizes, settings),
         workers=workers if is_local else 1,
         engine=engine if is_local else LOCAL,
@@ -143,7 +147,7 @@ def build_neighbours(
     documents = _search(items, sampled, sizes, vectors, on_progress)
     weights = {one.source: one.weight for one in strata}
     rows = pa.concat_tables([NEIGHBOURS.empty_table(), *_found(items, sampled, sizes, weights)])
-    folder = store.neighbours / key
+    folder = neighbours_folder(store) / key
     tables = {
         "neighbours": rows,
         "neighbour_similarity": _similarity(documents, strata),
@@ -163,7 +167,7 @@ def _items(store: Store, version: Version, settings: Neighbours, embedder: str) 
     records = pl.DataFrame(load_records(store, version, columns=[*_ITEM, "question"]))
     table = records.group_by(_ITEM, maintain_order=True).agg(pl.col("question").first())
     name = f"{version.benchmark}-{version.fingerprint}.arrow"
-    path = store.neighbours / "items" / embedder / name
+    path = neighbours_folder(store) / "items" / embedder / name
     vectors = stored_vectors(path, table["question"].to_list(), settings)
     return _Items(version, table, Nearest(vectors, settings.top))
 
@@ -282,7 +286,7 @@ def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], emb
     questions = pl.concat([one.table for one in items])
     pairs = pl.DataFrame(rows).join(questions, on=_ITEM, how="left", maintain_order="left")
     pairs = pairs.sort("similarity", descending=True, maintain_order=True)
-    with atomic_path(store.neighbours / "candidates.jsonl") as draft:
+    with atomic_path(neighbours_folder(store) / "candidates.jsonl") as draft:
         pairs.select(
             "benchmark",
             *("split", "instance_index"),

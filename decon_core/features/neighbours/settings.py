@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from pathlib import Path
 
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.endpoint import KeyVariable
 from decon_core.config.validation import (
     TABLE,
+    FeatureTable,
     Name,
     Positive,
     PositiveShare,
@@ -35,7 +35,7 @@ class Sample:
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
-class Neighbours(Sample):
+class Neighbours(Sample, FeatureTable):
     """[neighbours]: the paragraphs of a sample of the corpus that are nearest to each item."""
 
     embedder: Name = "wordllama"
@@ -63,36 +63,25 @@ class Neighbours(Sample):
         has_any = self.size or self.share
         return Sample(size=self.size, share=self.share) if has_any else Sample(size=_DEFAULT_SIZE)
 
-
-def read_neighbours(
-    value: object, *, reader: SettingsReader, sources: list[str], folder: Path
-) -> Neighbours | None:
-    """Return the settings of the table, or None without one; a path is relative to `folder`."""
-    if value is None:
-        return None
-    table = reader.table(Neighbours, "neighbours", value)
-    if table is None:
-        return None
-    samples = {
-        "neighbours": table,
-        **{f"neighbours.source.{n}": s for n, s in table.source.items()},
-    }
-    for where, sample in samples.items():
-        if sample.size and sample.share:
-            reader.wrong(where, "both 'size' and 'share'", "one of them")
-    for name in table.source:
-        if name not in sources:
-            expected = f"one of {', '.join(sources)}"
-            reader.wrong("neighbours.source", repr(name), expected, did_you_mean(name, sources))
-    if table.max_tokens < 2 * table.min_tokens:
-        expected = f"at least twice min_tokens ({table.min_tokens})"
-        reader.wrong("neighbours.max_tokens", table.max_tokens, expected)
-    is_url = table.embedder.startswith(_URLS)
-    if is_url and not table.model:
-        reader.wrong("neighbours.model", None, "the model's name at the endpoint")
-    if not is_url and (table.model or table.key_env):
-        which = "model" if table.model else "key_env"
-        reader.wrong(f"neighbours.{which}", "no endpoint", "an embedder that is a URL")
-    if is_url or table.embedder in _NAMES:
-        return table
-    return replace(table, embedder=str(folder / table.embedder))
+    def checked(self, reader: SettingsReader) -> Neighbours:
+        sources = reader.names["sources"]
+        of_sources = {f"neighbours.source.{name}": one for name, one in self.source.items()}
+        for where, sample in {"neighbours": self, **of_sources}.items():
+            if sample.size and sample.share:
+                reader.wrong(where, "both 'size' and 'share'", "one of them")
+        for name in self.source:
+            if name not in sources:
+                expected = f"one of {', '.join(sources)}"
+                reader.wrong("neighbours.source", repr(name), expected, did_you_mean(name, sources))
+        if self.max_tokens < 2 * self.min_tokens:
+            expected = f"at least twice min_tokens ({self.min_tokens})"
+            reader.wrong("neighbours.max_tokens", self.max_tokens, expected)
+        is_url = self.embedder.startswith(_URLS)
+        if is_url and not self.model:
+            reader.wrong("neighbours.model", None, "the model's name at the endpoint")
+        if not is_url and (self.model or self.key_env):
+            which = "model" if self.model else "key_env"
+            reader.wrong(f"neighbours.{which}", "no endpoint", "an embedder that is a URL")
+        if is_url or self.embedder in _NAMES:
+            return self
+        return replace(self, embedder=str(reader.folder / self.embedder))

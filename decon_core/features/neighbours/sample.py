@@ -21,7 +21,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.load import Source
-from decon_core.config.neighbours import Neighbours
 from decon_core.config.seeding import numbers_at
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
@@ -31,8 +30,9 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import advance
+from decon_core.features.neighbours.paragraphs import paragraphs
+from decon_core.features.neighbours.settings import Neighbours
 from decon_core.schemas import PARAGRAPHS
-from decon_core.similarity.neighbours.paragraphs import paragraphs
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet
@@ -121,7 +121,7 @@ def draw_sample(
 
     Raises CorpusError for all shards that could not be read, after the others are done.
     """
-    folder = store.neighbours / "samples"
+    folder = store.root / "neighbours/samples"
     folder.mkdir(parents=True, exist_ok=True)
     shards = sorted(
         ((pack.source, shard) for pack in packs for shard in pack.shards),

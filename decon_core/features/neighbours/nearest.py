@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.similarity.neighbours.vectors import SCALE, Vectors
+from decon_core.features.neighbours.vectors import SCALE, Vectors
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.similarity.neighbours.paragraphs import paragraphs
+from decon_core.features.neighbours.paragraphs import paragraphs
 
 TEXTS = st.text(st.sampled_from("ab é東.\n "), max_size=200)
 

@@ -26,7 +26,7 @@ def sampled(world):
 
 def test_without_the_table_nothing_is_sampled(world):
     world.start()
-    assert not world.store.neighbours.exists()
+    assert not (world.store.root / "neighbours").exists()
     assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
 
 

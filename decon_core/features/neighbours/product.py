@@ -1,0 +1,132 @@
+"""Neighbours in the store: whether they are missing, and what the report and the judge take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.load import Config
+from decon_core.corpus.packs import Pack
+from decon_core.errors import InputError, Problem
+from decon_core.features.neighbours.build import (
+    has_neighbours,
+    neighbour_tables,
+    neighbours_folder,
+    neighbours_key,
+)
+from decon_core.features.neighbours.settings import Neighbours
+from decon_core.missing import Plan
+from decon_core.report.additions import ReportAddition
+from decon_core.report.open import rows_of
+from decon_core.similarity.candidates import Candidate, key_of_texts
+from decon_core.storage.store import Store
+
+_ITEM = ("split", "instance_index")
+_BUILD_AGAIN = "delete the folder and call `decon-assets run`"
+_ROUNDING = 1e-6
+# Each item with the paragraphs that are near it in meaning.
+_CANDIDATES = """
+    SELECT benchmark, split, instance_index, items.fingerprints[1] AS fingerprint,
+           items.question AS item, neighbours.text AS text, neighbours.similarity AS score,
+           concat_ws(' ', neighbours.source, neighbours.shard_name, neighbours.row,
+                     neighbours.start) AS place
+    FROM neighbours JOIN items USING (benchmark, split, instance_index)
+    ORDER BY benchmark, split, instance_index, neighbours.rank
+"""
+
+
+def wanted_neighbours(config: Config, packs: Sequence[Pack], versions: Sequence[Version]) -> str:
+    """Return the key of the neighbours that a configuration asks for.
+
+    Empty if it asks for none, or names an embedder that is not installed: building the neighbours
+    says so, and what does not need them goes on.
+    """
+    settings = config.table(Neighbours)
+    if settings is None:
+        return ""
+    try:
+        return neighbours_key(packs, versions, settings, config.policy.tokenizer_str)
+    except InputError:
+        return ""
+
+
+def is_missing(plan: Plan) -> bool:
+    """Return whether neighbours are wanted, and missing or outdated."""
+    if plan.config.table(Neighbours) is None:
+        return False
+    key = wanted_neighbours(plan.config, plan.packs, plan.versions)
+    return not key or not has_neighbours(plan.store, key)
+
+
+def report_addition(
+    config: Config, store: Store, packs: Sequence[Pack], versions: Sequence[Version]
+) -> ReportAddition | None:
+    """Return the tables of neighbours; without paragraphs if a report has no corpus text."""
+    key = wanted_neighbours(config, packs, versions)
+    if not key or not has_neighbours(store, key):
+        return None
+
+    def tables() -> dict[str, pa.Table]:
+        found = neighbour_tables(store, key)
+        if not config.showing.snippets:
+            rows = found["neighbours"]
+            at = rows.schema.get_field_index("text")
+            empty = pa.nulls(rows.num_rows, pa.string())
+            found["neighbours"] = rows.set_column(at, rows.schema.field(at), empty)
+        return found
+
+    return ReportAddition(key, tables)
+
+
+def candidates(connection: duckdb.DuckDBPyConnection) -> list[Candidate]:
+    """Return items and near paragraphs of a report as candidates of the judge.
+
+    The key is made from the texts, as of a file; without snippets from the place.
+    """
+    tables = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
+    if "neighbours" not in tables:
+        return []
+    return [
+        Candidate(
+            pair=key_of_texts(row["benchmark"], row["item"], row["text"] or row["place"]),
+            fingerprint=row["fingerprint"],
+            benchmark=row["benchmark"],
+            item=f"{row['split']} {row['instance_index']}",
+            detector="neighbours",
+            score=row["score"],
+            item_text=row["item"],
+            text=row["text"],
+            why_no_text="" if row["text"] else "snippets are off",
+        )
+        for row in rows_of(connection, _CANDIDATES)
+    ]
+
+
+def faults_of_neighbours(
+    store: Store, key: str, versions: Sequence[Version], top: int
+) -> Iterator[Problem]:
+    """Check that neighbours are of items of the benchmarks, and at most `top` of each."""
+    rows = neighbour_tables(store, key)["neighbours"]
+    names = ("benchmark", *_ITEM)
+    n_of = Counter(zip(*(rows[name].to_pylist() for name in names), strict=True))
+    known = {
+        (version.benchmark, *item) for version in versions for item in _items_of(store, version)
+    }
+    where = str(neighbours_folder(store) / key)
+    for item, n in sorted(n_of.items()):
+        if item not in known:
+            yield Problem(where, f"neighbours of {item}", "items of the benchmarks", _BUILD_AGAIN)
+        elif n > top:
+            yield Problem(where, f"{n} neighbours of {item}", f"at most {top}", _BUILD_AGAIN)
+    similarity = rows["similarity"].to_pylist()
+    if wrong := sum(not abs(value) <= 1 + _ROUNDING for value in similarity):
+        yield Problem(where, f"{wrong:,} cosines beyond 1", "from -1 to 1", _BUILD_AGAIN)
+
+
+def _items_of(store: Store, version: Version) -> set[tuple[str, int]]:
+    records = load_records(store, version, columns=[*_ITEM])
+    return {*zip(*(records[name].to_pylist() for name in _ITEM), strict=True)}

@@ -1,0 +1,55 @@
+"""The Arrow schemas of neighbours."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from decon_core.schemas import field, required
+
+# One row per benchmark item and neighbour.
+NEIGHBOURS = pa.schema(
+    [
+        required("benchmark", pa.string(), "name of the benchmark"),
+        required("split", pa.string(), "split of the item"),
+        required("instance_index", pa.int64(), "row of the item within its split"),
+        required("rank", pa.int64(), "1: the nearest paragraph of the sample"),
+        required("similarity", pa.float64(), "cosine of the embeddings of question and paragraph"),
+        required("source", pa.string(), "name of the source"),
+        required("shard_name", pa.string(), "name of the shard within its source"),
+        required("shard", pa.string(), "fingerprint of the shard"),
+        required("row", pa.int64(), "row of the document in the shard"),
+        field("doc_id", pa.string(), "the document's own id, if it has one"),
+        required("start", pa.int64(), "first character of the paragraph in the document"),
+        required("stop", pa.int64(), "character after its last"),
+        field("text", pa.string(), "the paragraph; null if the report has no corpus text"),
+        required("weight", pa.float64(), "documents of the source that a sampled one stands for"),
+    ]
+)
+
+# One row per benchmark, source and lower edge of similarity.
+SIMILARITY = pa.schema(
+    [
+        required("benchmark", pa.string(), "name of the benchmark"),
+        required("source", pa.string(), "name of the source"),
+        required("similarity", pa.float64(), "the edge; the bin is 0.05 wide"),
+        required("n_items", pa.int64(), "items whose best similarity is in the bin"),
+        required("n_documents", pa.int64(), "sampled documents at or above the edge to any item"),
+        required("share", pa.float64(), "of the sampled documents"),
+        required("low", pa.float64(), "lower end of Wilson's 95 % interval of the share"),
+        required("high", pa.float64(), "its upper end"),
+        required("n_estimated", pa.float64(), "the share, of all documents of the source"),
+    ]
+)
+
+# One row per source: its sample.
+STRATA = pa.schema(
+    [
+        required("source", pa.string(), "name of the source"),
+        required("n_documents", pa.int64(), "documents of the source"),
+        required("n_sampled", pa.int64(), "documents in the sample"),
+        required("n_paragraphs", pa.int64(), "their paragraphs"),
+        required("n_without_paragraph", pa.int64(), "sampled documents too short for one"),
+        required("n_unreadable", pa.int64(), "rows of the source that are no documents"),
+        required("weight", pa.float64(), "documents that a sampled one stands for"),
+    ]
+)

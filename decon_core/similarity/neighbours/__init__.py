@@ -1,1 +1,0 @@
-"""Paragraphs of a sample of the corpus that are nearest to benchmark items by their embeddings."""
