@@ -67,7 +67,7 @@ def _declared(name: str, table: Mapping[str, Any]) -> ReportTable:
     return ReportTable(table["about"], schema, table.get("origin", ""))
 
 
-_FILES = (Path(__file__).with_suffix(".toml"), *feature_files("tables.toml"))
+_FILES = (Path(__file__).with_suffix(".toml"), *feature_files("report_tables.toml"))
 TABLES: Mapping[str, ReportTable] = {
     name: _declared(name, table)
     for file in _FILES
