@@ -48,8 +48,8 @@ class Feature:
     report: str = ""
     """(configuration, store, packs, versions) -> a `ReportAddition`, or None."""
     report_tables: Mapping[str, str] = field(default_factory=dict)
-    """Tables of the report, and the Arrow schema of each. In the feature's folder report_tables.toml
-    says what they contain, overview.toml and gather.sql have sections of the page."""
+    """Tables of the report, and the Arrow schema of each. report_tables.toml in the feature's
+    folder says what they contain; overview.toml and gather.sql have sections of the page."""
     candidates: Mapping[str, str] = field(default_factory=dict)
     """Pairs that the judge may be asked about, by the name that stands for a detector: a function
     of a connection to the report."""
