@@ -1,4 +1,4 @@
-"""Numbers and rows of the tables of studies, as text and as CSV."""
+"""Numbers and rows of tables, as text and as CSV."""
 
 from __future__ import annotations
 

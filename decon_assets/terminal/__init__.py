@@ -1,1 +1,1 @@
-"""Tables and the review screen of a terminal."""
+"""How commands speak: options and help, tables, progress."""

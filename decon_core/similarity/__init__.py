@@ -1,1 +1,1 @@
-"""How alike two texts are: metrics, embeddings, neighbours, judged pairs, calibration."""
+"""How alike two texts are: metrics, embeddings, judged pairs, calibration."""
