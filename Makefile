@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine that has Python >= 3.11, git and make:
 #
 #   make demo    install, run the whole pipeline on data/, print where the report is
-#   make test    install, run the tests
+#   make test    install, run the tests; ALL=1: those that need a cluster, a browser or many minutes too
 #
 # Everything is installed into .venv; nothing outside this folder is touched.
 
@@ -41,8 +41,12 @@ UNCOMPILED := tests/core/text/test_words.py tests/core/corpus/test_batches.py te
 # stays in one process: its tests share what was slow to make.
 SIDE_BY_SIDE := -n $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 1 : 4))) --dist loadfile --no-loadscope-reorder
 
+# Left out of `make test`, and part of `make test ALL=1`, which CI runs.
+LONG := browser or clusters or kills or postgres or release
+SELECTED := $(if $(ALL),,-m "not ($(LONG))")
+
 test: setup
-	$(BIN)/pytest $(SIDE_BY_SIDE)
+	$(BIN)/pytest $(SIDE_BY_SIDE) $(SELECTED)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(SIDE_BY_SIDE) -q -W "ignore:overflow encountered:RuntimeWarning" $(UNCOMPILED)
 
 # The same, and every case of what `test` tries a part of: kills between any two steps, a flipped bit in

@@ -1,8 +1,8 @@
-"""First runs, kept and copied: hundreds of tests begin with the same one.
+"""Runs, kept and copied: hundreds of tests begin with the same one, dozens go on with the same.
 
-The first test that needs a run makes it. Its files and its history are kept, and put back for every
-later test of the process that begins with the same files in the same folder. A test of what a first
-run does, or of code that it replaces before, calls `World.run` itself.
+The first test that needs a run makes it. Its files and its history are kept, and put back for each
+later test of the process that has the same files in the same folder, and the same history. A test
+of what a run does, or of code that it replaces before, calls `World.run` itself.
 """
 
 from __future__ import annotations
@@ -80,9 +80,7 @@ def run_or_copy(run: Any, folders: list[Path], instance: DagsterInstance | None 
 
     `run` is a function or method with a name of its own: another one does something else.
     """
-    key = f"{run.__qualname__}-{_digest(folders)}{'' if instance is None else '-in-memory'}"
-    if instance is not None and instance.get_runs(limit=1):
-        raise AssertionError("this is not the first run of the history")
+    key = f"{run.__qualname__}-{_digest(folders)}-{_history(instance)}"
     kept = _KEPT.get(key)
     if kept is None:
         result = run()
@@ -98,6 +96,16 @@ def run_or_copy(run: Any, folders: list[Path], instance: DagsterInstance | None 
     for source, target in zip(kept.databases, _databases(instance), strict=True):
         _copied(source, target)
     return kept.result
+
+
+def _history(instance: DagsterInstance | None) -> str:
+    """Of a history in memory. Copies of one are equal; a new one has an identity of its own."""
+    if instance is None:
+        return "on disk"
+    if not instance.get_runs(limit=1):
+        return "new"
+    content = b"".join(database.serialize() for database in _databases(instance))
+    return sha256(content).hexdigest()[:16]
 
 
 def _digest(folders: list[Path]) -> str:

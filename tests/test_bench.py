@@ -20,6 +20,8 @@ from bench.corpus import SHARD, make_corpus, truth_file
 from bench.mixtures import VARIANTS
 from decon_core.storage.compression import open_bytes
 
+pytestmark = pytest.mark.release
+
 
 @pytest.fixture
 def sources(tmp_path):

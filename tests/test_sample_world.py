@@ -1,9 +1,7 @@
-"""The world in data/, run whole: the truth table, a benchmark that joins later, a killed run."""
+"""The world in data/, run whole: the truth table, and a benchmark that joins later."""
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +10,10 @@ import duckdb
 import pytest
 from dagster import DagsterInstance
 
+from decon_assets.cli.main import main
 from decon_assets.cli.pipeline import say_truth
 from decon_assets.instance.home import ensure_home
+from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.blends.build import Blender
 from decon_core.blends.counts import account_of
@@ -30,7 +30,7 @@ from decon_core.report.items import load_report_items
 from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
-from tests.waiting import wait_until
+from tests.finished_world import copy_finished_world
 
 DATA = Path(__file__).parents[1] / "data"
 INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}
@@ -91,17 +91,16 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(folder, four_report):
-    """The four benchmarks, run once; then the fifth joins. Both states are kept."""
-    config = copy_of_data(folder)
-    with DagsterInstance.ephemeral() as instance:
-        first = run(config, instance)
-        four = (tiles(config), score(config), first)
-        shutil.copy2(folder / ".decon" / "report" / "contamination.duckdb", four_report)
-        for masks in ("mixtures/loss_masked", "manifests/mixtures/loss_masked"):
-            kept = four_report.parent / "data" / ".decon" / masks
-            shutil.copytree(folder / ".decon" / masks, kept)
-        shutil.copy2(folder / ".decon" / "haystack" / "haystack.svg", four_report.parent)
-        add_later(folder)
+    """The four benchmarks; then the fifth joins. Both states are kept."""
+    config = copy_finished_world(folder.parent)
+    four = (tiles(config), score(config), [])
+    shutil.copy2(folder / ".decon" / "report" / "contamination.duckdb", four_report)
+    for masks in ("mixtures/loss_masked", "manifests/mixtures/loss_masked"):
+        kept = four_report.parent / "data" / ".decon" / masks
+        shutil.copytree(folder / ".decon" / masks, kept)
+    shutil.copy2(folder / ".decon" / "haystack" / "haystack.svg", four_report.parent)
+    add_later(folder)
+    with DagsterInstance.from_config(str(folder.with_name("home"))) as instance:
         second = run(config, instance)
         five = (tiles(config), score(config), second)
     return four, five
@@ -218,8 +217,10 @@ def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):
 def test_five_from_scratch_equal_four_and_one_byte_for_byte(finished, tmp_path):
     _, (grown, _, _) = finished
     config = copy_of_data(tmp_path / "data", with_later=True)
+    said: list[str] = []
     with DagsterInstance.ephemeral() as instance:
-        said = run(config, instance)
+        pipeline = Pipeline(config, instance, said.append)
+        pipeline.scan(unscanned_or_unknown, most_cells=1000)
     assert tiles(config) == grown
     assert n_shards_read(said) == 9
 
@@ -269,7 +270,7 @@ def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(
         planned[declared.form, declared.schedule, declared.copies] = blend
     assert len(planned) == 5 * 4 * 3
     # A question that stands apart from its answer is found as question-only.
-    for form, n_found in (("full", 300), ("target", 0), ("apart", 300)):
+    for form, n_found in (("target", 0), ("apart", 300)):
         blend = planned[form, "late", 100]
         blender.build(blend)
         found = verify_blend(blender, blend)
@@ -278,28 +279,9 @@ def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(
         assert found.n_found == n_found
 
 
-def test_a_run_killed_in_the_middle_of_the_scan_goes_on_where_it_was(finished, tmp_path):
-    (undisturbed, _, _), _ = finished
-    config = copy_of_data(tmp_path / "data")
-    environment = {**os.environ, "DAGSTER_HOME": str(tmp_path / "home")}
-    command = [Path(sys.executable).with_name("decon-assets"), "run", "--config", config]
-    killed = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
-    )
-    try:
-        wait_until(lambda: tiles(config), killed, pause=0.01, n_looks=60_000)
-    finally:
-        os.killpg(killed.pid, signal.SIGKILL)
-        killed.wait()
-    n_before = len(tiles(config))
-    assert 0 < n_before < len(undisturbed)
-
-    again = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    assert tiles(config) == undisturbed
-
-
-def test_sessions_of_agents_are_read_whole_and_a_source_that_reads_less_is_not_clean(tmp_path):
+def test_sessions_of_agents_are_read_whole_and_a_source_that_reads_less_is_not_clean(
+    tmp_path, monkeypatch, capsys
+):
     """Of each source one shard, and one mixture."""
     config = copy_of_data(tmp_path / "data")
     for shard in (tmp_path / "data" / "corpus").iterdir():
@@ -309,18 +291,20 @@ def test_sessions_of_agents_are_read_whole_and_a_source_that_reads_less_is_not_c
     whole += '[[mixture]]\nname = "decontaminated"\n'
     mixture = Store(config.parent / ".decon").mixtures("decontaminated")
 
+    monkeypatch.setenv("DAGSTER_HOME", str(ensure_home(tmp_path / "home")))
+    command = ["run", "--config", str(config)]
+
     config.write_text(whole)
-    done = run_in_a_process(config)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "was not read" not in done.stdout + done.stderr
+    assert main(command) == 0
+    assert "was not read" not in "".join(capsys.readouterr())
     assert leaked_sessions(config) == {0, 39, 94, 119}
     assert shares_of(mixture) == {"shelf", "parlor", "agents"}
 
     name = 'name = "agents"\n'
     config.write_text(whole.replace(name, f'{name}text = "messages[].content"\n'))
-    done = run_in_a_process(config)
-    assert done.returncode == 4, done.stdout + done.stderr
-    (line,) = re.findall(r"(?m)^.* of the text of source `agents` was not read: .*", done.stdout)
+    assert main(command) == 4
+    said = capsys.readouterr().out
+    (line,) = re.findall(r"(?m)^.* of the text of source `agents` was not read: .*", said)
     for path in (
         "messages[].tool_calls[].function.arguments",
         "messages[].reasoning_content",
@@ -329,16 +313,6 @@ def test_sessions_of_agents_are_read_whole_and_a_source_that_reads_less_is_not_c
         assert f"`{path}`" in line
     assert leaked_sessions(config) == {0, 39}
     assert shares_of(mixture) == {"shelf", "parlor"}
-
-
-def run_in_a_process(config):
-    return subprocess.run(
-        [Path(sys.executable).with_name("decon-assets"), "run", "--config", config],
-        env={**os.environ, "DAGSTER_HOME": str(ensure_home(config.parent.parent / "home"))},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def leaked_sessions(config):

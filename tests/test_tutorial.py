@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.release
+
 PAGE = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text()
 BLOCK = re.compile(r"(?m)^```(sh|console)\n((?s:.*?))^```$")
 

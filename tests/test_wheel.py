@@ -25,6 +25,8 @@ from decon_core.kernels import machine_code
 from tests.conftest import invented_words
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.release
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("decon_assets", "decon_core")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]

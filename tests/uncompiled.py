@@ -1,10 +1,12 @@
-"""Smaller tests for kernels that run as plain Python, a hundred times as slow (`make test`)."""
+"""Numbers of examples: fewer for kernels that run as plain Python, a hundred times as slow."""
 
 import os
 
 IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
+IS_LONG = bool(os.environ.get("DECON_WHOLE_SESSION"))  # `make test-long`
 
 
 def fewer(n: int) -> int:
-    """That many with compiled kernels, else a tenth."""
+    """That many with compiled kernels, else a tenth; five times as many in a long run."""
+    n = 5 * n if IS_LONG else n
     return n if IS_COMPILED else max(n // 10, 1)

@@ -148,8 +148,8 @@ KINDS = [
 
 # Each takes whole runs. The suite tries a part of the kinds; DECON_WHOLE_SESSION=1 tries them all.
 IS_WHOLE_SESSION = bool(os.environ.get("DECON_WHOLE_SESSION"))
-TRIED = KINDS if IS_WHOLE_SESSION else KINDS[::2]
-TRIED_WITH_A_NEW_BENCHMARK = KINDS if IS_WHOLE_SESSION else random.Random(6).sample(KINDS, 3)
+TRIED = KINDS if IS_WHOLE_SESSION else KINDS[::3]
+TRIED_WITH_A_NEW_BENCHMARK = KINDS if IS_WHOLE_SESSION else random.Random(6).sample(KINDS, 1)
 
 
 def test_every_file_of_a_store_is_of_one_of_these_kinds(world):
@@ -161,6 +161,7 @@ def test_every_file_of_a_store_is_of_one_of_these_kinds(world):
     assert rest <= {"harbor", "ledger", "report"}, rest
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("pattern", TRIED)
 def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(world, pattern):
     """A bit flips, and all that later stages made has to be made once more."""
@@ -189,6 +190,7 @@ def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(world, 
     assert products_of(world.store) == before
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("pattern", TRIED_WITH_A_NEW_BENCHMARK)
 def test_after_a_repair_a_new_benchmark_gives_what_it_gives_an_undamaged_store(
     world, tmp_path, pattern
@@ -214,6 +216,7 @@ def test_after_a_repair_a_new_benchmark_gives_what_it_gives_an_undamaged_store(
     assert damaged_in(world.store) == set()
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("has_copy", [True, False])
 def test_a_damaged_pack_leaves_no_mixture_behind_that_a_later_benchmark_would_not_clean(
     world, has_copy
@@ -261,6 +264,7 @@ def products_of(store) -> dict[str, str]:
     return found
 
 
+@pytest.mark.kills
 @pytest.mark.parametrize("pattern", ["idf/[0-9a-f]*.arrow", "idf/current.json"])
 def test_damaged_weights_are_not_counted_over_other_versions_without_being_asked_to(world, pattern):
     """After a corrected recipe the snapshot is that of the version before; it stays so."""

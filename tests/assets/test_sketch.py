@@ -84,7 +84,7 @@ def test_tiles_do_not_depend_on_the_sketch(sketched):
 
 def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     found = [one for of_file in answers(sketched).values() for one in of_file.values()]
     assert [one["blocks_read"] for one in found] == [[], [], []]
     assert any("the sketch excludes a match in 3 of 3 blocks" in line for line in sketched.said)
@@ -132,7 +132,7 @@ def test_a_damaged_sketch_is_made_again_by_the_next_run(sketched, caplog):
 
 def test_common_ngrams_say_nothing_of_a_benchmark_that_was_answered(sketched):
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     sketched.run()
     assert any(line == "common_ngrams: up to date" for line in sketched.said)
 
@@ -146,7 +146,7 @@ def dry_run(world, capsys):
 
 def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     for path in answers(sketched):
         path.unlink()
     before = sketched.tiles()
@@ -158,7 +158,7 @@ def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
 
 def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys):
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
     sketched.run()
     version = current_version(sketched.store, "orchard")
@@ -173,7 +173,7 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys)
 def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
     (sketched.folder / "corpus" / "s0.jsonl.gz").write_bytes(gzip.compress(b""))
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     version = current_version(sketched.store, "orchard")
     for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
         path.unlink()
@@ -212,7 +212,7 @@ def test_a_dry_run_without_a_sketch_of_the_packs_says_that_the_scan_makes_it(wor
 
 def test_why_says_that_a_row_is_in_a_block_that_was_not_read(sketched, capsys):
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     shard = list_packs(sketched.store)[0].shards[0]
     capsys.readouterr()
     command = ["why", f"{shard.name}:1", "--config", str(sketched.config_path)]
@@ -238,7 +238,7 @@ def run_check(world):
 
 def test_excluded_blocks_are_scanned_and_have_no_match(sketched):
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     result = run_check(sketched)
     assert result.passed
     assert result.metadata["blocks_scanned"].value == 3
@@ -246,7 +246,7 @@ def test_excluded_blocks_are_scanned_and_have_no_match(sketched):
 
 def test_blocks_of_a_sketch_that_was_removed_are_not_scanned(sketched):
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.go_on()
     shutil.rmtree(sketched.store.root / "sketch")
     result = run_check(sketched)
     assert result.passed

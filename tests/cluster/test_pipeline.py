@@ -11,6 +11,8 @@ from decon_assets.instance.home import ensure_home
 from tests.cluster.conftest import files_of, wait_for
 from tests.finished_world import DATA, copy_finished_world
 
+pytestmark = pytest.mark.clusters
+
 # A sample world is too small for a cluster.
 _PROGRAM = """
 import sys

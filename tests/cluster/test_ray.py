@@ -17,7 +17,10 @@ from tests.cluster.conftest import wait_for
 from tests.cluster.jobs import Job, double, results_of
 
 # Ray leaves sockets and files to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.clusters,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
 
 
 @pytest.fixture

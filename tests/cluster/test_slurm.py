@@ -15,6 +15,8 @@ from tests.cluster.conftest import wait_for
 from tests.cluster.jobs import Job, double, results_of
 from tests.cluster.slurm_cluster import NODES, n_idle
 
+pytestmark = pytest.mark.clusters
+
 
 def run(jobs, engine):
     return run_jobs(

@@ -35,7 +35,10 @@ from tests.cluster.test_pipeline import command
 from tests.core.conftest import Bench, words
 
 # Ray leaves sockets and files to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+pytestmark = [
+    pytest.mark.clusters,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
+]
 
 N_SHARDS, N_PACKS, N_DOCUMENTS = 12, 3, 700
 SKETCH = Sketch()
@@ -289,18 +292,6 @@ def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
     assert_same(there, here)
     assert same_as_at_url(there, tmp_path / "other")
     assert unjoined_at(engine.store_url) == []
-
-
-def test_shards_that_are_read_for_a_sketch_only_get_no_second_tiles(worlds, tmp_path):
-    here, there = worlds
-    for world in worlds:
-        world.scan(sketch=None)
-        tiles = {name for name in world.files if name.startswith("tiles/")}
-        world.scan(fill_sketch=True)
-        assert {name for name in world.files if name.startswith("tiles/")} == tiles
-        assert any(name.endswith(".filters") for name in world.files)
-    assert_same(there, here)
-    assert same_as_at_url(there, tmp_path / "other")
 
 
 @dataclass

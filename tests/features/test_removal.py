@@ -13,6 +13,7 @@ import decon_core
 from decon_core.feature import Feature, all_features
 from tests.test_sample_world import copy_of_data
 
+pytestmark = pytest.mark.release
 PACKAGES = Path(decon_core.__file__).parents[1]
 FEATURES = {one.name: one for one in all_features()}
 _LINE = re.compile(r"^FEATURES = \(.*?\)$", re.MULTILINE | re.DOTALL)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.features.test_removal import FEATURES, PROGRAM, copy_without, run
 
+pytestmark = pytest.mark.release
+
 CORE = '''
 """Count the items of each benchmark."""
 

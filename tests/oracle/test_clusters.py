@@ -22,11 +22,13 @@ def grown(document: Tokens, seed: int, index: Index) -> dict[int, Cluster]:
     }
 
 
-@pytest.mark.parametrize("at", range(31))
-def test_after_a_miss_the_scan_looks_ten_positions_on(at: int) -> None:
-    document = noise(at) + ONE_GRAM + noise(40 - at, 2_000_000)
-    # positions looked at: 0, 10, 20, 30, as long as nothing is met
-    assert bool(clusters(document, entry(ONE_GRAM))) is (at in {0, 10, 20, 30})
+def test_after_a_miss_the_scan_looks_ten_positions_on() -> None:
+    def is_met(at: int) -> bool:
+        document = noise(at) + ONE_GRAM + noise(40 - at, 2_000_000)
+        return bool(clusters(document, entry(ONE_GRAM)))
+
+    # positions looked at, as long as nothing is met
+    assert {*filter(is_met, range(31))} == {0, 10, 20, 30}
 
 
 def test_the_step_is_the_policy_s() -> None:
@@ -44,13 +46,13 @@ def test_the_step_is_the_policy_s() -> None:
     assert stepping_by == {1: True, 2: True, 3: True, 4: False, 5: False, 6: True, 7: False}
 
 
-@pytest.mark.parametrize("at", range(5, 45))
-def test_after_a_hit_the_scan_goes_on_behind_the_right_walk(at: int) -> None:
+def test_after_a_hit_the_scan_goes_on_behind_the_right_walk() -> None:
     """The hit at 0 has its 11th miss at 11, so the scan resumes at 12, then 22, 32, 42."""
     other = run(500, 5)
-    document = ONE_GRAM + noise(at - 5) + other + noise(20, 2_000_000)
-    numbers = [cluster.number for cluster in clusters(document, entry(ONE_GRAM), entry(other))]
-    assert numbers == ([0, 1] if at in {12, 22, 32, 42} else [0])
+    for at in range(5, 45):
+        document = ONE_GRAM + noise(at - 5) + other + noise(20, 2_000_000)
+        numbers = [cluster.number for cluster in clusters(document, entry(ONE_GRAM), entry(other))]
+        assert numbers == ([0, 1] if at in {12, 22, 32, 42} else [0]), at
 
 
 def test_a_right_walk_that_reaches_the_end_ends_the_scan() -> None:
@@ -73,13 +75,13 @@ def test_a_hot_ngram_starts_no_cluster() -> None:
     assert len(clusters(hot + noise(20), *entries, policy=cool)) == 5
 
 
-@pytest.mark.parametrize("at", range(5, 35))
-def test_after_a_hot_ngram_the_scan_looks_one_position_on(at: int) -> None:
+def test_after_a_hot_ngram_the_scan_looks_one_position_on() -> None:
     entries, hot, policy = hot_world()
-    document = hot + noise(at - 5) + run(5000, 5) + noise(20, 2_000_000)
-    # 0 is hot, 1 is a miss, then 11, 21, 31
-    expected = [5] if at in {11, 21, 31} else []
-    assert [c.number for c in clusters(document, *entries, policy=policy)] == expected
+    for at in range(5, 35):
+        document = hot + noise(at - 5) + run(5000, 5) + noise(20, 2_000_000)
+        # 0 is hot, 1 is a miss, then 11, 21, 31
+        expected = [5] if at in {11, 21, 31} else []
+        assert [c.number for c in clusters(document, *entries, policy=policy)] == expected, at
 
 
 def test_a_hot_ngram_counts_during_expansion() -> None:

@@ -28,7 +28,7 @@ def require_texts(rows, slots):
 
 
 @pytest.mark.parametrize("name", layouts())
-def test_each_sentence_is_at_its_place(name):
+def test_each_sentence_is_at_its_place_in_any_order_of_keys(name):
     rows, slots = rows_of(layouts()[name], 1, Sentences(1))
     require_texts(rows, slots)
     assert {slot.row for slot in slots} <= {*range(len(rows))}
@@ -36,11 +36,6 @@ def test_each_sentence_is_at_its_place(name):
     assert {*counts.values()} == {1}
     assert all(slot.text in counts for slot in slots)
     assert all(len(slot.text.split()) >= 9 or len(slot.text) > 40 for slot in slots)
-
-
-@pytest.mark.parametrize("name", layouts())
-def test_a_layout_in_another_order_of_keys_has_the_same_slots(name):
-    _, slots = rows_of(layouts()[name], 1, Sentences(1))
     shuffled, same = rows_of(layouts()[name], 1, Sentences(1), shuffles_keys=True)
     assert slots == same
     require_texts(shuffled, same)
@@ -90,7 +85,7 @@ def test_a_repeated_sentence_is_hidden_where_no_model_sees_it():
     assert (again.is_visible, again.repeats) == (False, True)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(40))
 def test_each_sentence_of_an_unknown_layout_is_at_its_place(seed):
     rows, slots = unknown_rows(seed, Sentences(seed))
     require_texts(rows, slots)
@@ -110,9 +105,10 @@ def test_unknown_layouts_have_what_is_hard_to_read():
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), [(name, form) for name, one in layouts().items() for form in one.files]
+    ("form", "name"),
+    {form: name for name, one in layouts().items() for form in one.files}.items(),
 )
-def test_each_form_of_file_can_be_written(tmp_path, name, form):
+def test_each_form_of_file_can_be_written(tmp_path, form, name):
     rows, _ = rows_of(layouts()[name], 1, Sentences(1))
     path = write_rows(tmp_path / "made", form, rows)
     assert path.exists()

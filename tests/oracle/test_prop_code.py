@@ -53,7 +53,7 @@ def digest(token: str) -> int:
     return int(digest_of_bytes(content, 0, content.size))
 
 
-@settings(max_examples=fewer(500))
+@settings(max_examples=fewer(100))
 @given(TEXTS)
 def test_prop_tokens_are_those_of_the_oracle(text: str) -> None:
     assert digests(text) == [
@@ -62,7 +62,7 @@ def test_prop_tokens_are_those_of_the_oracle(text: str) -> None:
     ]
 
 
-@settings(max_examples=fewer(200))
+@settings(max_examples=fewer(100))
 @given(
     st.lists(PROGRAMS, min_size=1, max_size=5, unique=True),
     TEXTS,

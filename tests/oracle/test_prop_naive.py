@@ -18,8 +18,9 @@ from tests.oracle.decon import (
 )
 from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import five_grams
+from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=150)
+SLOW = settings(derandomize=True, max_examples=fewer(60))
 
 
 def naively(found: list[naive.Cluster]) -> list[Cluster]:

@@ -24,8 +24,9 @@ from tests.oracle.decon import (
 )
 from tests.oracle.strategies import NOISE, entries, policies, token_runs, worlds
 from tests.oracle.worlds import entry
+from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=80)
+SLOW = settings(derandomize=True, max_examples=fewer(40))
 SAMPLINGS: st.SearchStrategy[Sampling] = st.sampled_from(["reference", "exhaustive"])
 World = tuple[list[Entry], Tokens]
 

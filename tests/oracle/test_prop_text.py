@@ -8,8 +8,9 @@ from decon_core.config.policy import PUNCTUATION
 from decon_core.text.canonical import WHITE_SPACE, Canonical, clean, clean_with_offsets
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle import decon as reference
+from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=400)
+SLOW = settings(derandomize=True, max_examples=fewer(150))
 
 # What cleaning is about, far more often than chance would bring it up.
 TRICKY = (

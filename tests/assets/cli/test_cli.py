@@ -15,15 +15,7 @@ from dagster import DagsterInstance
 from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
 from decon_assets.terminal.output import say_table
-
-
-def test_run_says_where_report_and_mixture_are(at_home, capsys):
-    assert main(["run"]) == 0
-    out = capsys.readouterr().out
-    assert str(at_home.store.report) in out
-    assert at_home.store.report.is_file()
-    assert main(["status"]) == 0
-    assert "harbor: 3 of 3 shards scanned" in capsys.readouterr().out
+from tests.first_runs import run_command
 
 
 def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(reported):
@@ -40,7 +32,9 @@ def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(re
     assert {run.tags["dagster/max_retries"] for run in runs} == {"0"}
 
 
-def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request(at_home, capsys):
+def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request(
+    at_home, capsys, monkeypatch
+):
     assert main(["run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     off = ("blend", "haystack", "neighbours", "sketch", "study")
@@ -52,16 +46,22 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
     assert "1 mixture of 3 packs, 30 of 36 documents kept" in told[assets.index("mixture")]
     assert sum(str(at_home.store.report) in line for line in lines) == 1
     assert sum(str(at_home.store.report_page) in line for line in lines) == 1
+    assert at_home.store.report.is_file()
+    assert main(["status"]) == 0
+    assert "harbor: 3 of 3 shards scanned" in capsys.readouterr().out
     at_home.add_shard("s7")
-    assert main(["run", "--verbose"]) == 0
-    assert "  decontaminated, web-0003: 12 of 12 documents" in capsys.readouterr().out
+    monkeypatch.setattr("decon_core.execution.slurm_queue.require_slurm", lambda: None)
+    monkeypatch.setenv("DECON_ENGINE", "slurm")
+    assert main(["run", "--verbose", "--workers", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "  decontaminated, web-0003: 12 of 12 documents" in said
+    assert "scan: on this machine: too little work for a cluster; read 1 shard" in said
 
 
-def test_the_number_of_workers_reaches_the_assets(at_home, capsys, monkeypatch):
+def test_a_number_of_workers_that_is_none_ends_the_run(at_home, capsys, monkeypatch):
     monkeypatch.setenv("DECON_WORKERS", "many")
     assert main(["run"]) == 1
     assert "an integer of at least 1" in capsys.readouterr().err
-    assert main(["run", "--workers", "1"]) == 0
 
 
 @pytest.mark.parametrize("command", [["run"], ["backfill", "--missing"]])
@@ -80,19 +80,10 @@ def test_an_engine_that_cannot_be_used_ends_a_command_before_it_begins(
     assert not at_home.store.root.exists()
 
 
-def test_little_to_scan_is_scanned_here_and_that_is_said(at_home, capsys, monkeypatch):
-    monkeypatch.setattr("decon_core.execution.slurm_queue.require_slurm", lambda: None)
-    monkeypatch.setenv("DECON_ENGINE", "slurm")
-    assert main(["run"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    (scan,) = (line for line in lines if line.startswith("scan: "))
-    assert scan.startswith("scan: on this machine: too little work for a cluster; read 3 shards")
-
-
 def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, capsys):
     assert main(["report"]) == 1
     assert "no report yet" in capsys.readouterr().err
-    main(["run"])
+    run_command(at_home.folder)
     assert main(["report"]) == 0
     out = capsys.readouterr().out
     assert "95 % interval" in out

@@ -12,6 +12,8 @@ from dagster import DagsterInstance, DagsterRunStatus
 
 from decon_assets.cli.main import main
 
+pytestmark = pytest.mark.kills
+
 # As `decon-assets` is, but with workers for shards as small as these.
 _PROGRAM = """
 import sys, decon_core.execution.jobs

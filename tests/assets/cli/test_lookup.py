@@ -9,6 +9,7 @@ from decon_assets.cli.main import main
 from decon_core.config.load import load_config
 from decon_core.corpus.sketch.pack_sketch import pack_key
 from decon_core.inventory import list_packs, sketch_fingerprint
+from tests.first_runs import run_command
 
 TABLE = "[sketch]\n"
 
@@ -22,7 +23,7 @@ def sketched(at_home):
     at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
     at_home.write_config()
-    assert main(["run"]) == 0
+    run_command(at_home.folder)
     return at_home, items
 
 
@@ -128,7 +129,7 @@ def test_without_a_sketch_all_shards_are_scanned(at_home, capsys):
     del at_home.benchmarks["orchard"]
     at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
-    assert main(["run"]) == 0
+    run_command(at_home.folder)
     tiles = at_home.tiles()
     capsys.readouterr()
     assert main(["lookup", items[1]["question"], "--json"]) == 0

@@ -28,7 +28,7 @@ def corrected(world):
     world.start()
     frozen = read_current(world.store)
     correct(world)
-    world.run()
+    world.go_on()
     assert read_current(world.store) == frozen  # kept on purpose: no other score may change
     return world
 

@@ -6,9 +6,10 @@ import os
 import shutil
 
 import pytest
-from dagster import AssetKey
+from dagster import AssetKey, DagsterInstance
 
 from decon_assets.cli.main import main
+from decon_assets.instance.home import home_for
 from decon_core.benchmarks.records import current_version
 from decon_core.config.policy import Policy
 from decon_core.inventory import list_packs
@@ -75,6 +76,32 @@ def ask(looked_at, capsys, monkeypatch):
     return asking(capsys)
 
 
+@pytest.fixture(scope="module")
+def grown(looked_at, tmp_path_factory):
+    """A copy of that world, with its history, after a second run: more shards have joined."""
+    folder = tmp_path_factory.mktemp("grown") / "world"
+    shutil.copytree(looked_at.folder, folder)
+    harbor = looked_at.benchmarks["harbor"]
+    world = World(folder, instance=None, benchmarks=looked_at.benchmarks)
+    world.add_shard("s8", leaks=[harbor[0]])
+    for number in range(3):
+        world.add_shard(f"more-{number}", leaks=[harbor[1]])
+    world.add_shard("prompts", leaks=[{"question": harbor[4]["question"], "answer": ""}])
+    shutil.copyfile(folder / "corpus" / "s2.jsonl.gz", folder / "corpus" / "s9.jsonl.gz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DAGSTER_HOME", raising=False)
+        assert main(["run", "--config", str(world.config_path)]) == 0
+    return world
+
+
+@pytest.fixture
+def ask_grown(grown, capsys, monkeypatch):
+    """What `why` says of a document there."""
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.chdir(grown.folder)
+    return asking(capsys)
+
+
 @pytest.fixture
 def told(at_home, capsys):
     """The same of a world that a test changes."""
@@ -130,18 +157,19 @@ def test_a_removed_document_is_told_with_rule_item_places_and_inputs(ask, looked
     assert one["blends"][0]["n_texts"] == 0
 
 
-def test_the_runs_are_those_that_made_the_tile_and_the_mixture_not_later_ones(told, at_home):
-    (before,) = told("s1-1")
-    at_home.add_shard("s8", leaks=[at_home.benchmarks["harbor"][0]])
-    assert main(["run"]) == 0
-    (after,) = told("s1-1")
-    (other,) = told("s8-1")
+def test_the_runs_are_those_that_made_the_tile_and_the_mixture_not_later_ones(
+    looked_at, ask_grown, grown
+):
+    (before,) = ask_grown("s1-1", "--config", str(looked_at.config_path))
+    (after,) = ask_grown("s1-1")
+    (other,) = ask_grown("s8-1")
     runs = [one["found"][0]["run"] for one in (before, after, other)]
     assert runs[0] == runs[1]
     assert runs[1]["id"] != runs[2]["id"]
     mixed = [one["mixtures"][0]["run"]["id"] for one in (before, after, other)]
     assert mixed[0] == mixed[1] != mixed[2]
-    run = at_home.instance.get_run_by_id(runs[0]["id"])
+    with DagsterInstance.from_config(str(home_for(grown.config_path))) as instance:
+        run = instance.get_run_by_id(runs[0]["id"])
     assert run.asset_selection == {AssetKey("scan")}
 
 
@@ -212,12 +240,8 @@ def test_every_finding_has_the_name_of_its_pair_and_the_command_for_who_disagree
         said.unlink()
 
 
-def test_a_pair_that_stands_in_several_documents_names_all_of_them(told, at_home, capsys):
-    leak = at_home.benchmarks["harbor"][1]
-    for number in range(3):
-        at_home.add_shard(f"more-{number}", leaks=[leak])
-    assert main(["run"]) == 0
-    (one,) = told("s1-1")
+def test_a_pair_that_stands_in_several_documents_names_all_of_them(ask_grown, capsys):
+    (one,) = ask_grown("s1-1")
     documents = one["found"][0]["documents"]
     assert [place["id"] for place in documents] == ["more-0-1", "more-1-1", "more-2-1", "s1-1"]
     assert {place["row"] for place in documents} == {1}
@@ -225,19 +249,13 @@ def test_a_pair_that_stands_in_several_documents_names_all_of_them(told, at_home
     line = "the same pair is in 4 documents: more-0-1 (more-0.jsonl.gz:1), more-1-1 "
     assert line in capsys.readouterr().out
     # From the id of any of them to all.
-    assert [place["id"] for place in told("more-2-1")[0]["found"][0]["documents"]] == [
+    assert [place["id"] for place in ask_grown("more-2-1")[0]["found"][0]["documents"]] == [
         place["id"] for place in documents
     ]
 
 
-def test_a_question_without_its_answer_is_told_as_question_only_and_not_as_clean(
-    told, at_home, capsys
-):
-    item = at_home.benchmarks["harbor"][4]
-    at_home.add_shard("prompts", leaks=[{"question": item["question"], "answer": ""}])
-    assert main(["run"]) == 0
-    assert "1 more holds a question without its answer" in capsys.readouterr().out
-    (one,) = told("prompts-1")
+def test_a_question_without_its_answer_is_told_as_question_only_and_not_as_clean(ask_grown, capsys):
+    (one,) = ask_grown("prompts-1")
     entry = one["found"][0]
     assert (entry["is_contaminated"], entry["is_question_only"]) == (False, True)
     assert "answer not found" in entry["missing"]
@@ -345,15 +363,12 @@ def test_what_a_person_said_is_told(told, at_home):
     assert (one["mixtures"][0]["state"], one["mixtures"][0]["is_todays"]) == ("kept", True)
 
 
-def test_an_id_that_two_documents_have_is_told_of_both(told, at_home):
-    folder = at_home.folder / "corpus"
-    shutil.copyfile(folder / "s1.jsonl.gz", folder / "s9.jsonl.gz")
-    assert main(["run"]) == 0
-    shards = [one["document"]["shard"] for one in told("s1-1")]
-    assert shards == ["s1.jsonl.gz", "s9.jsonl.gz"]
-    (one,) = told("s1-1", "--shard", "s9.jsonl.gz")
+def test_an_id_that_two_documents_have_is_told_of_both(ask_grown):
+    shards = [one["document"]["shard"] for one in ask_grown("s2-1")]
+    assert shards == ["s2.jsonl.gz", "s9.jsonl.gz"]
+    (one,) = ask_grown("s2-1", "--shard", "s9.jsonl.gz")
     assert one["document"]["shard"] == "s9.jsonl.gz"
-    assert len(told("s1-5", "--everywhere")) == 2
+    assert len(ask_grown("s2-5", "--everywhere")) == 2
 
 
 def test_no_text_is_shown_where_snippets_are_off(ask, looked_at, capsys):

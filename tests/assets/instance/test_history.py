@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.kills
+
 # Forks a process for each point, so that Dagster is imported once. The killed process dies at the
 # nth statement that SQLite is given, wherever that is; a second one then uses the home.
 PROGRAM = """

@@ -103,6 +103,7 @@ def do_everything(world) -> tuple[dict[str, bytes], set[str]]:
         return world.tiles(), set(instance.get_materialized_partitions(AssetKey("scan")))
 
 
+@pytest.mark.postgres
 def test_run_and_backfill_do_the_same_with_postgres_as_with_sqlite(
     in_postgres, tmp_path_factory, monkeypatch, capsys
 ):
@@ -119,6 +120,7 @@ def test_run_and_backfill_do_the_same_with_postgres_as_with_sqlite(
     assert len(cells) == 9
 
 
+@pytest.mark.postgres
 def test_nothing_is_done_twice_with_postgres(in_postgres, capsys):
     assert main(["run"]) == 0
     before = in_postgres.tiles()
@@ -129,6 +131,7 @@ def test_nothing_is_done_twice_with_postgres(in_postgres, capsys):
     assert in_postgres.tiles() == before
 
 
+@pytest.mark.postgres
 def test_the_sensor_brings_a_new_benchmarks_column_with_postgres(in_postgres):
     with DagsterInstance.get() as instance:
         daemon = Daemon(in_postgres, instance)

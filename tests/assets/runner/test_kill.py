@@ -30,6 +30,8 @@ from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.kills
+
 N_KILLS = int(os.environ.get("DECON_KILLS", "2"))
 N_DAEMON_KILLS = max(N_KILLS // 2, 1)  # each begins with the start of a daemon
 N_SHARDS = 24

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.license_expressions import License, parse
 from decon_core.config.mixtures import Licenses, Mixture
+from tests.uncompiled import fewer
 
 
 def licenses(*allow, deny=(), unknown="drop"):
@@ -127,7 +128,7 @@ def plain(expression, allowed):
     return (not allowed.allow or is_in(allowed.allow)) and not is_in(allowed.deny)
 
 
-@settings(derandomize=True, max_examples=500)
+@settings(derandomize=True, max_examples=fewer(150))
 @given(
     EXPRESSIONS,
     st.builds(

@@ -36,7 +36,7 @@ def lines(draw, source):
     return made * draw(st.sampled_from([1, 1, 3, 12]))
 
 
-@settings(max_examples=fewer(150))
+@settings(max_examples=fewer(60))
 @given(data=st.data(), source=SOURCES, block_bytes=st.sampled_from([64, 2000, 1 << 20]))
 def test_lines_are_read_as_by_the_plain_reader(data, source, block_bytes):
     content = data.draw(lines(source))
@@ -46,7 +46,7 @@ def test_lines_are_read_as_by_the_plain_reader(data, source, block_bytes):
         require_same(path, source, block_bytes)
 
 
-@settings(max_examples=fewer(100))
+@settings(max_examples=fewer(40))
 @given(data=st.data(), source=SOURCES, suffix=st.sampled_from([".parquet", ".arrow"]))
 def test_tables_are_read_as_by_the_plain_reader(data, source, suffix):
     """Columns whose values Arrow cannot hold together are JSON in strings.
@@ -197,7 +197,7 @@ STRINGS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=fewer(200))
+@settings(max_examples=fewer(80))
 @given(value=STRINGS)
 def test_the_kernels_know_texts_and_base64_as_python_does(value):
     content = value.encode()

@@ -1,9 +1,9 @@
 """The tree of fields of a source."""
 
 import json
+from itertools import product
 
 import numpy as np
-import pytest
 
 from decon_core.config.load import Source
 from decon_core.corpus import fields as fields_module
@@ -34,13 +34,13 @@ def test_keys_that_are_data_do_not_fill_the_memory_and_are_read_all_the_same(mon
     fields_module._tree.cache_clear()
 
 
-@pytest.mark.parametrize("key", sorted(LABELS))
-def test_a_label_is_read_only_if_it_is_a_text_or_in_a_list(key):
-    for value, texts in (
+def test_a_label_is_read_only_if_it_is_a_text_or_in_a_list():
+    values = (
         ("seven words are no text of any", []),
         ("eight words are a text in any field", ["eight words are a text in any field"]),
         (["half of", "a text"], ["half of", "a text"]),
         ('["in JSON", "too"]', ["in JSON", "too"]),
-    ):
+    )
+    for key, (value, texts) in product(sorted(LABELS), values):
         read = text_of_row({key: value}, field_tree(Source(name="labels", path="")))
-        assert [slot.text for slot in read.visible] == texts
+        assert [slot.text for slot in read.visible] == texts, key

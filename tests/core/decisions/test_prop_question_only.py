@@ -26,8 +26,9 @@ from tests.oracle.decon import (
 )
 from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import entry, found, noise, run
+from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=300)
+SLOW = settings(derandomize=True, max_examples=fewer(100))
 SAMPLINGS: st.SearchStrategy[Sampling] = st.sampled_from(["exhaustive", "reference"])
 World = tuple[list[Entry], Tokens]
 

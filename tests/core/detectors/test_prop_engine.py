@@ -21,8 +21,8 @@ from tests.oracle.strategies import documents, entries, policies, worlds
 from tests.oracle.worlds import entry, noise, run
 from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=fewer(400))
-LESS = settings(derandomize=True, max_examples=fewer(60))
+SLOW = settings(derandomize=True, max_examples=fewer(150))
+LESS = settings(derandomize=True, max_examples=fewer(30))
 SAMPLINGS = st.sampled_from(["exhaustive", "reference"])
 
 

@@ -65,7 +65,7 @@ from tests.uncompiled import fewer
 
 SLOW = settings(
     derandomize=True,
-    max_examples=fewer(40),
+    max_examples=fewer(21),
 )
 LESS = settings(SLOW, max_examples=SLOW.max_examples // 3)
 

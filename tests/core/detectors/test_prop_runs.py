@@ -12,8 +12,8 @@ from decon_core.text.word_cache import Ragged
 from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
 from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=fewer(300))
-LESS = settings(derandomize=True, max_examples=fewer(100))
+SLOW = settings(derandomize=True, max_examples=fewer(120))
+LESS = settings(derandomize=True, max_examples=fewer(50))
 
 Tokens = list[int]
 UNKNOWN = 0  # what a document may hold and no text does

@@ -21,6 +21,7 @@ from decon_core.scan.tiles import Tiles
 from decon_core.schemas import RECORDS
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle import other_detectors as reference_detectors
+from tests.uncompiled import fewer
 
 FOUR = ("ratcliff", "longest_match", "exact", "ngram_any")
 POLICY = Policy(detectors=FOUR)
@@ -39,7 +40,7 @@ def looked_for(record, policy=POLICY):
 # Texts --------------------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, max_examples=1000)
+@settings(derandomize=True, max_examples=fewer(300))
 @given(TEXTS, st.one_of(st.none(), TEXTS))
 def test_of_a_record_those_texts_are_looked_for_that_the_oracle_names(question, answer):
     texts = looked_for({"question": question, "answer": answer})

@@ -39,6 +39,7 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.similarity.calibration import NO_CALIBRATION
 from tests.core.detectors.test_prop_other_detectors import document_of, world_of
 from tests.core.library.samples import ITEMS, TEXTS
+from tests.uncompiled import fewer
 
 Row = dict[str, Any]
 Texts = list[str | None]
@@ -109,7 +110,7 @@ def built(rows: list[Row], policy: Policy) -> dc.Index:
         return dc.build_index(rows, policy=policy)
 
 
-@settings(max_examples=14)
+@settings(max_examples=fewer(7))
 @given(
     st.integers(0, 1 << 60),
     st.sampled_from([*FORMS]),
@@ -188,7 +189,7 @@ def scanned_rows(folder: Path, rows: list[Row], index: dc.Index, column: str | N
     return reader.entries(shard, opened.versions, source="rows")
 
 
-@settings(max_examples=6)
+@settings(max_examples=fewer(3))
 @given(
     st.integers(0, 1 << 60),
     st.sampled_from([*ROW_FORMS]),

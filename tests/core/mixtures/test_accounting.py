@@ -1,4 +1,4 @@
-"""A hundred thousand documents, and where each of them went: into a mixture, or onto its list."""
+"""Twenty thousand documents, and where each of them went: into a mixture, or onto its list."""
 
 import gzip
 import json
@@ -21,7 +21,8 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 from tests.core.places import manifest_of, removed_in
 
-N_PER_SHARD = 20_000
+N_PER_SHARD = 4_000
+N_DOCUMENTS = 5 * N_PER_SHARD
 # Two shards have one base name.
 SHARDS = {
     "web": ("x/s.jsonl.zst", "y/s.jsonl.zst", "z.jsonl.gz"),
@@ -128,10 +129,10 @@ def builder(bench, make_words):
     return Builder(bench.store, tuple(packs), tuple(versions), bench.policy, MIXTURES), rows
 
 
-def test_each_of_a_hundred_thousand_documents_is_in_a_mixture_or_on_its_list(builder):
+def test_each_of_twenty_thousand_documents_is_in_a_mixture_or_on_its_list(builder):
     builder, rows = builder
-    assert sum(map(len, rows.values())) == 100_000
-    assert len({row.hash for shard in rows.values() for row in shard}) >= 99_990
+    assert sum(map(len, rows.values())) == N_DOCUMENTS
+    assert len({row.hash for shard in rows.values() for row in shard}) >= N_DOCUMENTS - 10
     for mixture in MIXTURES:
         n_left = n_gone = n_cut = 0
         for pack in builder.packs:
@@ -151,9 +152,9 @@ def test_each_of_a_hundred_thousand_documents_is_in_a_mixture_or_on_its_list(bui
             assert totals["n_documents_in"] == totals["n_documents_out"] + sum(
                 totals["removed"].values()
             )
-        assert n_left + n_gone == 100_000
-        assert min(n_left, n_gone) > (3 if mixture.cut == "spans" else 500)
-        assert (n_cut > 500) == (mixture.cut == "spans")
+        assert n_left + n_gone == N_DOCUMENTS
+        assert min(n_left, n_gone) >= (0 if mixture.cut == "spans" else 100)
+        assert (n_cut > 100) == (mixture.cut == "spans")
 
 
 def require_accounted(before: list[Row], after: list[Row], gone: dict[tuple[int, str], str]) -> int:

@@ -14,6 +14,7 @@ from decon_core.corpus.text_values import decoded
 from decon_core.mixtures.edit_rows import is_empty
 from decon_core.mixtures.excise import NO_TURN, NOT_EXACT, NOTHING_LEFT_OF_FIELD, excised
 from tests.core.corpus.random_rows import rows_for
+from tests.uncompiled import fewer
 
 EVERYTHING = Source(name="rows", path="")
 LEAK = "Which of these many sentences is the leak"
@@ -182,7 +183,7 @@ def leaves(value, keys=()):
     return {keys: value}
 
 
-@settings(max_examples=200)
+@settings(max_examples=fewer(80))
 @given(row=rows_for(EVERYTHING), data=st.data())
 def test_only_what_leaked_is_changed_in_rows_of_any_shape(row, data):
     document = document_of(row, 0, EVERYTHING)

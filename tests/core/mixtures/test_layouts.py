@@ -36,6 +36,7 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 from decon_core.storage.files import read_json, write_json
 from tests.core.places import faults_in, manifest_of, removed_in
+from tests.uncompiled import fewer
 
 CLEAN = Mixture(name="clean")
 DOLMA = Mixture(name="dolma", write="dolma")
@@ -256,7 +257,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=fewer(60), derandomize=True)
 @given(
     value=st.dictionaries(
         st.sampled_from(["id", "text", "source", "metadata", "metadata_id", "content", "x"]),

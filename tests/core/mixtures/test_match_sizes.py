@@ -5,6 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from decon_core.mixtures.match_sizes import matching
+from tests.uncompiled import fewer
 
 SIZES = st.one_of(st.integers(0, 12), st.integers(0, 500))
 
@@ -43,7 +44,7 @@ def ends_first(sizes, old, place, missing):
     return is_above, place if is_above else -place
 
 
-@settings(max_examples=400, derandomize=True)
+@settings(max_examples=fewer(150), derandomize=True)
 @given(st.lists(SIZES, max_size=25), st.lists(SIZES, max_size=60))
 @example([7, 7, 7], [7, 7, 7, 7, 1, 9])
 @example([500], [0, 0, 0])
@@ -53,7 +54,7 @@ def test_prop_the_same_places_are_taken_as_by_looking_at_all_of_them(wanted, poo
     assert sorted(found.tolist()) == plain_matching(wanted, pool)
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=fewer(80), derandomize=True)
 @given(st.lists(st.integers(0, 500), max_size=40), st.lists(st.integers(0, 500), max_size=300))
 def test_prop_each_is_taken_once_as_many_as_are_wanted_and_of_nearly_one_sum(wanted, pool):
     wanted, pool = np.array(wanted, np.int64), np.array(pool, np.int64)

@@ -32,6 +32,7 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from tests.core.places import CLEAN, CONTROL, Place, faults_in, line_of, manifest_of
 from tests.tile_files import tile_path
+from tests.uncompiled import fewer
 
 
 @pytest.fixture
@@ -862,7 +863,7 @@ SHARING = (
 )
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=fewer(6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(SHARING))
 def test_prop_mixtures_that_share_a_builder_are_those_of_a_builder_each(
     leaky, make_words, mixtures

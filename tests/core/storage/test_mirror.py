@@ -15,6 +15,7 @@ from decon_core.errors import InputError
 from decon_core.storage.drafts import remove
 from decon_core.storage.mirror import Mirror, files_in, is_kept, is_unchanging, rank
 from decon_core.storage.paths import list_files, parse_path
+from tests.uncompiled import fewer
 
 
 @pytest.fixture
@@ -370,7 +371,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=fewer(25))
 @given(steps)
 def test_prop_two_machines_end_alike_and_keep_what_nobody_removed(orders):
     kept = parse_path(f"memory://{uuid4().hex}")

@@ -25,8 +25,9 @@ from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, GrowingVocabulary
 from tests.core.text.test_words import ODD, encoder, expected, ids_of, joining, packed
 from tests.oracle import decon as reference
+from tests.uncompiled import fewer
 
-PROPERTY = settings(derandomize=True, max_examples=300)
+PROPERTY = settings(derandomize=True, max_examples=fewer(120))
 NORMALIZED = Policy(normalize_unicode=True, strip_markup=False)
 
 # Ignorable characters, full-width and styled letters, ligatures, letters of other scripts, signs
@@ -122,7 +123,7 @@ def test_tokens_are_those_of_the_normalized_text(texts, name):
     assert ids_of(found, vocabulary) == expected(texts, name, normalize_unicode=True)
 
 
-@settings(PROPERTY, max_examples=100)
+@settings(PROPERTY, max_examples=fewer(40))
 @given(st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=5))
 def test_neither_what_came_before_nor_the_cut_into_batches_changes_tokens(before, texts):
     vocabulary = GrowingVocabulary()

@@ -8,6 +8,7 @@ from decon_core.config.policy import Normalize, Policy
 from decon_core.text.canonical import clean
 from decon_core.text.characters import Form
 from decon_core.text.compared_text import formed, original_places
+from tests.uncompiled import fewer
 
 PIECES = st.sampled_from(
     [*"aB9 \n\t.,?“”éΣςİß字😀", "\r\n", "\u00a0", "\u2028", "\x00", "\x1c", "e\u0301", "word "]
@@ -53,7 +54,7 @@ def test_a_space_stands_for_all_that_was_between_two_words(normalize):
     assert stop == text.index("two") or normalize == "whitespace"
 
 
-@settings(derandomize=True, max_examples=400)
+@settings(derandomize=True, max_examples=fewer(150))
 @given(TEXTS, st.data(), st.sampled_from(["none", "whitespace", "decon"]))
 def test_what_is_cut_out_of_a_text_has_the_form_that_was_found(text, data, normalize):
     chosen = policy(normalize)
@@ -70,7 +71,7 @@ def test_what_is_cut_out_of_a_text_has_the_form_that_was_found(text, data, norma
         assert formed(text[first:last], *form_of(chosen)).strip() == found.strip()
 
 
-@settings(derandomize=True, max_examples=400)
+@settings(derandomize=True, max_examples=fewer(150))
 @given(TEXTS, st.sampled_from(["none", "whitespace", "decon"]))
 def test_a_text_has_the_same_canonical_words_in_every_form(text, normalize):
     chosen = policy(normalize)

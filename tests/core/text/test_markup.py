@@ -20,9 +20,10 @@ from decon_core.text.word_cache import GrowingVocabulary
 from tests.core.text.test_words import encoder, expected, ids_of, joining, packed
 from tests.oracle.decon import canonical as canonical_of_oracle
 from tests.oracle.text import without_markup
+from tests.uncompiled import fewer
 
-PROPERTY = settings(derandomize=True, max_examples=400)
-LESS = settings(PROPERTY, max_examples=150)
+PROPERTY = settings(derandomize=True, max_examples=fewer(150))
+LESS = settings(PROPERTY, max_examples=fewer(60))
 BOTH = Policy(normalize_unicode=True, strip_markup=True)
 
 PIECES = (

@@ -43,7 +43,7 @@ from decon_core.text.word_table import WordTable
 from tests.oracle.decon import canonical, clean
 from tests.uncompiled import fewer
 
-PROPERTY = settings(derandomize=True, max_examples=300)
+PROPERTY = settings(derandomize=True, max_examples=fewer(120))
 
 # What can go wrong: length-changing and context-dependent lower case, characters whose lower case
 # has another number of bytes, marks, joiners, all kinds of white space, control characters.
@@ -119,7 +119,7 @@ def test_tokens_are_those_of_the_cleaned_text(texts, name):
     assert ids_of(found, vocabulary) == expected(texts, name)
 
 
-@settings(PROPERTY, max_examples=60)
+@settings(PROPERTY, max_examples=fewer(30))
 @given(st.lists(TEXTS, max_size=3))
 def test_a_tokenizer_that_joins_words_is_given_whole_texts(texts):
     vocabulary = GrowingVocabulary()
@@ -127,7 +127,7 @@ def test_a_tokenizer_that_joins_words_is_given_whole_texts(texts):
     assert ids_of(found, vocabulary) == expected(texts, joining())
 
 
-@settings(PROPERTY, max_examples=100)
+@settings(PROPERTY, max_examples=fewer(40))
 @given(
     st.lists(TEXTS, min_size=1, max_size=3),
     st.sampled_from(["", "a", "σ", "i\u0307", "É日😀", "AΣİ", "\x00-"]),
@@ -138,7 +138,7 @@ def test_any_set_of_characters_can_be_punctuation(texts, punctuation):
     assert ids_of(found, vocabulary) == expected(texts, "words", punctuation)
 
 
-@settings(PROPERTY, max_examples=100)
+@settings(PROPERTY, max_examples=fewer(40))
 @given(st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=5))
 def test_neither_what_came_before_nor_the_cut_into_batches_changes_tokens(before, texts):
     vocabulary = GrowingVocabulary()
@@ -191,7 +191,7 @@ def test_the_table_grows_only_to_its_bound():
     assert table.slots.nbytes + table._kept.nbytes + table.arena.nbytes <= 1_000_000
 
 
-@settings(PROPERTY, max_examples=100)
+@settings(PROPERTY, max_examples=fewer(40))
 @given(
     st.lists(st.lists(st.integers(1, MANY - FAR + 3), max_size=3 * _GROUP), max_size=3),
     st.integers(1, 2**_NEAR_BITS),
