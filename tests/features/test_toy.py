@@ -8,23 +8,13 @@ from tests.features.test_removal import FEATURES, PROGRAM, copy_without, run
 
 pytestmark = pytest.mark.release
 
-CORE = '''
-"""Count the items of each benchmark."""
-
-from collections.abc import Sequence
-from pathlib import Path
-
-from pydantic.dataclasses import dataclass
-
-from decon_core.config.validation import TABLE, FeatureTable, Name, Names
+FEATURE = """
 from decon_core.feature import Command, Feature
-from decon_core.report.html.build import Addition
-from decon_core.report.html.sections import Section
 
 FEATURE = Feature(
     name="toy",
-    tables={"toy": "decon_core.features.toy:Toy"},
-    products={"toy": "decon_core.features.toy:is_missing"},
+    tables={"toy": "decon_core.features.toy.count:Toy"},
+    products={"toy": "decon_core.features.toy.count:is_missing"},
     folders={"toy": ""},
     commands={
         "toy": Command(
@@ -35,8 +25,17 @@ FEATURE = Feature(
             reads_store=True,
         )
     },
-    page="decon_core.features.toy:on_page",
+    page="decon_core.features.toy.count:on_page",
 )
+"""
+COUNT = '''
+from collections.abc import Sequence
+
+from pydantic.dataclasses import dataclass
+
+from decon_core.config.validation import TABLE, FeatureTable, Name, Names
+from decon_core.report.html.build import Addition
+from decon_core.report.html.sections import Section
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -76,7 +75,7 @@ from decon_assets.terminal.options import ConfigPath
 from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.features.toy import Toy, is_missing
+from decon_core.features.toy.count import Toy, is_missing
 from decon_core.inventory import current_versions
 from decon_core.storage.files import atomic_path
 
@@ -113,7 +112,8 @@ def toy_command(*, config: ConfigPath) -> int:
 def with_toy(tmp_path):
     environment = copy_without(tmp_path, {*FEATURES})
     (tmp_path / "decon_core/features/toy").mkdir()
-    (tmp_path / "decon_core/features/toy/__init__.py").write_text(CORE)
+    (tmp_path / "decon_core/features/toy/__init__.py").write_text(FEATURE)
+    (tmp_path / "decon_core/features/toy/count.py").write_text(COUNT)
     (tmp_path / "decon_core/features/toy/decon.toml").write_text("# [toy]\n")
     (tmp_path / "decon_assets/features/toy.py").write_text(ASSETS)
     path = tmp_path / "decon_core/features/__init__.py"
