@@ -183,13 +183,14 @@ def paired_p_value(differences: Floats, name: str) -> float:
     Exact if all differences that are not 0 have the same size, or if there are few of them;
     otherwise from N_DRAWS draws and the observed one.
     """
-    from scipy.stats import binomtest
+    from scipy.special import bdtr
 
     sizes = np.abs(differences[differences != 0])
     if not sizes.size:
         return 1.0
     if sizes.max() - sizes.min() <= _TOLERANCE * sizes.max():
-        return float(binomtest(int((differences > 0).sum()), sizes.size).pvalue)
+        n_fewer = min(int((differences > 0).sum()), int((differences < 0).sum()))
+        return float(min(1.0, 2 * bdtr(n_fewer, sizes.size, 0.5)))
     observed = abs(float(differences.sum())) - float(sizes.sum()) * _TOLERANCE
     if sizes.size <= _MOST_SIGNS:
         signs = 1 - 2 * (np.arange(2**sizes.size)[:, None] >> np.arange(sizes.size) & 1)
@@ -206,11 +207,19 @@ def paired_p_value(differences: Floats, name: str) -> float:
 
 def _exact_p_value(n_small_hits: int, n_small: int, is_hit: npt.NDArray[np.bool_]) -> float:
     """Sum the hypergeometric distribution of hits in the smaller group."""
-    from scipy.stats import hypergeom
-
     n, n_hits = is_hit.size, int(is_hit.sum())
     hits = np.arange(n_small + 1)
     # Integers, so that equal differences on both sides compare as equal.
     off = np.abs(hits * n - n_hits * n_small)
     is_as_far = off >= abs(n_small_hits * n - n_hits * n_small)
-    return float(min(hypergeom.pmf(hits[is_as_far], n, n_hits, n_small).sum(), 1.0))
+    hits = hits[is_as_far & (hits <= n_hits) & (n_small - hits <= n - n_hits)]
+    ways = _log_choose(n_hits, hits) + _log_choose(n - n_hits, n_small - hits)
+    return float(min(np.exp(ways - _log_choose(n, n_small)).sum(), 1.0))
+
+
+def _log_choose(n: int, k: npt.NDArray[np.int64] | int) -> Floats:
+    """Return the logarithm of the binomial coefficient; scipy.stats takes a second to import."""
+    from scipy.special import betaln
+
+    logarithm: Floats = -np.log1p(n) - betaln(n - k + 1, np.add(k, 1))
+    return logarithm

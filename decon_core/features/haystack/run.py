@@ -32,6 +32,7 @@ from decon_core.features.haystack.planted import (
 from decon_core.features.haystack.ranks import Amplification, Ranking, amplification, rank
 from decon_core.features.haystack.scorers import Scorer, fingerprints_of, load_scorers
 from decon_core.features.haystack.settings import Haystack
+from decon_core.features.haystack.trained import features_of
 from decon_core.storage.store import Store
 
 # Changes whenever the same inputs would give other results.
@@ -120,6 +121,7 @@ def run_haystack(
     for scorer in load_scorers(settings, planting, drawn.training):
         _log.info(f"{scorer.name}: {scorer.about}")
         scored.append(score(scorer, drawn.haystack, planting.planted, settings.cuts))
+    features_of.cache_clear()
     return _study(settings, planting, drawn, scored)
 
 

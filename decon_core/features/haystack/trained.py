@@ -7,6 +7,8 @@ replace the classifier that a corpus was filtered with. The same texts give the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,29 +26,34 @@ def train(positive: Sequence[str], negative: Sequence[str]) -> Callable[[Sequenc
 
     Returns a function with the logit of each text: above 0, it is more like the positive texts.
     """
-    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+    from scipy.sparse import vstack
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
 
-    model = make_pipeline(
-        HashingVectorizer(
-            preprocessor=_beginning,
-            token_pattern=_WORD,
-            ngram_range=(1, 2),
-            n_features=_N_FEATURES,
-            alternate_sign=False,
-            norm=None,
-        ),
-        TfidfTransformer(use_idf=False, sublinear_tf=True),
-        LogisticRegression(class_weight="balanced", max_iter=1000),
-    )
-    model.fit([*positive, *negative], np.arange(len(positive) + len(negative)) < len(positive))
+    features = vstack([features_of(tuple(positive)), features_of(tuple(negative))])
+    is_positive = np.arange(features.shape[0]) < len(positive)
+    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(features, is_positive)
 
     def score(texts: Sequence[str]) -> Floats:
-        logits = model.decision_function(texts) if texts else np.zeros(0)
+        logits = model.decision_function(features_of(tuple(texts))) if texts else np.zeros(0)
         return np.round(logits, _DECIMALS) + 0.0
 
     return score
+
+
+@lru_cache(maxsize=4)  # the scorers of a run read the same documents, which takes most of the time
+def features_of(texts: tuple[str, ...]) -> Any:
+    """Return a sparse matrix with a row for each text."""
+    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+
+    hashed = HashingVectorizer(
+        preprocessor=_beginning,
+        token_pattern=_WORD,
+        ngram_range=(1, 2),
+        n_features=_N_FEATURES,
+        alternate_sign=False,
+        norm=None,
+    ).transform(texts)
+    return TfidfTransformer(use_idf=False, sublinear_tf=True).fit_transform(hashed)
 
 
 def _beginning(text: str) -> str:
