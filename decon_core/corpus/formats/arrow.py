@@ -94,11 +94,21 @@ def _arrow_reader(path: Path, columns: Sequence[int] | None, *, is_file: bool) -
 
 def _require_in_bounds(column: pa.Array) -> None:
     """Raise `ArrowInvalid` if offsets or indices are out of bounds; invalid UTF-8 is accepted."""
-    if pa.types.is_dictionary(column.type):
+    column.validate()
+    kind = column.type
+    if pa.types.is_struct(kind):
+        for index in range(kind.num_fields):
+            _require_in_bounds(column.field(index))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        values = pa.nulls(len(column.values))
+        type(column).from_arrays(column.offsets, values).validate(full=True)
+        _require_in_bounds(column.values)
+    elif pa.types.is_dictionary(kind):
         pa.DictionaryArray.from_arrays(column.indices, pa.nulls(len(column.dictionary)))
         _require_in_bounds(column.dictionary)
     else:
-        column.view(_as_bytes(column.type)).validate(full=True)
+        as_bytes = column.view(_BYTES[kind]) if kind in _BYTES else column
+        as_bytes.validate(full=True)
 
 
 _BYTES = {
@@ -106,13 +116,3 @@ _BYTES = {
     pa.large_string(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
-
-
-def _as_bytes(kind: pa.DataType) -> pa.DataType:
-    """Return the same type with binary in place of strings."""
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_bytes(field.type)) for field in kind])
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        make_list = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return make_list(kind.value_field.with_type(_as_bytes(kind.value_type)))
-    return _BYTES.get(kind, kind)

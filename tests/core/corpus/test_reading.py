@@ -394,6 +394,16 @@ def test_one_text_that_is_not_utf8_does_not_cost_the_table(tmp_path, cell, suffi
     assert bad.text.startswith("caf\ufffd")
 
 
+def test_arrow_fields_that_are_always_null_do_not_cost_the_file(tmp_path):
+    """`Array.view` shortens fields of type null inside lists (Apache Arrow issue 43838)."""
+    turns = [{"role": None, "content": "one turn"}, {"role": None, "content": "another"}]
+    labels = pa.array([[("a", None), ("b", None)]], pa.map_(pa.string(), pa.null()))
+    path = tmp_path / "a.arrow"
+    write_arrow(path, pa.table({"turns": pa.array([turns]), "labels": labels}))
+    (row,) = rows_of(path, Source(name="web", path="", text="turns[].content"))
+    assert "one turn" in row.text and "another" in row.text
+
+
 MISNAMED = [
     ("a.jsonl", "gz", "a gzip file", r"\.jsonl", r"rename it to a\.jsonl\.gz"),
     ("a.jsonl", "zst", "a zstd file", r"\.jsonl", r"rename it to a\.jsonl\.zst"),
