@@ -240,6 +240,7 @@ def report(job: Job) -> Result:
 
     from bench.large import Sizes, packs_of
     from decon_core.config.load import Showing
+    from decon_core.mixtures.build import Builder
     from decon_core.report.build import build_report
 
     store = Store(Path(job["store"]))
@@ -247,7 +248,8 @@ def report(job: Job) -> Result:
     versions = [current_version(store, name) for name in names]
     started = time.perf_counter()
     packs = [*packs_of(Sizes(**job["sizes"]))]
-    summary = build_report(store, packs, versions, Policy(), (), showing=Showing(snippets=False))
+    builder = Builder(store, tuple(packs), tuple(versions), Policy(), ())
+    summary = build_report(builder, Showing(snippets=False))
     seconds = time.perf_counter() - started
     views = {}
     with duckdb.connect(str(store.report), read_only=True) as connection:

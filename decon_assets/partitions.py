@@ -1,4 +1,4 @@
-"""Partitions: benchmarks, packs, mixtures and blends, and two grids of pairs of them.
+"""Partitions: benchmarks, packs and mixtures, and two grids of pairs of them.
 
 The scan is a grid of packs by benchmarks, `mixture` one of packs by mixtures. In the UI a new
 benchmark is a missing column of the grid, and new shards are a missing row. Names are validated in
@@ -22,12 +22,10 @@ MOST_CELLS = 1_000
 BENCHMARK = "benchmark"
 PACK = "pack"
 MIXTURE = "mixture"
-BLEND = "blend"
 
 benchmarks = dg.DynamicPartitionsDefinition(name=BENCHMARK)
 packs = dg.DynamicPartitionsDefinition(name=PACK)
 mixtures = dg.DynamicPartitionsDefinition(name=MIXTURE)
-blends = dg.DynamicPartitionsDefinition(name=BLEND)
 
 # The keys between a first and a last one.
 Ranges = dict[tuple[str, str], Sequence[str]]

@@ -41,18 +41,28 @@ class Feature:
     products: Mapping[str, str] = field(default_factory=dict)
     """Assets that are made if decon.toml has a table of their name, and whether each is missing or
     outdated: a function of the plan."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The Arrow schemas of those of `products` whose columns are in the report, for lineage."""
+    partitions: Mapping[str, str] = field(default_factory=dict)
+    """Those of `products` that have a folder `<store>/<product>s/<partition>` for each partition,
+    and the names of the partitions: a function of the configuration."""
     folders: Mapping[str, str] = field(default_factory=dict)
-    """Folders in the store, and the manifest that lists the files of each; empty: not verified."""
+    """Folders in the store, and the pattern of the manifests that list their files; one that begins
+    with `manifests/` is below `<store>/manifests/<folder>`. Empty: not verified."""
     commands: Mapping[str, Command] = field(default_factory=dict)
     """Commands by name."""
     report: str = ""
-    """(configuration, store, packs, versions) -> a `ReportAddition`, or None."""
+    """(plan) -> a `ReportAddition`, or None."""
     report_tables: Mapping[str, str] = field(default_factory=dict)
     """Tables of the report, and the Arrow schema of each. report_tables.toml in the feature's
-    folder says what they contain; overview.toml and gather.sql have sections of the page."""
+    folder says what they contain, views.sql has views of them; overview.toml and gather.sql have
+    sections of the page."""
     candidates: Mapping[str, str] = field(default_factory=dict)
     """Pairs that the judge may be asked about, by the name that stands for a detector: a function
     of a connection to the report."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """Keys of the account of a document, and the value of each: a function of configuration,
+    builder of mixtures and place. why.txt.j2 in the feature's folder prints them."""
     page: str = ""
     """(configuration, store) -> an `Addition` to the page of the report, or None."""
     demonstrate: str = ""
@@ -102,8 +112,33 @@ def feature_candidates() -> Mapping[str, str]:
     return {name: place for one in all_features() for name, place in one.candidates.items()}
 
 
+def feature_columns() -> Mapping[str, Any]:
+    """Return the Arrow schemas of products, by name."""
+    return {
+        product: resolve_name(schema)
+        for feature in all_features()
+        for product, schema in feature.columns.items()
+    }
+
+
+def feature_partitions() -> Mapping[str, Any]:
+    """Return the functions that name the partitions of products, by product."""
+    return {
+        product: resolve_name(names)
+        for feature in all_features()
+        for product, names in feature.partitions.items()
+    }
+
+
+def feature_accounts() -> Mapping[str, Any]:
+    """Return what adds to the account of a document, by key."""
+    return {
+        key: resolve_name(place) for feature in all_features() for key, place in feature.why.items()
+    }
+
+
 def feature_folders() -> Mapping[str, str]:
-    """Return the folders of features in the store, and the name of the manifest of each."""
+    """Return the folders of features in the store, and the pattern of the manifests of each."""
     return {name: file for feature in all_features() for name, file in feature.folders.items()}
 
 

@@ -24,9 +24,6 @@ from decon_core.benchmarks import (
     normalize,
 )
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
-from decon_core.blends.build import Blender
-from decon_core.blends.language_names import named_languages
-from decon_core.config.blends import unknown_in_blends
 from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names
 from decon_core.config.policy import unknown_benchmarks
@@ -55,7 +52,6 @@ from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.similarity.annotations import read_annotations
 from decon_core.similarity.candidates import Candidate, Evidence, read_candidates
-from decon_core.similarity.rewordings import read_rewordings
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.listing import Listing, Skipped
@@ -125,11 +121,12 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
     problems += _unknown("evals.benchmarks", selected, tuple(declared))
     for setting, names in references.items():
         problems += _unknown(setting, names, selected)
-    splits = {name: declared[name].recipe.splits for name in selected if name in declared}
+    recipes = {name: declared[name].recipe for name in selected if name in declared}
+    splits = {name: recipe.splits for name, recipe in recipes.items()}
     problems += unknown_names(config.mixtures, splits)
     problems += unknown_benchmarks(config.policy, splits)
-    problems += unknown_in_blends(config.blends, splits)
-    problems += named_languages(config.blends, [one.recipe for one in declared.values()])
+    for settings in config.tables.values():
+        problems += settings.problems_with(recipes)
     problems += _unused_options(config, declared.values())
     if problems:
         raise ConfigError(problems)
@@ -244,25 +241,19 @@ def verdicts_of(config: Config) -> Verdicts:
 
 
 def evidence_of(config: Config) -> Evidence:
-    """Read annotations, candidates and rewordings of a configuration; the files may be missing.
+    """Read annotations and candidates of a configuration; the files may be missing.
 
     Candidates are without their texts, which only the judge reads.
     """
     files = (config.folder / name for name in config.judge.candidates)
     stamps = {path: stamp for path in files if (stamp := _stamp_or_none(path))}
     candidates = tuple(one for item in stamps.items() for one in _candidates_at(*item))
-    known = read_rewordings(config.rewordings)
-    return Evidence(read_annotations(config.annotations), candidates, known)
+    return Evidence(read_annotations(config.annotations), candidates)
 
 
 @lru_cache(maxsize=100)
 def _candidates_at(path: Path, stamp: Stamp) -> tuple[Candidate, ...]:  # noqa: ARG001 - as above
     return tuple(replace(one, item_text="", text=None) for one in read_candidates(path))
-
-
-def blender_of(config: Config, store: Store) -> Blender:
-    """Return the builder of blends for the current packs and benchmark versions."""
-    return Blender(builder_of(config, store), config.blends)
 
 
 class InputFile(NamedTuple):
@@ -293,8 +284,10 @@ def input_files(config: Config) -> list[InputFile]:
 def _files_without_shards(config: Config) -> set[Path]:
     """Return all files that a configuration reads, but its shards."""
     candidates = (config.folder / name for name in config.judge.candidates)
-    lines = (config.verdicts, config.annotations, config.rewordings)
-    return {config.path, *lines, *candidates, *config.recipes, *_benchmark_files(config)}
+    lines = (config.verdicts, config.annotations)
+    of_features = (path for table in config.tables.values() for path in table.files(config.folder))
+    named = (*lines, *candidates, *of_features, *config.recipes)
+    return {config.path, *named, *_benchmark_files(config)}
 
 
 def _stamp_or_none(path: Path) -> Stamp | None:

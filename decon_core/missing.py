@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from decon_core.benchmarks.records import Version, current_version
-from decon_core.blends.build import Blender
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.decisions.common_ngrams import has_common
 from decon_core.errors import Problem
+from decon_core.feature import feature_hooks
 from decon_core.index.idf import current_snapshot, outdated_members, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.inventory import (
     benchmarks_of,
-    blender_of,
+    builder_of,
     current_versions,
     sketch_fingerprint,
     stale_benchmarks,
 )
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
-from decon_core.report.additions import ReportAddition, report_additions
+from decon_core.report.additions import ReportAddition
 from decon_core.report.build import is_current
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint, uncounted
 from decon_core.scan.tiles import Tiles
@@ -64,17 +64,14 @@ class Plan:
         return Tiles(self.store, self.scan)
 
     @cached_property
-    def blender(self) -> Blender:
-        return blender_of(self.config, self.store)
-
-    @property
     def builder(self) -> Builder:
-        return self.blender.builder
+        return builder_of(self.config, self.store)
 
     @cached_property
     def additions(self) -> list[ReportAddition]:
         """The tables that features add to the report."""
-        return report_additions(self.config, self.store, self.packs, self.versions)
+        added = (hook(self) for hook in feature_hooks("report"))
+        return [addition for addition in added if addition]
 
 
 def missing_records(plan: Plan) -> list[str]:
@@ -160,17 +157,13 @@ def missing_shares(plan: Plan) -> Mapping[str, set[str]]:
     }
 
 
-def missing_blends(plan: Plan) -> list[str]:
-    return [one.name for one in plan.blender.blends if not plan.blender.is_current(one)]
-
-
 def missing_clean_benchmarks(plan: Plan) -> list[str]:
     builder = plan.builder
     return [one.benchmark for one in builder.versions if not has_clean_benchmark(builder, one)]
 
 
 def needs_report(plan: Plan) -> bool:
-    return not is_current(plan.blender, plan.config.showing, additions=plan.additions)
+    return not is_current(plan.builder, plan.config.showing, additions=plan.additions)
 
 
 def needs_page(plan: Plan) -> bool:

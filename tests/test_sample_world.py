@@ -15,14 +15,17 @@ from decon_assets.cli.pipeline import say_truth
 from decon_assets.instance.home import ensure_home
 from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
-from decon_core.blends.build import Blender
-from decon_core.blends.counts import account_of
-from decon_core.blends.plan import plan_blend
-from decon_core.blends.verify import verify_blend
 from decon_core.config.load import load_config
+from decon_core.features.blends.build import Blender
+from decon_core.features.blends.counts import account_of
+from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.plan import plan_blend
+from decon_core.features.blends.product import blender_of
+from decon_core.features.blends.settings import declared_blends
+from decon_core.features.blends.verify import verify_blend
 from decon_core.features.gap.account import score_gap
 from decon_core.features.gap.page import average_line, line
-from decon_core.inventory import blender_of
+from decon_core.inventory import builder_of
 from decon_core.mixtures.verify import verify
 from decon_core.report.categories.groupings import parse_groupings
 from decon_core.report.categories.rates import rate_lines
@@ -226,7 +229,7 @@ def test_five_from_scratch_equal_four_and_one_byte_for_byte(finished, tmp_path):
 
 
 def test_every_variant_and_blend_that_is_declared_is_what_it_says(config):
-    builder = blender_of(load_config(config), Store(config.parent / ".decon"))
+    builder = blender_in(config)
     for mixture in builder.builder.mixtures:
         assert verify(builder.builder, mixture).problems == []
     by_name = {blend.name: verify_blend(builder, blend) for blend in builder.blends}
@@ -244,19 +247,23 @@ def test_every_variant_and_blend_that_is_declared_is_what_it_says(config):
         assert shares == pytest.approx(wanted[drawn["phase"]], abs=0.03)
 
 
+def blender_in(config):
+    settings = load_config(config)
+    return blender_of(settings, builder_of(settings, Store(config.parent / ".decon")))
+
+
 def manifest_of(blender, name):
-    return read_json(blender.builder.store.blend_manifest(name))
+    return read_json(blend_manifest(blender.builder.store, name))
 
 
 def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(config):
     """All sixty are planned; the largest of each form are written and scanned."""
-    blends = load_config(DATA / "grid" / "decon.toml").blends
+    blends = declared_blends(load_config(DATA / "grid" / "decon.toml"))
     assert len(blends) == 61
-    plain = blender_of(load_config(config), Store(config.parent / ".decon"))
-    blender = Blender(plain.builder, blends)
+    blender = Blender(blender_in(config).builder, blends)
     planned = {}
     for blend in blends:
-        plan = plan_blend(blender.builder, blend)
+        plan = plan_blend(blender.builder, blend, blender.rewordings)
         account = account_of(plan)
         assert account["totals"]["n_documents"] == 12_500
         if not blend.contamination:

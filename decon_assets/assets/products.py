@@ -1,12 +1,10 @@
-"""Assets that people use: mixtures, blends, clean benchmarks and the report."""
+"""Assets that people use: mixtures, clean benchmarks and the report."""
 
 from collections import Counter
-from dataclasses import replace
 
 import dagster as dg
 import pyarrow as pa
 
-from decon_assets.assets.benchmarks import records
 from decon_assets.assets.check_results import report_before_failure, result_of_inspection
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import ITEM, Metadata, PartitionReporter, preview, same
@@ -18,7 +16,6 @@ from decon_assets.partitions import (
     PACK,
     all_of,
     benchmarks,
-    blends,
     by_dimension,
     pack_and_other,
     share,
@@ -27,24 +24,20 @@ from decon_assets.partitions import (
 )
 from decon_core import inventory, missing
 from decon_core.benchmarks.records import current_version
-from decon_core.blends.build import build_blends
-from decon_core.blends.verify import inspect_changed_blends
-from decon_core.config.blends import blend_named
 from decon_core.config.load import Config
 from decon_core.config.mixtures import mixture_named
-from decon_core.errors import DeconError, IncompleteError, Problem
+from decon_core.errors import DeconError, IncompleteError
 from decon_core.execution.choice import open_engine
 from decon_core.execution.jobs import wanted_workers
-from decon_core.feature import all_features
+from decon_core.feature import all_features, feature_columns
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.manifest import Built
 from decon_core.mixtures.verify import inspect_changed_mixtures
-from decon_core.report.additions import report_additions
 from decon_core.report.build import build_report
 from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
-from decon_core.schemas import BLENDED, COMMON, MATCHES, RECORDS, REMOVED
+from decon_core.schemas import COMMON, MATCHES, RECORDS, REMOVED
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -72,13 +65,7 @@ _COLUMNS_OF = {
     "scan": MATCHES,
     "common_ngrams": COMMON,
     "mixture": REMOVED,
-    "blend": BLENDED,
-    **{
-        name: TABLES[name].schema
-        for feature in all_features()
-        for name in feature.report_tables
-        if name in feature.products
-    },
+    **feature_columns(),
 }
 # Assets of features with tables in the report.
 _ADDED = [name for feature in all_features() if feature.report for name in feature.products]
@@ -177,68 +164,6 @@ def _share_metadata(built: Built) -> dict[str, object]:
 
 
 @stage(
-    missing=missing.missing_blends,
-    deps=[
-        all_of(mixture),
-        all_of(records),  # for inserted test items
-    ],
-    partitions_def=blends,
-    group=GROUP,
-    kind="file",
-    schema=BLENDED,
-    origins=same("records", *ITEM, "sub_index"),
-    not_configured=lambda config: None if config.blends else "[[blend]]",
-)
-def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
-    """Weighted streams of documents drawn from the mixtures, with test items if asked for.
-
-    A blend fixes the order of the documents, how often each is repeated, and where test items are
-    inserted. It is refused while a share of its mixture is missing, or if the test items do not
-    fit. A refused blend does not stop the others of the run.
-    """
-    blender = inventory.blender_of(config, store)
-    wanted = [blend_named(config.blends, name) for name in sorted_keys(context)]
-    problems: list[Problem] = []
-    total, n_blends = Counter[str](), 0
-    reporter = PartitionReporter(context)
-    engine = open_engine(config.execution, store)
-    done = build_blends(blender, wanted, workers=wanted_workers(), engine=engine)
-    for one, result in done:
-        if isinstance(result, DeconError):
-            problems += [
-                replace(each, where=f"blend {one.name!r}: {each.where}") for each in result.problems
-            ]
-            continue
-        n = result.counts
-        total += n
-        n_blends += 1
-        most_passes = max(source["passes"] for source in result.manifest["sources"])
-        size = f"{counted(n['n_documents'], 'document')}, {counted(n['n_tokens'], 'token')}"
-        context.log.debug(
-            f"{one.name}: {size}, {n['n_test_texts']} test items; at most {most_passes:g} passes "
-            "through a source"
-        )
-        metadata = {
-            "dagster/row_count": n["n_documents"],
-            "tokens": n["n_tokens"],
-            "test_items": n["n_test_texts"],
-            "test_tokens": n["n_test_tokens"],
-            "most_passes": most_passes,
-            "parts": len(result.manifest["parts"]),
-            "was_there_already": result.was_there,
-            "folder": dg.MetadataValue.path(result.folder),
-        }
-        reporter.report(one.name, metadata)
-    size = f"{counted(total['n_documents'], 'document')}, {counted(total['n_tokens'], 'token')}"
-    n_items = f"{total['n_test_texts']:,} test items"
-    context.log.info(f"{counted(n_blends, 'blend')}, {size}, {n_items}")
-    if problems:
-        inspection = inspect_changed_blends(store, config.blends)
-        report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
-        raise IncompleteError(dict.fromkeys(problems))
-
-
-@stage(
     missing=missing.missing_clean_benchmarks,
     deps=[by_dimension(scan, BENCHMARK), common_ngrams],
     partitions_def=benchmarks,
@@ -282,7 +207,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 @stage(
     missing=missing.needs_report,
     priority=1,
-    deps=[all_of(scan), all_of(mixture), all_of(blend), *_ADDED],
+    deps=[all_of(scan), all_of(mixture), *_ADDED],
     group=GROUP,
     kind="duckdb",
     schema=_REPORT_SCHEMA,
@@ -293,14 +218,10 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
-    versions, packs = inventory.current_versions(config, store), inventory.list_packs(store)
-    summary = build_report(
-        *(store, packs, versions, config.policy, config.mixtures, config.blends),
-        *(config.showing, inventory.verdicts_of(config), inventory.evidence_of(config)),
-        unread=inventory.unread_rule(config),
-        additions=report_additions(config, store, packs, versions),
-        engine=open_engine(config.execution, store),
-    )
+    packs = inventory.list_packs(store)
+    plan = missing.Plan(config, store, tuple(packs))
+    engine = open_engine(config.execution, store)
+    summary = build_report(plan.builder, config.showing, additions=plan.additions, engine=engine)
     is_part = summary.gaps or summary.n_unreadable
     context.log.info(
         f"{'at least ' if is_part else ''}"

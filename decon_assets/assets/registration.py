@@ -1,4 +1,4 @@
-"""Registers the benchmarks, packs, mixtures and blends of the configuration with Dagster."""
+"""Registers the benchmarks, packs and mixtures of the configuration with Dagster."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dagster import AssetMaterialization, DagsterInstance
+from dagster import AssetMaterialization, DagsterInstance, DynamicPartitionsDefinition
 
 from decon_assets.assets.metadata import preview
-from decon_assets.partitions import align, benchmarks, blends, mixtures, packs
+from decon_assets.partitions import align, benchmarks, mixtures, packs
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import writable_store
 from decon_core.corpus.packs import Pack
 from decon_core.errors import DeconError, Problem, RecordError
+from decon_core.feature import feature_partitions
 from decon_core.inventory import benchmarks_of, grid_warning, register_packs
 from decon_core.storage.listing import Skipped
 from decon_core.storage.store import Store
@@ -98,6 +99,7 @@ def register(
     align(instance, benchmarks, list(by_name))
     align(instance, packs, [pack.name for pack in plan.current])
     align(instance, mixtures, [mixture.name for mixture in config.mixtures])
-    align(instance, blends, [blend.name for blend in config.blends])
+    for product, names in feature_partitions().items():
+        align(instance, DynamicPartitionsDefinition(name=product), names(config))
     skipped = tuple(plan.skipped)
     return Registration(config, store, tuple(by_name), tuple(plan.current), skipped)

@@ -1,14 +1,13 @@
-"""Checks of mixtures, blends and the report."""
+"""Checks of mixtures and the report."""
 
 from itertools import product
 
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.check_results import result_of, result_of_inspection
-from decon_assets.assets.products import blend, mixture, report
+from decon_assets.assets.products import mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
-from decon_core.blends.verify import inspect_changed_blends
 from decon_core.errors import DeconError, Problem
 from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
 from decon_core.mixtures.control import Matched
@@ -48,16 +47,6 @@ def controls_match(decon: Decon) -> AssetCheckResult:
                 where, expected = f"{name}, {one.source}", f"{one.n_documents} and {one.n_tokens}"
                 problems[where] = Problem(where, found, expected)
     return result_of([*problems.values()], is_warning=True)
-
-
-@asset_check(asset=blend, blocking=True)
-def blend_adds_up(decon: Decon) -> AssetCheckResult:
-    """Texts written equal documents drawn, minus those replaced, plus test items.
-
-    No file was changed since.
-    """
-    with decon.writable_store() as (config, store):
-        return result_of_inspection(inspect_changed_blends(store, config.blends))
 
 
 @asset_check(asset=report)

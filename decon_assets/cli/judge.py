@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decon_assets.cli.endpoint import (
+from decon_assets.terminal.endpoint import (
     ask_with_progress,
     require_endpoint,
     say_cost,

@@ -31,7 +31,6 @@ Examples:
   decon-assets why page-17                  which detector and item removed this document
   decon-assets lookup --items new.jsonl     where the corpus contains new benchmark items
   decon-assets mixture verify               check mixtures against their manifests, scan them again
-  decon-assets blend plan garlic            how many passes over each source a blend needs
   decon-assets review                       judge matches one by one
   decon-assets judge --dry-run              what a language model would be asked about them
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
@@ -73,12 +72,8 @@ _OF_THE_CORE = {
     "Studies": {},
     "Corpora": {
         "mixture": (
-            "products:mixture_group",
+            "mixture:mixture_group",
             "list filtered variants of the corpus, or verify them",
-        ),
-        "blend": (
-            "products:blend_group",
-            "list weighted streams of documents, plan or verify them",
         ),
     },
     "Without Dagster": {
@@ -95,7 +90,6 @@ _OF_THE_CORE = {
 # Commands of the core that read what a run builds, and take --config.
 _READING = frozenset(
     {
-        "blend",
         "card",
         "check",
         "judge",
@@ -211,7 +205,7 @@ def _run_command(arguments: Sequence[str]) -> int:
 
 def _is_being_built(error: DeconError, context: Any) -> bool:
     """Return whether a run is building what the command needs, after printing so."""
-    from decon_assets.runner.active_run import active_run
+    from decon_assets.instance.active_run import active_run
 
     run = active_run(context.meta["config"])
     if run:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.serve import export_engine, export_workers
-from decon_assets.runner.active_run import active_run
+from decon_assets.instance.active_run import active_run
 from decon_assets.runner.stage_lines import StageLines
 from decon_assets.terminal.options import (
     AllowSkipped,
@@ -30,7 +30,7 @@ from decon_core.config.open_store import open_store, writable_store
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import DeconError, MissingError, Problem, StaleError
 from decon_core.execution.choice import require_engine
-from decon_core.feature import feature_hooks, feature_products, not_made_by_run
+from decon_core.feature import feature_hooks, feature_partitions, feature_products, not_made_by_run
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.summary import format_headline
 from decon_core.storage.checksums import REMEDY
@@ -360,13 +360,14 @@ def stage_lines(*, is_verbose: bool) -> StageLines:
 
 
 def _say_products(registered: Registration) -> None:
-    """Print where mixtures and blends are, and the command that lists them."""
+    """Print where mixtures and the like are, and the command that lists them."""
     config, store = registered.config, registered.store
     if config.kept:
         say(f"stored at {config.kept}; the local copies are:")
+    names = {"mixture": [mixture.name for mixture in config.mixtures]}
+    names |= {kind: names_of(config) for kind, names_of in feature_partitions().items()}
     for kind, folders in (
-        ("mixture", [store.mixtures(mixture.name) for mixture in config.mixtures]),
-        ("blend", [store.blend(blend.name) for blend in config.blends]),
+        (kind, [store.root / f"{kind}s" / name for name in some]) for kind, some in names.items()
     ):
         if len(folders) == 1:
             say(f"{kind}: {folders[0]}")
@@ -505,12 +506,8 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
 
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
-    """Print which mixtures, blends and report are up to date; return whether all are."""
-    from decon_core.missing import (
-        missing_blends,
-        missing_shares,
-        needs_report,
-    )
+    """Print which mixtures and other products are up to date; return whether all are."""
+    from decon_core.missing import missing_shares, needs_report
     from decon_core.scan.coverage import gaps_of
 
     n_packs = counted(len(plan.packs), "pack")
@@ -519,20 +516,22 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     except DeconError as error:
         if isinstance(error, MissingError) or is_running:
             is_built = plan.store.report.is_file() or plan.store.mixtures("any").parent.is_dir()
-            say(f"  mixtures, blends, report: {'out of date' if is_built else 'not built yet'}")
+            say(f"  mixtures, report: {'out of date' if is_built else 'not built yet'}")
         else:
             say(f"  {error}")
         return False
     for one in plan.config.mixtures:
         say(f"  mixture {one.name}: {len(plan.packs) - unmixed[one.name]} of {n_packs} up to date")
-    unblended, n_blends = missing_blends(plan), len(plan.config.blends)
-    if n_blends:
-        say(f"  blends: {n_blends - len(unblended)} of {n_blends} up to date")
-    is_made = {
-        name: not is_missing(plan) for name, is_missing in feature_products(plan.config.tables)
-    }
-    for name, is_current in is_made.items():
-        say(f"  {name}: {'up to date' if is_current else 'missing or outdated'}")
+    partitions = feature_partitions()
+    is_made = {}
+    for name, missing_of in feature_products(plan.config.tables):
+        absent = missing_of(plan)
+        is_made[name] = not absent
+        if name in partitions:
+            n = len(partitions[name](plan.config))
+            say(f"  {name}s: {n - len(absent)} of {n} up to date")
+        else:
+            say(f"  {name}: {'missing or outdated' if absent else 'up to date'}")
     is_reported = not needs_report(plan)
     is_scanned = not gaps_of(
         *(plan.store, plan.packs, plan.builder.versions, plan.scan), tiles=plan.tiles
@@ -542,7 +541,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     has_page = plan.store.report_page.is_file()
     if not has_page:
         say("  page of the report: missing")
-    return not unmixed and not unblended and all(is_made.values()) and is_reported and has_page
+    return not unmixed and all(is_made.values()) and is_reported and has_page
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:

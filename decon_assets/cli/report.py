@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
-from decon_assets.runner.active_run import active_run
+from decon_assets.instance.active_run import active_run
 from decon_assets.terminal.leak_rates import say_rates
 from decon_assets.terminal.options import ConfigPath, flag, names_in, optional, repeatable
 from decon_assets.terminal.output import say, say_table, warn

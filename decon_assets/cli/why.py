@@ -54,12 +54,12 @@ def why(
 
     Exit codes: 0 found, 1 there is no such document, 2 an input is wrong.
     """
+    from decon_core.feature import feature_accounts
     from decon_core.inventory import builder_of, known_versions, stale_benchmarks
     from decon_core.report.why import account, as_text, places_of
 
     loaded = load_config(config)
     mixtures = [mixture_named(loaded.mixtures, name) for name in mixture] or loaded.mixtures
-    blends = () if mixture else loaded.blends
     store = open_store(loaded)
     builder = builder_of(loaded, store, known_versions(loaded, store))
     unread: list[Problem] = []
@@ -68,7 +68,13 @@ def why(
         for place in places_of(
             builder, document, shard=shard, is_everywhere=everywhere, on_unread=unread.append
         ):
-            one = account(builder, place, mixtures=mixtures, blends=blends, showing=loaded.showing)
+            of_features = {
+                key: [] if mixture else account_of(loaded, builder, place)
+                for key, account_of in feature_accounts().items()
+            }
+            one = account(
+                builder, place, mixtures=mixtures, of_features=of_features, showing=loaded.showing
+            )
             if one["document"]["is_there"]:
                 _add_runs(one, instance, place.pack.name)
                 accounts.append(one)

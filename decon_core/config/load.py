@@ -1,6 +1,6 @@
 """Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
 
-The models below describe every key; `mixtures`, `blends` and `policy` have those of their tables.
+The models below describe every key; `mixtures` and `policy` have those of their tables.
 Relative paths are relative to the folder of the file; docs/configuration.md has examples.
 """
 
@@ -17,21 +17,19 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass as model
 
-from decon_core.config.blends import Blend, read_blends
 from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
+from decon_core.config.feature_table import FeatureTable
 from decon_core.config.judge import Judge
 from decon_core.config.layouts import known_layouts
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
-from decon_core.config.rewording import Rewording
 from decon_core.config.sketch import Sketch
 from decon_core.config.validation import (
     TABLE,
     Bytes,
     Count,
     Distinct,
-    FeatureTable,
     Name,
     Names,
     Positive,
@@ -192,11 +190,9 @@ SECTIONS: Mapping[str, Any] = {
     "corpus": Corpus,
     "policy": Policy,
     "mixture": tuple[Mixture, ...],
-    "blend": tuple[Blend, ...],
     "sketch": Sketch,
     "review": Review,
     "judge": Judge,
-    "rewording": Rewording,
     "report": Report,
     "store": StoreTable,
     "execution": Execution,
@@ -289,14 +285,11 @@ class Config:
     packing: Mapping[str, Packing]  # by source
     policy: Policy
     mixtures: tuple[Mixture, ...]
-    blends: tuple[Blend, ...]
     sketch: Sketch | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
     judge: Judge
     annotations: Path
-    rewording: Rewording
-    rewordings: Path
     showing: Showing
     drift: float  # accepted change of a benchmark's leak rate between reports
     execution: Execution
@@ -328,15 +321,17 @@ def load_config(path: Path) -> Config:
 
 def config_from(values: Mapping[str, Any], path: Path) -> Config:
     """Validate the parsed values of a decon.toml at this path."""
-    return _Reader(path).config(values)
+    return ConfigReader(path).config(values)
 
 
-class _Reader(SettingsReader):
+class ConfigReader(SettingsReader):
     """Builds a `Config` from a parsed file and collects the problems."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(str(path), folder=path.resolve().parent)
-        self._path = path
+        self.path = path
+        self.sources: tuple[Source, ...] = ()
+        self.mixtures: tuple[Mixture, ...] = ()
 
     def config(self, values: Mapping[str, Any]) -> Config:
         others = sorted(values.keys() - SECTIONS.keys())
@@ -351,37 +346,29 @@ class _Reader(SettingsReader):
         section = self.table(StoreTable, "store", values.get("store", {}))
         store, kept = self._store(section or StoreTable())
         review = self.table(Review, "review", values.get("review", {})) or Review()
-        verdicts = self._local_file("review.verdicts", review.verdicts)
+        verdicts = self.local_file("review.verdicts", review.verdicts)
         sources, packing, unread = self._corpus(values.get("corpus", {}))
         report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
         known = policy.detectors if policy else names()
         judged = (*known, *feature_candidates())
         judge = self.table(Judge, "judge", values.get("judge", {}), detectors=judged) or Judge()
-        annotations = self._local_file("judge.annotations", judge.annotations)
-        rewording = self.table(Rewording, "rewording", values.get("rewording", {})) or Rewording()
-        rewordings = self._local_file("rewording.file", rewording.file)
+        annotations = self.local_file("judge.annotations", judge.annotations)
         mixtures, problems = read_mixtures(
             self._with_tokenizer_files(values.get("mixture")),
-            where=str(self._path),
+            where=str(self.path),
             sources=[source.name for source in sources],
             detectors=known,
         )
         self.problems += problems
         self._check_masked_sources(mixtures, sources)
-        blends, problems = read_blends(
-            values.get("blend"),
-            where=str(self._path),
-            mixtures=mixtures,
-            sources={one.name: _takes_items(one) for one in sources},
-        )
-        self.problems += problems
-        products = [*(one.name for one in mixtures), *(one.name for one in blends)]
+        self.sources, self.mixtures = sources, mixtures
+        products = [mixture.name for mixture in mixtures]
         self.names = {"sources": [source.name for source in sources], "products": products}
         tables = {
-            name: table.checked(self)
+            name: table
             for name, model in of_features.items()
-            if name in values and (table := self.table(model, name, values[name]))
+            if name in values and (table := model.read(self, name, values[name]))
         }
         execution = self.table(Execution, "execution", values.get("execution", {})) or Execution()
         if problem := execution.problem(has_url=kept is not None):
@@ -390,7 +377,7 @@ class _Reader(SettingsReader):
         if self.problems or policy is None or evals is None or idf is None:
             raise ConfigError(self.problems)
         return Config(
-            path=self._path.resolve(),
+            path=self.path.resolve(),
             folder=self.folder,
             recipes=recipes,
             benchmarks=evals.benchmarks,
@@ -402,14 +389,11 @@ class _Reader(SettingsReader):
             packing=packing,
             policy=policy,
             mixtures=mixtures,
-            blends=blends,
             sketch=sketch,
             verdicts=verdicts,
             clears=review.clears,
             judge=judge,
             annotations=annotations,
-            rewording=rewording,
-            rewordings=rewordings,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             drift=report.drift,
             execution=execution.beside(self.folder),
@@ -442,15 +426,6 @@ class _Reader(SettingsReader):
             where = "store.work" if is_remote else "store.path"
             self.wrong(where, f"the file {folder}", "a folder, which need not exist")
         return folder, kept if isinstance(kept, RemotePath) else None
-
-    def _local_file(self, where: str, value: str) -> Path:
-        expected = "a local file, which need not exist"
-        path = self.folder / value
-        if is_url(value):
-            self.wrong(where, repr(value), expected)
-        elif path.is_dir():
-            self.wrong(where, f"the folder {path}", expected)
-        return path
 
     def _recipes(self, patterns: tuple[str, ...]) -> tuple[Path, ...]:
         """Return the recipe files in the given order, those of a glob by name, each once."""
@@ -543,15 +518,10 @@ class _Reader(SettingsReader):
         if isinstance(tokenizer, str) and tokenizer.endswith(".json"):
             section = {**section, "tokenizer_str": str(self.folder / tokenizer)}
         try:
-            return Policy.from_mapping(section, where=str(self._path))
+            return Policy.from_mapping(section, where=str(self.path))
         except ConfigError as error:
             self.problems += error.problems
             return None
-
-
-def _takes_items(source: Source) -> bool:
-    """Return whether a row can be made that the source reads as one text or conversation."""
-    return len(source.paths) <= 1 and not source.layout and "[" not in "".join(source.paths)
 
 
 def _secrets(value: object, where: str) -> Iterator[str]:

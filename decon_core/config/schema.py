@@ -19,7 +19,6 @@ from typing import Any
 from pydantic import ConfigDict, create_model
 from pydantic.dataclasses import is_pydantic_dataclass
 
-from decon_core.config.blends import LISTABLE
 from decon_core.config.endpoint import Endpoint
 from decon_core.config.load import SECTIONS
 from decon_core.config.policy import PRESETS
@@ -30,7 +29,8 @@ SCHEMA_PATH = Path(__file__).with_name("decon.schema.json")
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON schema of the whole file."""
-    sections = {**SECTIONS, **feature_tables()}
+    of_features = feature_tables()
+    sections = {**SECTIONS, **{name: model.in_file() for name, model in of_features.items()}}
     fields: dict[str, Any] = {name: (model, ...) for name, model in sections.items()}
     model = create_model("DeconToml", __config__=ConfigDict(extra="forbid"), **fields)
     schema: dict[str, Any] = _plain(model.model_json_schema())
@@ -44,17 +44,12 @@ def config_schema() -> dict[str, Any]:
         "enum": [*PRESETS],
     }
     for name in (one.__name__ for one in Endpoint.__subclasses__()):
-        defaults = SECTIONS[name.lower()]()
+        defaults = sections[name.lower()]()
         tables[name]["properties"]["parameters"]["default"] = dict(defaults.parameters)
     for key, threshold in tables["Thresholds"]["properties"].items():
         threshold["description"] = tables["Policy"]["properties"][key]["description"]
-    properties = tables["Contamination"]["properties"]
-    for key in LISTABLE:
-        node = properties[key]
-        properties[key] = {
-            "description": f"{node.pop('description')} A list makes several blends.",
-            "anyOf": [node, {"type": "array", "items": node}],
-        }
+    for model in of_features.values():
+        model.amend_schema(tables)
     schema["$schema"] = "http://json-schema.org/draft-07/schema#"
     schema["required"] = ["evals", "corpus"]
     return schema

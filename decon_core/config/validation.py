@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Protocol, Self, TypeVar, cast
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +28,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from decon_core.config.names import check_names
 from decon_core.errors import ConfigError, KeyNameError, Problem
+from decon_core.storage.paths import is_url
 
 T = TypeVar("T")
 N = TypeVar("N", bound=str)
@@ -342,6 +343,16 @@ class SettingsReader:
         self.wrong(where, value, f"one or more [[{re.sub(_NUMBER, '', where)}]]")
         return []
 
+    def local_file(self, where: str, value: str) -> Path:
+        """Return the path of a local file, which need not exist; report a URL or a folder."""
+        expected = "a local file, which need not exist"
+        path = self.folder / value
+        if is_url(value):
+            self.wrong(where, repr(value), expected)
+        elif path.is_dir():
+            self.wrong(where, f"the folder {path}", expected)
+        return path
+
     def named_tables(self, where: str, names: Sequence[str], *, what: str) -> None:
         """Check the names of tables, which become partition keys and folders."""
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -364,17 +375,3 @@ def dotted(path: Sequence[str | int]) -> str:
     """Format the place of a value: `corpus.source[1].text`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in path]
     return "".join(parts).removeprefix(".")
-
-
-class FeatureTable:
-    """Base of the models of decon.toml's tables that belong to features."""
-
-    def checked(self, reader: SettingsReader) -> Self:
-        """Return the table with paths beside the file; report what contradicts other tables."""
-        del reader
-        return self
-
-    @property
-    def named_benchmarks(self) -> Sequence[str]:
-        """The benchmarks of key `benchmarks`, each of which must be configured."""
-        return ()

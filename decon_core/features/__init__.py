@@ -1,4 +1,4 @@
 """Features, one folder each: what the core can do without. `feature.py` explains them."""
 
 # In the order in which help and pages list them.
-FEATURES = ("neighbours", "results", "gap", "study", "game", "haystack", "scorecard")
+FEATURES = ("blends", "neighbours", "results", "gap", "study", "game", "haystack", "scorecard")

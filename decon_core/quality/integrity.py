@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
@@ -21,38 +22,46 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import files_below, read_json, write_json
 from decon_core.storage.store import Store
 
-# Folders with a manifest: its depth below the folder, and its name. Those of mixtures and blends
-# are at the same depth below `manifests/mixtures` and `manifests/blends`.
-_WITH_MANIFEST = {
-    "mixtures": (2, "manifest.json"),
-    "blends": (1, "manifest.json"),
-    "clean": (1, "manifest.json"),
-}
-_APART = ("mixtures", "blends")
+_OF_THE_CORE = {"mixtures": "manifests/*/*/manifest.json", "clean": "*/manifest.json"}
 _LEFT_OUT = {"drafts", "logs"}
 
 
-def _manifests() -> dict[str, tuple[int, str]]:
-    """Return the folders with a manifest, with those of features."""
-    of_features = feature_folders().items()
-    return _WITH_MANIFEST | {name: (0, manifest) for name, manifest in of_features if manifest}
+class _Manifests(NamedTuple):
+    """The manifests of a folder: in it, or at the same depth below `manifests/<folder>`."""
+
+    pattern: str
+    is_apart: bool
+
+    @property
+    def depth(self) -> int:
+        return self.pattern.count("/")
+
+
+def _manifests() -> dict[str, _Manifests]:
+    """Return the folders whose files are listed in manifests."""
+    patterns = {**_OF_THE_CORE, **feature_folders()}
+    return {
+        folder: _Manifests(pattern.removeprefix("manifests/"), pattern.startswith("manifests/"))
+        for folder, pattern in patterns.items()
+        if pattern
+    }
 
 
 def verify_store(store: Store) -> Iterator[Problem | None]:
     """Read every file; yield for each a problem, or None if it is intact."""
     with_manifest = _manifests()
-    left_out = _LEFT_OUT | {name for name, manifest in feature_folders().items() if not manifest}
+    left_out = _LEFT_OUT | {folder for folder, pattern in feature_folders().items() if not pattern}
     for folder in sorted(path for path in store.root.glob("*") if path.is_dir()):
         if folder.name in left_out or folder.name.startswith("."):
             continue
-        depth, manifest = with_manifest.get(folder.name, (None, ""))
-        if depth is None:
-            # The manifests of mixtures and blends are verified with the data that they list.
+        listed = with_manifest.get(folder.name)
+        if listed is None:
+            # Manifests that are apart are verified with the data that they list.
             files = (path for path in files_below(folder) if path.name != "manifest.json")
             yield from map(_fault, files)
             continue
-        manifests = store.root / "manifests" / folder.name if folder.name in _APART else folder
-        for path in sorted(manifests.glob("*/" * depth + manifest)):
+        manifests = store.root / "manifests" / folder.name if listed.is_apart else folder
+        for path in sorted(manifests.glob(listed.pattern)):
             yield from _faults_of_listed(path, folder / path.parent.relative_to(manifests))
         yield from (_fault(path) for path in files_below(folder) if path.name == CARD)
     yield from faults_without_pack(store, store.pack_names)
@@ -83,11 +92,10 @@ def _removed_with(store: Store, path: Path) -> list[Path]:
     kind, *rest = path.relative_to(store.root).parts
     if kind == "manifests":
         kind, *rest = rest
-    with_manifest = _manifests()
-    if kind in with_manifest and path.name != CARD:
-        depth, _ = with_manifest[kind]
-        below = Path(kind, *rest[:depth])
-        manifests = [store.root / "manifests" / below] if kind in _APART else []
+    listed = _manifests().get(kind)
+    if listed and path.name != CARD:
+        below = Path(kind, *rest[: listed.depth])
+        manifests = [store.root / "manifests" / below] if listed.is_apart else []
         return [*manifests, store.root / below]
     if kind == "common":
         return [path, store.current_common]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import duckdb
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version
-from decon_core.config.load import Config
-from decon_core.corpus.packs import Pack
-from decon_core.feature import feature_hooks
-from decon_core.storage.store import Store
+from decon_core.errors import Problem
+
+REBUILD = "Run `decon-assets run` to materialize `report` again"
+_STATES = {True: "made from the current inputs", False: "out of date or missing"}
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,10 @@ class ReportAddition:
 
     key: str
     tables: Callable[[], Mapping[str, pa.Table]]
+    changes: Callable[[duckdb.DuckDBPyConnection], Iterable[Problem]] = lambda _: ()
+    """Yields what changed since an outdated report was built, where that can be said."""
 
 
-def report_additions(
-    config: Config, store: Store, packs: Sequence[Pack], versions: Sequence[Version]
-) -> list[ReportAddition]:
-    """Return what features add now."""
-    added = (hook(config, store, packs, versions) for hook in feature_hooks("report"))
-    return [one for one in added if one]
+def state_changed(product: str, in_report: bool, now: bool) -> Problem:
+    """Return the problem of a product that was current when the report was built, or is now."""
+    return Problem(product, _STATES[in_report], _STATES[now], REBUILD)

@@ -9,15 +9,7 @@ from hashlib import sha256
 
 import duckdb
 
-from decon_core.benchmarks.records import Version
-from decon_core.blends.build import Blender
-from decon_core.config.blends import Blend
 from decon_core.config.load import Showing
-from decon_core.config.mixtures import DEFAULT, Mixture
-from decon_core.config.policy import Policy
-from decon_core.corpus.packs import Pack
-from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
-from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
@@ -27,7 +19,7 @@ from decon_core.mixtures.preconditions import require_scanned
 from decon_core.report.additions import ReportAddition
 from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
-    product_tables,
+    mixture_tables,
     run_table,
     small_tables,
     verdict_table,
@@ -36,11 +28,9 @@ from decon_core.report.gather import (
 from decon_core.report.pairs import gather_pairs
 from decon_core.report.review.judged import judged_tables
 from decon_core.scan.coverage import Gap, gaps_of
-from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import draft_folder
-from decon_core.storage.store import Store
 
 _SHOWING = Showing()
 
@@ -73,17 +63,9 @@ class ReportSummary:
 
 
 def build_report(
-    store: Store,
-    packs: Sequence[Pack],
-    versions: Sequence[Version],
-    policy: Policy,
-    mixtures: Sequence[Mixture] = (DEFAULT,),
-    blends: Sequence[Blend] = (),
+    builder: Builder,
     showing: Showing = _SHOWING,
-    verdicts: Verdicts = NO_VERDICTS,
-    evidence: Evidence = NO_EVIDENCE,
     *,
-    unread: UnreadRule = NOTHING_IGNORED,
     additions: Sequence[ReportAddition] = (),
     engine: Engine = LOCAL,
 ) -> ReportSummary:
@@ -91,30 +73,28 @@ def build_report(
 
     Raise MissingError if no pack is registered or nothing was scanned.
     """
-    inputs = (tuple(packs), tuple(versions), policy, tuple(mixtures))
-    builder = Builder(store, *inputs, verdicts=verdicts, evidence=evidence, unread=unread)
-    blender = Blender(builder, tuple(blends))
+    store, packs, reader = builder.store, builder.packs, builder.reader
     if not packs:
         remedy = "`decon-assets register`"
         raise MissingError(Problem("corpus", "no registered pack", "at least one", remedy))
-    reader = builder.reader
     gaps = _gaps(builder)
     n_shards = sum(len(pack.shards) for pack in packs)
     if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
         for pack in packs:  # an empty report would look clean
             require_scanned(reader, pack, builder.versions)
-    products, n_without_mixture = product_tables(blender, showing)
-    tables = {**small_tables(reader, builder.packs, gaps, unread), **products}
-    tables["runs"] = run_table(reader, showing, _state(blender, showing, gaps, additions), gaps)
+    mixtures, n_without_mixture = mixture_tables(builder, showing)
+    tables = {**small_tables(reader, packs, gaps, builder.unread), **mixtures}
+    tables["runs"] = run_table(reader, showing, _state(builder, showing, gaps, additions), gaps)
     for addition in additions:
         tables |= addition.tables()
     report, drafts = store.report, store.drafts
     # Later runs remove the drafts of a killed process.
     with draft_folder(drafts, "matches") as folder:
-        matches = write_matches(reader, builder.packs, folder / "matches", gaps, engine=engine)
+        matches = write_matches(reader, packs, folder / "matches", gaps, engine=engine)
         tables["pairs"] = gather_pairs(
-            reader, builder.packs, matches, showing, earlier=report, engine=engine
+            reader, packs, matches, showing, earlier=report, engine=engine
         )
+        verdicts, evidence = builder.verdicts, builder.evidence
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
         tables |= judged_tables(
             matches, verdicts, evidence, has_snippets=showing.snippets, tables=tables
@@ -133,13 +113,13 @@ def _gaps(builder: Builder) -> list[Gap]:
 
 
 def is_current(
-    blender: Blender,
+    builder: Builder,
     showing: Showing = _SHOWING,
     *,
     additions: Sequence[ReportAddition] = (),
 ) -> bool:
     """Return whether a report exists and was made from these packs, versions and settings."""
-    store = blender.builder.store
+    store = builder.store
     if not store.report.is_file() or not store.current_snapshot.is_file():
         return False
     if not is_whole(store.report):
@@ -149,23 +129,21 @@ def is_current(
             (state,) = connection.execute("SELECT state FROM runs").fetchone() or (None,)
     except duckdb.Error:
         return False  # without this column, or locked by another program
-    return bool(state == _state(blender, showing, _gaps(blender.builder), additions))
+    return bool(state == _state(builder, showing, _gaps(builder), additions))
 
 
 def _state(
-    blender: Blender,
+    builder: Builder,
     showing: Showing,
     gaps: Sequence[Gap],
     additions: Sequence[ReportAddition],
 ) -> str:
     """Return a digest of all inputs of a report and of the state of each product."""
-    builder = blender.builder
     products = [
         f"{builder.fingerprint(mixture, pack)} {builder.is_current(mixture, pack)}"
         for pack in builder.packs
         for mixture in builder.mixtures
     ]
-    products += [f"{blender.fingerprint(one)} {blender.is_current(one)}" for one in blender.blends]
     versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
     names = [one.benchmark for one in builder.versions]
     thresholds = json.dumps(builder.policy.decision_settings(names))

@@ -13,6 +13,7 @@ import pyarrow as pa
 from decon_core.config.detector_registry import near_kinds
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
+from decon_core.feature import feature_files
 from decon_core.mixtures.composition import ITEMS as ITEMS_OF_BENCHMARKS
 from decon_core.report.tables import TABLES
 from decon_core.storage.checksums import seal_database
@@ -20,6 +21,7 @@ from decon_core.storage.files import atomic_path
 
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
+_SCRIPTS = (_DERIVED, _VIEWS, *feature_files("views.sql"))
 _MACRO = (
     f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}; "
     f"CREATE MACRO items_of_benchmarks() AS '{ITEMS_OF_BENCHMARKS}'; "
@@ -57,7 +59,7 @@ def write_database(
             for name in TABLES:
                 _describe(connection, name)
             connection.execute(_MACRO)
-            for script in (_DERIVED, _VIEWS):
+            for script in _SCRIPTS:
                 connection.execute(script.read_text(encoding="utf-8"))
             connection.execute("COMMIT")
         seal_database(draft)
@@ -66,7 +68,7 @@ def write_database(
 def schema_digest() -> str:
     """Return a digest of all tables and views: a report with another one is out of date."""
     tables = [f"{name} {one.about} {one.schema}" for name, one in TABLES.items()]
-    scripts = [script.read_text(encoding="utf-8") for script in (_DERIVED, _VIEWS)]
+    scripts = [script.read_text(encoding="utf-8") for script in _SCRIPTS]
     return sha256("\n".join([*tables, _MACRO, *scripts]).encode()).hexdigest()
 
 

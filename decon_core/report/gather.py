@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.blends.build import ITEMS_FILE, Blender
 from decon_core.config.load import Showing
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
@@ -37,9 +36,9 @@ from decon_core.execution.local import LOCAL
 from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
 from decon_core.mixtures.build import Builder
-from decon_core.report.tables import TABLES
+from decon_core.report.tables import TABLES, beside
 from decon_core.scan.coverage import Gap, missing_by_shard
-from decon_core.schemas import BLEND_ITEMS, COMMON, REMOVED
+from decon_core.schemas import COMMON, REMOVED
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
@@ -272,12 +271,12 @@ def _write(job: _Job) -> None:
     pq.write_table(named.to_arrow().cast(schema), job.path, compression="zstd")
 
 
-def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Table], int]:
-    """Return the tables of mixtures and blends, and the number of shards without current mixtures.
+def mixture_tables(builder: Builder, showing: Showing) -> tuple[dict[str, pa.Table], int]:
+    """Return the tables of mixtures, and the number of shards without current mixtures.
 
     The second counts all shards of every pack for which any mixture is missing or out of date.
     """
-    tables, n_without_mixture = _mixtures(blender.builder)
+    tables, n_without_mixture = _mixtures(builder)
     if not showing.snippets:
         # A detail may quote a field of the row: a license may be any text.
         removed = tables["removed"]
@@ -285,8 +284,7 @@ def product_tables(blender: Blender, showing: Showing) -> tuple[dict[str, pa.Tab
         is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
         detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
         tables["removed"] = removed.set_column(at, removed.schema.field(at), detail)
-    labels = _labels(blender.builder)
-    return {**tables, **_blends(blender), "source_labels": labels}, n_without_mixture
+    return {**tables, "source_labels": _labels(builder)}, n_without_mixture
 
 
 def _labels(builder: Builder) -> pa.Table:
@@ -316,45 +314,9 @@ def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
                 for shard in read_json(path)["shards"]
             ]
             rows = read_parquet(builder.store.removed(name, pack.name), schema=REMOVED)
-            removed.append(_beside("removed", place, rows))
+            removed.append(beside("removed", place, rows))
     tables = {"mixtures": _table("mixtures", accounts), "removed": pa.concat_tables(removed)}
     return tables, n_without_mixture
-
-
-def _blends(blender: Blender) -> dict[str, pa.Table]:
-    """Return totals, counts by phase and source, and test items of every blend that was built."""
-    totals: list[Row] = []
-    phases: list[Row] = []
-    sources: list[Row] = []
-    items = [TABLES["blend_items"].schema.empty_table()]
-    for blend in blender.blends:
-        path = blender.builder.store.blend_manifest(blend.name)
-        if not path.is_file():
-            continue
-        manifest = read_json(path)
-        named = {"blend": blend.name, "is_current": blender.is_current(blend)}
-        totals.append({**named, "mixture": manifest["mixture"]["name"], **manifest["totals"]})
-        phases += [{**named, **phase} for phase in manifest["phases"]]
-        by_source = {source["source"]: source for source in manifest["sources"]}
-        sources += [
-            {**by_source[drawn["source"]], **named, "phase": phase["phase"], **drawn}
-            for phase in manifest["phases"]
-            for drawn in phase["sources"]
-        ]
-        rows = read_parquet(path.with_name(ITEMS_FILE), schema=BLEND_ITEMS)
-        items.append(_beside("blend_items", named, rows))
-    return {
-        "blends": _table("blends", totals),
-        "blend_phases": _table("blend_phases", phases),
-        "blend_sources": _table("blend_sources", sources),
-        "blend_items": pa.concat_tables(items),
-    }
-
-
-def _beside(name: str, values: Mapping[str, object], rows: pa.Table) -> pa.Table:
-    """Put columns of one value each before the columns of a stored file."""
-    columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in values.values()]
-    return pa.table([*columns, *rows.columns], schema=TABLES[name].schema)
 
 
 def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:

@@ -15,13 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from decon_core.feature import all_features, feature_files
-from decon_core.schemas import (
-    BLEND_ITEMS,
-    COMMON,
-    ENTRIES,
-    INDEXABILITY,
-    REMOVED,
-)
+from decon_core.schemas import COMMON, ENTRIES, INDEXABILITY, REMOVED
 
 ONLY_SOURCE = "corpus"  # source name in reports made without a decon.toml
 
@@ -41,7 +35,6 @@ _STORED: Mapping[str, Iterable[pa.Field]] = {
     "common_ngrams": COMMON,
     "matches": ENTRIES,
     "removed": list(REMOVED)[1:],
-    "blend_items": BLEND_ITEMS,
     **{
         name: resolve_name(schema)
         for feature in all_features()
@@ -80,6 +73,12 @@ def table_of(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     schema = TABLES[name].schema
     defaults = {field.name: _default_of(field) for field in schema}
     return pa.Table.from_pylist([{**defaults, **row} for row in rows], schema=schema)
+
+
+def beside(name: str, values: Mapping[str, object], rows: pa.Table) -> pa.Table:
+    """Put columns of one value each before the columns of a stored file."""
+    columns = [pa.repeat(pa.scalar(value), rows.num_rows) for value in values.values()]
+    return pa.table([*columns, *rows.columns], schema=TABLES[name].schema)
 
 
 def filled(name: str, known: pa.Table) -> pa.Table:

@@ -10,11 +10,10 @@ from typing import Any
 
 import duckdb
 
-from decon_core.blends.build import Blender
 from decon_core.config.load import Showing
 from decon_core.errors import Problem
 from decon_core.mixtures.build import Builder
-from decon_core.report.additions import ReportAddition
+from decon_core.report.additions import REBUILD, ReportAddition, state_changed
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table
 from decon_core.report.open import opened, queries_in, rows_of
@@ -23,7 +22,6 @@ from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
 from decon_core.wording import counted
 
-_REBUILD = "Run `decon-assets run` to materialize `report` again"
 _DAMAGED = "Delete the report and run `decon-assets run`"
 _BUILD = "Run `decon-assets run` to build it"
 
@@ -34,7 +32,6 @@ _SETTINGS = {
     "verdicts": "the verdicts",
     "snippets": "the setting `report.snippets`",
 }
-_STATES = {True: "made from the current inputs", False: "out of date or missing"}
 
 ByName = Mapping[tuple[str, ...], Any]
 
@@ -52,21 +49,21 @@ def faults_of_report(builder: Builder) -> Iterator[Problem]:
 
 
 def moved_since_report(
-    blender: Blender, showing: Showing, *, additions: Sequence[ReportAddition] = ()
+    builder: Builder, showing: Showing, *, additions: Sequence[ReportAddition] = ()
 ) -> Iterator[Problem]:
     """Yield the inputs and products that changed since the report was built."""
-    if is_current(blender, showing, additions=additions):
+    if is_current(builder, showing, additions=additions):
         return
-    builder = blender.builder
     with opened(builder.store.report) as connection:
         changes = [
             *_changed_settings(builder, showing, connection),
             *_compare_items(builder, connection),
             *_compare_shards(builder, connection),
-            *_changed_products(blender, connection),
+            *_changed_mixtures(builder, connection),
+            *(one for addition in additions for one in addition.changes(connection)),
         ]
     path = str(builder.store.report)
-    other = Problem(path, "other products or tables", "those of current settings", _REBUILD)
+    other = Problem(path, "other products or tables", "those of current settings", REBUILD)
     yield from changes or [other]
 
 
@@ -77,22 +74,20 @@ def _changed_settings(
     for row in rows_of(connection, "FROM runs"):
         for name, what in _SETTINGS.items():
             if row[name] != now[name]:
-                yield Problem(what, f"a report of {row[name]}", f"{now[name]}, as now", _REBUILD)
+                yield Problem(what, f"a report of {row[name]}", f"{now[name]}, as now", REBUILD)
 
 
-def _changed_products(blender: Blender, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    builder = blender.builder
-    current: dict[tuple[str, str, str | None], bool] = {
-        ("mixture", one.name, pack.name): builder.is_current(one, pack)
-        for one in builder.mixtures
+def _changed_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+    current = {
+        (mixture.name, pack.name): builder.is_current(mixture, pack)
+        for mixture in builder.mixtures
         for pack in builder.packs
     }
-    current |= {("blend", one.name, None): blender.is_current(one) for one in blender.blends}
     for row in _rows(connection, "is_current"):
-        name = row["what"], row["name"], row["pack"]
-        found, expected = _STATES[row["is_current"]], _STATES[current.get(name, False)]
-        if found != expected:
-            yield Problem(" ".join(filter(None, name)), found, expected, _REBUILD)
+        is_current_now = current.get((row["mixture"], row["pack"]), False)
+        if row["is_current"] != is_current_now:
+            name = f"mixture {row['mixture']} {row['pack']}"
+            yield state_changed(name, row["is_current"], is_current_now)
 
 
 def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
@@ -147,7 +142,7 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
         elif in_report.get(name, []) != in_store[name]:
             found = f"{counted(len(in_report.get(name, [])), 'shard')}, or other counts"
             expected = f"{len(in_store[name])}, with the counts of its manifest"
-            yield Problem(where, found, expected, _REBUILD)
+            yield Problem(where, found, expected, REBUILD)
 
 
 def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
@@ -191,7 +186,7 @@ def _compare_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]
 
 
 def _differences(
-    what: str, in_report: ByName, in_store: ByName, *, remedy: str = _REBUILD
+    what: str, in_report: ByName, in_store: ByName, *, remedy: str = REBUILD
 ) -> Iterator[Problem]:
     for name in sorted(in_report.keys() | in_store.keys()):
         found, expected = in_report.get(name, "none"), in_store.get(name, "none")

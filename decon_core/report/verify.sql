@@ -41,6 +41,4 @@ SELECT format('{} pairs, {} leaks', coalesce(sum(n_found_items), 0)::BIGINT,
 FROM documents
 
 -- name: is_current
-SELECT 'mixture' AS what, mixture AS name, pack, bool_and(is_current) AS is_current
-FROM mixtures GROUP BY mixture, pack
-UNION ALL SELECT 'blend', blend, NULL, is_current FROM blends
+SELECT mixture, pack, bool_and(is_current) AS is_current FROM mixtures GROUP BY mixture, pack

@@ -1,6 +1,6 @@
 """Explain why a document is in a mixture or not: its matches, the detectors and the settings.
 
-Everything is read from ledgers, tiles, and the lists of mixtures and blends; no report is needed.
+Everything is read from ledgers, tiles, and the lists of mixtures; no report is needed.
 `made` is the path of a file: the command line finds the Dagster run that wrote it.
 """
 
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import polars as pl
 import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.blends.build import REPLACED_FILE, TEXTS_FILE
-from decon_core.config.blends import Blend
 from decon_core.config.load import Showing
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
@@ -25,13 +24,14 @@ from decon_core.corpus.shards import read_shard
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.detectors.detector import detector
 from decon_core.errors import CorpusError, InputError, Problem
+from decon_core.feature import all_features
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of
 from decon_core.scan.tiles import Tiles
-from decon_core.schemas import BLENDED, REMOVED, REPLACED
+from decon_core.schemas import REMOVED
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
 from decon_core.wording import render
@@ -158,10 +158,13 @@ def account(
     place: Place,
     *,
     mixtures: Sequence[Mixture],
-    blends: Sequence[Blend] = (),
+    of_features: Mapping[str, Sequence[Json]] = MappingProxyType({}),
     showing: Showing,
 ) -> Json:
-    """Return everything the store knows about a document, as a JSON object."""
+    """Return everything the store knows about a document, as a JSON object.
+
+    `of_features`: what features add, by key.
+    """
     row, scanned = _row_at(place), _scanned(builder, place)
     document = row if isinstance(row, Document) else None
     found = [
@@ -181,7 +184,7 @@ def account(
         "why_not_scanned": ". ".join(filter(None, why)) if why else None,
         "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
         "mixtures": [_in_mixture(builder, place, mixture) for mixture in mixtures],
-        "blends": [_in_blend(builder, place, blend) for blend in blends],
+        **of_features,
         "settings": {
             "scan": builder.reader.scan,
             "idf_snapshot": current_snapshot_fingerprint(builder.store),
@@ -363,7 +366,7 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
     manifest = read_json(path)
     removed = builder.store.removed(mixture.name, place.pack.name)
     if removed.is_file():
-        is_here = _of_row("shard", "row", place)
+        is_here = rows_of_place("shard", "row", place)
         rows = read_parquet(removed, schema=REMOVED, filters=is_here)
         for row in rows.drop_columns(["shard", "row", "doc_id"]).to_pylist():
             reason = {name: value for name, value in row.items() if value is not None}
@@ -383,33 +386,21 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
     }
 
 
-def _of_row(shard: str, row: str, place: Place) -> Any:
+def rows_of_place(shard: str, row: str, place: Place) -> Any:
+    """Return the condition on two columns, shard and row, that selects the rows of a place."""
     return (pc.field(shard) == place.shard.name) & (pc.field(row) == place.row)
-
-
-def _in_blend(builder: Builder, place: Place, blend: Blend) -> Json:
-    """Return how often and in which parts it was drawn, and how often a test item replaced it."""
-    path = builder.store.blend_manifest(blend.name)
-    state: Json = {"blend": blend.name, "of": blend.of}
-    if not path.is_file():
-        return {**state, "is_built": False, "n_texts": 0, "parts": [], "n_replaced": 0}
-    is_here = _of_row("shard", "corpus_row", place) & (pc.field("source") == place.pack.source.name)
-    texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, filters=is_here)
-    replaced = read_parquet(path.with_name(REPLACED_FILE), schema=REPLACED, filters=is_here)
-    parts = sorted({*texts["part"].to_pylist()})
-    counts = {"n_texts": texts.num_rows, "parts": parts, "n_replaced": replaced.num_rows}
-    return {**state, "is_built": True, **counts}
 
 
 def as_text(account: Json) -> str:
     """Render an account, to which the runs that made its files were added (`run`)."""
+    templates = [f"features/{one.name}/why.txt.j2" for one in all_features() if one.why]
     return render(
         "report/why.txt.j2",
         **account,
+        of_features=[render(template, **account) for template in templates],
         most_matches=_MOST_MATCHES,
         most_documents=_MOST_DOCUMENTS,
         short=_short,
-        times=lambda n: "once" if n == 1 else f"{n} times",
     ).removesuffix("\n")
 
 

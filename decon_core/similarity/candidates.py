@@ -30,7 +30,6 @@ from decon_core.similarity.annotations import (
     key_problems,
     problems_of,
 )
-from decon_core.similarity.rewordings import NO_REWORDINGS, Rewordings
 from decon_core.storage.line_log import read_objects
 
 _N_BANDS = 10  # of scores
@@ -60,11 +59,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What people, files and endpoints said: of pairs beside verdicts, and items in other words."""
+    """What people, files and endpoints said of pairs, beside verdicts."""
 
     annotations: Annotations = NO_ANNOTATIONS
     candidates: tuple[Candidate, ...] = ()
-    rewordings: Rewordings = NO_REWORDINGS  # of items, for blends
 
     @cached_property
     def digest(self) -> str:

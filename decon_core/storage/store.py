@@ -131,12 +131,6 @@ class Store:
     def removed(self, name: str, pack: str) -> Path:
         return self.root / f"manifests/mixtures/{name}/{pack}/removed.parquet"
 
-    def blend(self, name: str) -> Path:
-        return self.root / f"blends/{name}"
-
-    def blend_manifest(self, name: str) -> Path:
-        return self.root / f"manifests/blends/{name}/manifest.json"
-
     def clean_benchmark(self, benchmark: str) -> Path:
         return self.root / f"clean/{benchmark}"
 

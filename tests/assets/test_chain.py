@@ -22,6 +22,7 @@ from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.config.load import load_config
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
+from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.inventory import changed_shards, list_packs, plan_registration
 from decon_core.storage import listing
 from decon_core.storage.files import write_json
@@ -349,14 +350,14 @@ def test_blends_are_built_behind_their_mixture_and_one_that_is_refused_stops_no_
     world.mixtures = BLENDS.replace("copies = 1", "copies = 1000")
     with pytest.raises(PipelineError, match=r"blend 'contaminated': .*room for [0-9]+ documents"):
         world.run()
-    assert world.store.blend_manifest("plain").is_file()
-    assert not world.store.blend("contaminated").exists()
+    assert blend_manifest(world.store, "plain").is_file()
+    assert not blend_folder(world.store, "contaminated").exists()
     with duckdb.connect(str(world.store.report), read_only=True) as connection:
         assert connection.execute("SELECT blend FROM blends").fetchall() == [("plain",)]
 
     world.mixtures = BLENDS
     world.run()
-    before = modified(world.store.blend("plain"))
+    before = modified(blend_folder(world.store, "plain"))
     with duckdb.connect(str(world.store.report), read_only=True) as connection:
         rows = connection.execute(
             "SELECT blend, is_current, n_test_texts FROM blends ORDER BY blend"
@@ -369,10 +370,10 @@ def test_blends_are_built_behind_their_mixture_and_one_that_is_refused_stops_no_
         seen = connection.execute("SELECT count(*) FROM blend_items WHERE is_seen").fetchone()
         assert seen == (5,)
     world.run()
-    assert modified(world.store.blend("plain")) == before  # stands, and is left alone
+    assert modified(blend_folder(world.store, "plain")) == before  # stands, and is left alone
     world.add_shard("s6")
     world.run()
-    assert modified(world.store.blend("plain")) != before
+    assert modified(blend_folder(world.store, "plain")) != before
 
 
 def modified(folder):

@@ -42,6 +42,7 @@ from decon_core.config.load import load_config
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import ConfigError
+from decon_core.features.blends.folders import blend_folder
 from decon_core.index.parts import index_fingerprint
 from decon_core.inventory import benchmarks_of, list_packs
 from decon_core.report.publish.summary import score_bins as bins_of_report
@@ -517,7 +518,7 @@ def test_blend_check_fails_when_a_part_or_the_account_was_touched(world):
     world.mixtures += 'of = "decontaminated"\n'
     world.start()
     assert run_check(blend_adds_up, world).passed
-    folder = world.store.blend("stream")
+    folder = blend_folder(world.store, "stream")
     path = manifest_of(folder)
     manifest = json.loads(path.read_text())
     part = folder / manifest["parts"][0]["file"]

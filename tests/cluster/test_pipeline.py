@@ -16,7 +16,7 @@ pytestmark = pytest.mark.clusters
 # A sample world is too small for a cluster.
 _PROGRAM = """
 import sys
-from decon_core.blends import build as blends
+from decon_core.features.blends import build as blends
 from decon_core.execution import jobs
 from decon_core.report import gather
 from decon_assets.cli.main import main

@@ -1,16 +1,17 @@
-"""A corpus in a store, scanned, and what is made of it: for the tests of mixtures and of blends."""
+"""A corpus in a store, scanned, and what is made of it: mixtures, blends, a report."""
 
 import json
 
 import pyarrow.parquet as pq
 
-from decon_core.config.load import Source
-from decon_core.config.mixtures import Mixture
+from decon_core.config.load import Showing, Source
+from decon_core.config.mixtures import DEFAULT, Mixture
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.decisions.unread import NOTHING_IGNORED
 from decon_core.decisions.verdicts import NO_VERDICTS
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.manifest import REMOVED_FILE, manifest_faults
+from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 
@@ -32,6 +33,12 @@ def faults_in(folder):
 def removed_in(folder):
     """The list of what a mixture removed from a pack."""
     return pq.read_table(manifest_of(folder).with_name(REMOVED_FILE))
+
+
+def report_of(store, packs, versions, policy, mixtures=(DEFAULT,), showing=None, **known):
+    """Build the report; return its headline. `known`: verdicts and the like."""
+    builder = Builder(store, tuple(packs), tuple(versions), policy, tuple(mixtures), **known)
+    return build_report(builder, showing or Showing())
 
 
 def line_of(row, name):

@@ -33,7 +33,8 @@ from collections.abc import Sequence
 
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.validation import TABLE, FeatureTable, Name, Names
+from decon_core.config.feature_table import FeatureTable
+from decon_core.config.validation import TABLE, Name, Names
 from decon_core.report.html.build import Addition
 from decon_core.report.html.sections import Section
 

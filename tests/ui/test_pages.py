@@ -12,6 +12,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from decon_assets.assets.registration import register
 from decon_core.benchmarks.records import current_version
+from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.settings import declared_blends
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.files import read_json
 
@@ -136,11 +138,11 @@ def test_every_declared_variant_of_every_pack_is_built(page, site, keep):
 
 
 def test_every_declared_blend_is_built_and_says_how_much_of_it_are_test_items(page, site, keep):
-    names = [blend.name for blend in site.config.blends]
+    names = [blend.name for blend in declared_blends(site.config)]
     page.goto("/assets/blend?view=partitions&partition=garlic")
     expect(page.get_by_text(f"Materialized ({len(names)})")).to_be_visible()
     expect(page.get_by_text("Missing (0)")).to_be_visible()
-    manifest = read_json(site.store.blend_manifest("garlic"))
+    manifest = read_json(blend_manifest(site.store, "garlic"))
     n_texts = manifest["totals"]["n_test_texts"]
     expect(value(page, "test_items")).to_have_text(str(n_texts))
     keep(page, "blends.png")

@@ -4,6 +4,7 @@ from decon_core.feature import Command, Feature
 
 FEATURE = Feature(
     name="haystack",
+    requires=("blends",),
     tables={"haystack": "decon_core.features.haystack.settings:Haystack"},
     products={"haystack": "decon_core.features.haystack.product:is_missing"},
     folders={"haystack": "haystack.json"},

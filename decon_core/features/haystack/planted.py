@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from decon_core.benchmarks.records import Version
-from decon_core.blends.items import Item, item_text, items_of
-from decon_core.config.blends import Contamination, is_for_training
 from decon_core.config.seeding import numbers
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import ConfigError, Problem
+from decon_core.features.blends.items import Item, item_text, items_of
+from decon_core.features.blends.settings import Contamination, is_for_training
 from decon_core.features.haystack.settings import Haystack
 from decon_core.storage.store import Store
 from decon_core.wording import counted

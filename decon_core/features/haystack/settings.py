@@ -11,9 +11,9 @@ from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.endpoint import KeyVariable
+from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import (
     TABLE,
-    FeatureTable,
     Name,
     Names,
     Positive,

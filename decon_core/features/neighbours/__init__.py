@@ -5,6 +5,7 @@ from decon_core.feature import Feature
 FEATURE = Feature(
     name="neighbours",
     tables={"neighbours": "decon_core.features.neighbours.settings:Neighbours"},
+    columns={"neighbours": "decon_core.features.neighbours.schemas:NEIGHBOURS"},
     products={"neighbours": "decon_core.features.neighbours.product:is_missing"},
     report="decon_core.features.neighbours.product:report_addition",
     report_tables={

@@ -62,11 +62,10 @@ def is_missing(plan: Plan) -> bool:
     return not key or not has_neighbours(plan.store, key)
 
 
-def report_addition(
-    config: Config, store: Store, packs: Sequence[Pack], versions: Sequence[Version]
-) -> ReportAddition | None:
+def report_addition(plan: Plan) -> ReportAddition | None:
     """Return the tables of neighbours; without paragraphs if a report has no corpus text."""
-    key = wanted_neighbours(config, packs, versions)
+    config, store = plan.config, plan.store
+    key = wanted_neighbours(config, plan.packs, plan.versions)
     if not key or not has_neighbours(store, key):
         return None
 

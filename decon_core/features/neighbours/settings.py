@@ -8,9 +8,9 @@ from dataclasses import field, replace
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.endpoint import KeyVariable
+from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import (
     TABLE,
-    FeatureTable,
     Name,
     Positive,
     PositiveShare,

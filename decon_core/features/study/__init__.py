@@ -9,7 +9,7 @@ from decon_core.feature import Command, Feature
 
 FEATURE = Feature(
     name="study",
-    requires=("results",),
+    requires=("blends", "results"),
     tables={"study": "decon_core.features.study.settings:Study"},
     products={"study": "decon_core.features.study.product:is_missing"},
     folders={"study": "study.json"},

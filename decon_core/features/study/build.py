@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from decon_core.corpus.packs import FILES, hash_file
 from decon_core.errors import Problem, StaleError
+from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.tasks import parse_task_mappings, task_of
@@ -126,7 +127,7 @@ def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], l
         if blend := blends.get(arm.arm.of or ""):
             if not inputs.is_built(blend):
                 raise StaleError(_not_built(arm.arm.name, blend.name))
-            planted = planted_labels(blend, inputs.store.blend_manifest(blend.name).parent)
+            planted = planted_labels(blend, blend_manifest(inputs.store, blend.name).parent)
             # An item that the blend plants or holds back is no measure of leaks of the corpus.
             labellings = [planted, _without(leaked, planted)] if planted else labellings
         for labels in labellings:

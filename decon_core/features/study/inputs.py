@@ -15,10 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 
 from decon_core.benchmarks import Recipe
-from decon_core.blends.build import ITEMS_FILE
-from decon_core.config.blends import Blend
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DamagedError, DeconError, Problem
+from decon_core.features.blends.build import ITEMS_FILE
+from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.settings import Blend
 from decon_core.features.study.settings import Arm, Study
 from decon_core.storage.files import files_below, read_json
 from decon_core.storage.store import Store
@@ -67,7 +68,7 @@ def fingerprint_of(inputs: Inputs) -> str:
     for arm in inputs.study.arm:
         for path in find_paths(arm, inputs.folder)[0]:
             files += files_below(path) if path.is_dir() else [path]
-        files.append(inputs.store.blend_manifest(arm.of or "").with_name(ITEMS_FILE))
+        files.append(blend_manifest(inputs.store, arm.of or "").with_name(ITEMS_FILE))
     contents = [
         (os.path.relpath(file, inputs.folder), _content_at(file, stat.st_size, stat.st_mtime_ns))
         for file in files

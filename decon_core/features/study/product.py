@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from decon_core.benchmarks import catalog, load_recipes
-from decon_core.config.blends import Blend
 from decon_core.config.load import Config
+from decon_core.features.blends.product import blender_of
+from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.features.study.inputs import Inputs, is_current, study_folder
 from decon_core.features.study.settings import Study
-from decon_core.inventory import blender_of
+from decon_core.inventory import builder_of
 from decon_core.missing import Plan
 from decon_core.storage.store import Store
 
@@ -25,9 +26,9 @@ def study_inputs(config: Config, store: Store) -> Inputs | None:
         recipes |= load_recipes(path)
 
     def is_built(blend: Blend) -> bool:
-        return blender_of(config, store).is_current(blend)
+        return blender_of(config, builder_of(config, store)).is_current(blend)
 
-    return Inputs(settings, config.folder, store, config.blends, recipes, is_built)
+    return Inputs(settings, config.folder, store, declared_blends(config), recipes, is_built)
 
 
 def is_missing(plan: Plan) -> bool:

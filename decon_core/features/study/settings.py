@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic.dataclasses import dataclass
 
+from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import (
     TABLE,
     Distinct,
-    FeatureTable,
     Name,
     Names,
     SettingsReader,

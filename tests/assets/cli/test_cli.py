@@ -15,6 +15,7 @@ from dagster import DagsterInstance
 from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
 from decon_assets.terminal.output import say_table
+from decon_core.features.blends.folders import blend_folder
 from tests.first_runs import run_command
 
 
@@ -459,7 +460,7 @@ def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     assert [line.split()[2] for line in said.splitlines()[2:]] == ["yes", "no"]
     assert main(["blend", "verify", "stream"]) == 0
     assert "stream: matches its manifest; 60 documents" in capsys.readouterr().out
-    folder = at_home.store.blend("stream")
+    folder = blend_folder(at_home.store, "stream")
     assert main(["blend", "verify", str(folder)]) == 0
     assert main(["blend", "verify"]) == 1
     assert "no manifest" in capsys.readouterr().err

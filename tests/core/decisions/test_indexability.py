@@ -19,9 +19,9 @@ from decon_core.decisions.indexability import (
 )
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.index.idf import freeze
-from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import INDEXABILITY, RECORDS
+from tests.core.places import report_of
 
 ALL = Policy(tokenizer_str="words", detectors=BUILT_IN, hot_ngram_records=10)
 TEMPLATE = "which one of the following four statements is true of the thing named above"
@@ -344,7 +344,7 @@ def reported(bench):
     texts = (f"{items[0][0]} {items[0][1]} or {items[2][0]}", half, items[1][0])
     pack = bench.pack({"a.jsonl": [f"{words(n, 30)} {text} ." for n, text in enumerate(texts)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    summary = build_report(bench.store, [pack], versions, bench.policy)
+    summary = report_of(bench.store, [pack], versions, bench.policy)
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
         yield summary, lambda query: connection.execute(query).fetchall()
 
@@ -406,7 +406,7 @@ def test_an_item_that_decon_cannot_see_is_no_longer_lost_when_another_rule_can(b
         versions = bench.prepare({"b": items, "b2": FILLER})
         pack = bench.pack({"a.jsonl": [words("other", 40)]})
         scan_packs(bench.store, [pack], versions, bench.policy)
-        build_report(bench.store, [pack], versions, bench.policy)
+        report_of(bench.store, [pack], versions, bench.policy)
         with duckdb.connect(str(bench.store.report), read_only=True) as connection:
             status = connection.execute("SELECT status FROM item_status WHERE benchmark = 'b'")
             assert status.fetchall() == [(expected,)]

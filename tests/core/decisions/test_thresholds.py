@@ -15,9 +15,9 @@ from decon_core.decisions.sweep import highest_thresholds
 from decon_core.errors import ConfigError
 from decon_core.folder_scan.run import Request, load_policy, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
-from decon_core.report.build import build_report, is_current
+from decon_core.report.build import is_current
 from decon_core.schemas import MATCHES
-from tests.core.places import CLEAN, Place
+from tests.core.places import CLEAN, Place, report_of
 
 
 def policy_of(text, **more):
@@ -206,17 +206,16 @@ def test_mixtures_and_clean_benchmarks_of_a_benchmark_are_built_anew_and_no_othe
 
 
 def test_a_report_shows_which_thresholds_applied_and_is_stale_when_they_change(place):
-    from decon_core.blends.build import Blender
 
     def is_todays():
-        return is_current(Blender(place.builder(CLEAN), ()))
+        return is_current(place.builder(CLEAN))
 
     store, versions = place.bench.store, place.versions
-    build_report(store, place.packs, versions, place.bench.policy, (CLEAN,))
+    report_of(store, place.packs, versions, place.bench.policy, (CLEAN,))
     assert is_todays()
     with_own(place)
     assert not is_todays()
-    build_report(store, place.packs, versions, place.bench.policy, (CLEAN,))
+    report_of(store, place.packs, versions, place.bench.policy, (CLEAN,))
     assert is_todays()
     with duckdb.connect(str(store.report), read_only=True) as connection:
         rows = connection.execute("SELECT benchmark, thresholds FROM benchmarks").fetchall()

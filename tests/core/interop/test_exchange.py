@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from decon_core.blends.build import Blender
 from decon_core.compare.differences import compare
 from decon_core.errors import InputError
 from decon_core.interop.decon_jsonl import MARKS
@@ -18,11 +17,11 @@ from decon_core.interop.read import MADE_BY, read_reports
 from decon_core.interop.report_lines import LineError, Mark, parse_marks, read_line
 from decon_core.interop.write import write_reports
 from decon_core.mixtures.build import Builder
-from decon_core.report.build import build_report
 from decon_core.report.html import write_page
 from decon_core.report.publish.limits import COVERAGE, Limits, cases_of
 from decon_core.report.publish.summary import summary_of
 from decon_core.scan.scanner import scan_packs
+from tests.core.places import report_of
 from tests.core.report.pages import data_of
 
 # As the reference implementation 0.3 writes them.
@@ -296,8 +295,8 @@ def scanned(bench, make_words):
     }
     pack = bench.pack(shards)
     scan_packs(bench.store, [pack], versions, bench.policy)
-    build_report(bench.store, [pack], versions, bench.policy)
-    return Blender(Builder(bench.store, (pack,), tuple(versions), bench.policy, ()), ()).builder
+    report_of(bench.store, [pack], versions, bench.policy)
+    return Builder(bench.store, (pack,), tuple(versions), bench.policy, ())
 
 
 def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import duckdb
 import pytest
 
-from decon_core.blends.build import Blender
 from decon_core.config.load import Source, config_from
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack
@@ -20,8 +19,8 @@ from decon_core.mixtures.composition import (
     phase_rows,
 )
 from decon_core.mixtures.verify import verify
-from decon_core.report.build import build_report, is_current
-from tests.core.places import Place
+from decon_core.report.build import is_current
+from tests.core.places import Place, report_of
 
 # Table 19 of GAPERON, the phase "Naive" of the 1B model: tokens in millions.
 NAIVE = {
@@ -127,12 +126,11 @@ def test_a_card_and_the_report_have_the_composition_by_source_and_label(place):
     ]
     assert "\n".join(rows) in card
     assert verify(builder, PARQUET).problems == []
-    build_report(
+    report_of(
         place.bench.store, place.packs, place.versions, place.bench.policy, mixtures=(PARQUET,)
     )
     with duckdb.connect(str(place.bench.store.report), read_only=True) as connection:
         found = connection.execute("FROM composition_by_mixture").fetchall()
-        assert connection.execute("FROM composition_by_blend").fetchall() == []
     assert found == [
         ("all", True, "source", "web", 3, 0.75, 60, 0.6),
         ("all", True, "source", "books", 1, 0.25, 40, 0.4),
@@ -146,13 +144,13 @@ def test_a_card_and_the_report_have_the_composition_by_source_and_label(place):
 def test_other_labels_change_the_card_and_the_report_and_no_documents(place):
     first = [place.build(PARQUET, pack) for pack in place.packs]
     arguments = (place.versions, place.bench.policy, (PARQUET,))
-    build_report(place.bench.store, place.packs, *arguments)
-    assert is_current(Blender(place.builder(PARQUET), ()))
+    report_of(place.bench.store, place.packs, *arguments)
+    assert is_current(place.builder(PARQUET))
     web, books = place.packs
     place.packs = [replace(web, source=replace(web.source, labels=(("kind", "forums"),))), books]
     builder = place.builder(PARQUET)
     assert not any(builder.is_current(PARQUET, pack) for pack in place.packs)
-    assert not is_current(Blender(place.builder(PARQUET), ()))
+    assert not is_current(place.builder(PARQUET))
     again = [builder.build(PARQUET, pack) for pack in place.packs]
     assert [one.was_there for one in again] == [True, True]
     assert [one.counts for one in again] == [one.counts for one in first]

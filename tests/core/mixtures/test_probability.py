@@ -15,12 +15,11 @@ from decon_core.errors import MissingError
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.verify import verify
-from decon_core.report.build import build_report
 from decon_core.report.review.found import PairFilter, open_report
 from decon_core.similarity.annotations import Annotation, Annotations
 from decon_core.similarity.candidates import Evidence
 from tests.core.detectors.first_sentence import FirstSentence
-from tests.core.places import CLEAN, Place, removed_in
+from tests.core.places import CLEAN, Place, removed_in, report_of
 
 N = 80
 PROBABLE = Mixture(name="probable", leaks=Leaks(min_probability=0.9, min_judged=40))
@@ -221,7 +220,7 @@ def test_the_report_counts_candidates_neither_as_leaks_nor_as_clean(place):
         {pair: Verdict(pair=pair, fingerprint=item, verdict=one) for pair, item, one in said}
     )
     builder = place.builder()
-    summary = build_report(
+    summary = report_of(
         builder.store, place.packs, place.versions, builder.policy, verdicts=verdicts
     )
     assert (summary.n_leaked, summary.n_candidates) == (1, N - 2)

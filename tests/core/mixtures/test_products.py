@@ -18,11 +18,10 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.idf import current_snapshot, freeze
 from decon_core.mixtures.build import Builder
-from decon_core.report.build import build_report
 from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
-from tests.core.places import faults_in, manifest_of, removed_in
+from tests.core.places import faults_in, manifest_of, removed_in, report_of
 
 
 def words(seed, n):
@@ -86,7 +85,7 @@ def test_a_report_lists_the_cells_that_were_not_scanned(leaky, make_words):
     bench, versions, pack = scanned(leaky)
     late = bench.save("late", [(make_words("r", 30), None, None)])
     bench.index([late], current_snapshot(bench.store, bench.policy))
-    (gap,) = build_report(bench.store, [pack], [*versions, late], bench.policy).gaps
+    (gap,) = report_of(bench.store, [pack], [*versions, late], bench.policy).gaps
     assert (gap.lacking, gap.is_read, gap.reason) == (("late",), True, "not scanned yet")
 
 
@@ -193,7 +192,7 @@ def test_an_arrow_file_stays_a_file_and_a_stream_a_stream(leaky, is_file):
 def reported(leaky):
     bench, versions, pack = scanned(leaky, b"{broken", unreadable="drop")
     build(bench, pack, versions)
-    summary = build_report(bench.store, [pack], versions, bench.policy)
+    summary = report_of(bench.store, [pack], versions, bench.policy)
     return bench, summary
 
 
@@ -228,7 +227,7 @@ def test_a_mixture_made_before_the_latest_policy_is_not_called_current(leaky):
     build(bench, pack, versions)
     for threshold, expected in ((0.8, True), (0.7, False)):
         policy = Policy(tokenizer_str="words", contamination_score_threshold=threshold)
-        build_report(bench.store, [pack], versions, policy)
+        report_of(bench.store, [pack], versions, policy)
         with duckdb.connect(str(bench.store.report), read_only=True) as connection:
             assert connection.execute("SELECT is_current FROM mixtures").fetchall() == [(expected,)]
 
@@ -249,7 +248,7 @@ def test_an_exact_repeat_of_a_leaked_item_has_leaked_as_well(bench, make_words):
     versions = bench.prepare({"b": [twin, other, twin]})
     pack = bench.pack({"a.jsonl": [f"{make_words('x', 20)} {twin[0]}"]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    build_report(bench.store, [pack], versions, bench.policy)
+    report_of(bench.store, [pack], versions, bench.policy)
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
         statuses = connection.execute("SELECT status FROM item_status ORDER BY instance_index")
         assert statuses.fetchall() == [("leaked",), ("clean",), ("leaked",)]
@@ -278,7 +277,7 @@ def test_an_item_that_repeats_part_of_another_shares_its_leak(bench):
     bench.index([version, filler], freeze(bench.store, [version, filler], bench.policy))
     pack = bench.pack({"a.jsonl": [f"{words('noise', 20)} {rows[0]['question']} {right}"]})
     scan_packs(bench.store, [pack], [version], bench.policy)
-    build_report(bench.store, [pack], [version], bench.policy)
+    report_of(bench.store, [pack], [version], bench.policy)
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
         query = "SELECT split, status, best_score FROM item_status ORDER BY split"
         assert connection.execute(query).fetchall() == [
@@ -292,20 +291,20 @@ def test_a_report_whose_index_is_gone_is_refused_in_words(leaky):
     bench, versions, pack = scanned(leaky)
     shutil.rmtree(bench.store.root / "index")
     with pytest.raises(MissingError, match="benchmark 'b': found no index"):
-        build_report(bench.store, [pack], versions, bench.policy)
+        report_of(bench.store, [pack], versions, bench.policy)
 
 
 def test_a_report_of_no_corpus_is_refused(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)] * 2})
     with pytest.raises(MissingError, match="no registered pack"):
-        build_report(bench.store, [], versions, bench.policy)
+        report_of(bench.store, [], versions, bench.policy)
 
 
 def test_a_source_without_leaks_has_a_share_of_zero(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)] * 2})
     pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    summary = build_report(bench.store, [pack], versions, bench.policy)
+    summary = report_of(bench.store, [pack], versions, bench.policy)
     assert summary.n_shards_without_mixture == 1
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
         columns = "source, n_documents, n_unreadable, n_contaminated_documents, contaminated_share"
@@ -330,7 +329,7 @@ def test_an_item_too_short_to_index_is_never_called_clean(bench, make_words):
     versions = bench.prepare({"b": [*long, ("Too short", None, None)]})
     pack = bench.pack({"a.jsonl": [make_words(1, 50)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    build_report(bench.store, [pack], versions, bench.policy)
+    report_of(bench.store, [pack], versions, bench.policy)
     with duckdb.connect(str(bench.store.report), read_only=True) as connection:
         statuses = connection.execute(
             "SELECT s.status, i.why_not_indexed FROM item_status s "

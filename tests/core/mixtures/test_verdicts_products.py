@@ -6,7 +6,6 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.blends.build import Blender
 from decon_core.config.load import load_config
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
@@ -16,8 +15,8 @@ from decon_core.folder_scan.run import Request, scan_folder
 from decon_core.inventory import verdicts_of
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
 from decon_core.mixtures.verify import verify
-from decon_core.report.build import build_report, is_current
-from tests.core.places import CLEAN, CONTROL, Place
+from decon_core.report.build import is_current
+from tests.core.places import CLEAN, CONTROL, Place, report_of
 from tests.tile_files import tile_rows
 
 # Of one item alone every n-gram would be in all there is, and weigh nothing.
@@ -198,10 +197,10 @@ def test_a_report_is_of_yesterday_after_any_verdict_and_any_note(leaky):
     store, policy = leaky.bench.store, leaky.bench.policy
 
     def current():
-        return is_current(Blender(leaky.builder(CLEAN), ()))
+        return is_current(leaky.builder(CLEAN))
 
     def report():
-        build_report(store, leaky.packs, leaky.versions, policy, (CLEAN,), verdicts=leaky.verdicts)
+        report_of(store, leaky.packs, leaky.versions, policy, (CLEAN,), verdicts=leaky.verdicts)
 
     report()
     assert current()

@@ -14,8 +14,9 @@ from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.errors import ConfigError
 from decon_core.mixtures.build import Builder
 from decon_core.report import pairs as pairs_module
-from decon_core.report.build import build_report, is_current
+from decon_core.report.build import is_current
 from decon_core.scan.scanner import scan_packs
+from tests.core.places import report_of
 from tests.core.report.reports import write_report
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "queries.sql"
@@ -45,7 +46,7 @@ def scanned(bench, make_words):
 
 def report(scanned, showing=SHOWING, verdicts=NO_VERDICTS):
     bench, versions, pack, _ = scanned
-    build_report(bench.store, [pack], versions, bench.policy, showing=showing, verdicts=verdicts)
+    report_of(bench.store, [pack], versions, bench.policy, showing=showing, verdicts=verdicts)
     return bench.store.report
 
 
@@ -142,7 +143,7 @@ def test_a_license_that_was_refused_is_not_told_of_a_private_corpus(bench, make_
     mixture = Mixture(name="open", licenses=Licenses(fields=("license",), allow=("MIT",)))
     Builder(bench.store, (pack,), tuple(versions), bench.policy, (mixture,)).build(mixture, pack)
     for showing, told in ((SHOWING, f"{SECRET} of mine"), (Showing(snippets=False), None)):
-        build_report(bench.store, [pack], versions, bench.policy, (mixture,), showing=showing)
+        report_of(bench.store, [pack], versions, bench.policy, (mixture,), showing=showing)
         assert ask(bench.store.report, "SELECT why, detail FROM removed") == [("license", told)]
 
 
@@ -253,14 +254,13 @@ def test_settings_of_the_report_are_checked(tmp_path):
 
 
 def test_another_way_of_showing_asks_for_another_report(scanned):
-    from decon_core.blends.build import Blender
     from decon_core.config.mixtures import DEFAULT
 
     bench, versions, pack, _ = scanned
     report(scanned)
     builder = Builder(bench.store, (pack,), tuple(versions), bench.policy, (DEFAULT,))
-    assert is_current(Blender(builder, ()), Showing())
-    assert not is_current(Blender(builder, ()), Showing(snippets=False))
+    assert is_current(builder, Showing())
+    assert not is_current(builder, Showing(snippets=False))
     assert json.loads(ask(bench.store.report, "SELECT thresholds FROM runs")[0][0]) == {
         "decon": 0.8
     }

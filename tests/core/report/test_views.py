@@ -12,9 +12,9 @@ from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.index.idf import freeze
-from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
+from tests.core.places import report_of
 
 ASKED_BY_ALL = "Which of the following statements is true of all of them?"
 SUBSETS = {"law": (0, 1), "maths": (2, 3, 4)}
@@ -56,7 +56,7 @@ def reported(bench, make_words):
         bench.index(versions, freeze(bench.store, versions, policy))
         packs = [pack_of(name, texts) for name, texts in sources.items()]
         scan_packs(bench.store, packs, versions, policy)
-        build_report(bench.store, packs, versions, policy)
+        report_of(bench.store, packs, versions, policy)
         with duckdb.connect(str(bench.store.report), read_only=True) as connection:
             yield lambda query: connection.execute(query).fetchall()
 

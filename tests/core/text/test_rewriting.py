@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench import duplicates
-from decon_core.config.blends import Form
+from decon_core.features.blends.settings import Form
 from decon_core.text.code_form import fingerprints
 from decon_core.text.numbers import numbers_in
 from decon_core.text.python_flow import features

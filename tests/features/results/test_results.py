@@ -21,10 +21,10 @@ from decon_core.errors import InputError, MissingError, StaleError
 from decon_core.features.gap.account import score_gap
 from decon_core.features.gap.page import as_markdown, write
 from decon_core.index.idf import freeze
-from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
 from tests.core.conftest import Bench, words
+from tests.core.places import report_of
 from tests.core.report.reports import write_report
 
 POLICY = Policy(tokenizer_str="words", detectors=("exact",))
@@ -70,7 +70,7 @@ def report(tmp_path_factory):
     pack = bench.pack({"web.jsonl": texts})
     assert find_shards(pack.source, folder=bench.folder / "shards", known={})
     scan_packs(bench.store, [pack], [version], POLICY)
-    build_report(bench.store, [pack], [version], POLICY)
+    report_of(bench.store, [pack], [version], POLICY)
     return bench.store.report
 
 

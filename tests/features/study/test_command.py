@@ -10,6 +10,8 @@ import pytest
 from decon_assets.cli.main import main
 from decon_core.config.load import load_config
 from decon_core.decisions import statistics
+from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.settings import declared_blends
 from decon_core.features.results.items import indexed_items
 from decon_core.features.study.build import DATABASE, EFFECTS_FILE
 from decon_core.features.study.exposure.effects import ALL, effects
@@ -118,7 +120,7 @@ def test_a_blend_that_is_missing_or_of_other_settings_and_a_missing_report_are_n
     assert main(command) == 2
     assert "study.arm 'swapped': found the blend 'swapped', which is" in capsys.readouterr().err
     config.write_text(text)
-    shutil.rmtree(store.blend("swapped"))
+    shutil.rmtree(blend_folder(store, "swapped"))
     assert main(command) == 2
     assert "`decon-assets run` builds it" in capsys.readouterr().err
     store.report.unlink()
@@ -158,9 +160,9 @@ def test_known_effects_on_the_items_of_the_sample_world_are_in_95_of_100_interva
     """As `data/make_study.py` draws scores, with other seeds; items and exposures are a run's."""
     monkeypatch.setattr(statistics, "N_DRAWS", 1_000)  # the suite is long enough
     config, store = load_config(finished), Store(finished.parent / ".decon")
-    (blend,) = (one for one in config.blends if one.name == "swapped")
+    (blend,) = (one for one in declared_blends(config) if one.name == "swapped")
     rows = indexed_items(load_report_items(store.report))
-    planted = planted_labels(blend, store.blend_manifest("swapped").parent)
+    planted = planted_labels(blend, blend_manifest(store, "swapped").parent)
     leaked = leaked_labels([item for of in rows.values() for item in of.all])
     cases = {  # labels, effects by exposure, and the effect that the tables should find
         "original": (leaked, {"leaked": LEAKED}, {"leaked": LEAKED, "clean": 0.0}),

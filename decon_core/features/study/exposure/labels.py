@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
-from decon_core.blends.build import ITEMS_FILE
-from decon_core.config.blends import Blend, Contamination
+from decon_core.features.blends.build import ITEMS_FILE
+from decon_core.features.blends.settings import Blend, Contamination
 from decon_core.features.results.items import Item
 from decon_core.report.items import CLEAN, LEAKED, WITH_ANSWER
 

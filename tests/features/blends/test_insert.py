@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.blends.insert import insert, stream_room
-from decon_core.config.blends import Contamination
 from decon_core.errors import ConfigError
+from decon_core.features.blends.insert import insert, stream_room
+from decon_core.features.blends.settings import Contamination
 
 NAMED = {"benchmarks": ("a",)}
 

@@ -13,8 +13,13 @@ import pytest
 
 from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import save_records
-from decon_core.blends import build as build_module
-from decon_core.blends.build import (
+from decon_core.config.load import Source
+from decon_core.config.mixtures import Mixture
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, find_shards
+from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
+from decon_core.features.blends import build as build_module
+from decon_core.features.blends.build import (
     ITEMS_FILE,
     REPLACED_FILE,
     TEXTS_FILE,
@@ -22,15 +27,12 @@ from decon_core.blends.build import (
     blend_faults,
     build_blends,
 )
-from decon_core.blends.card import contents_of_phases
-from decon_core.blends.items import choose_items, item_text
-from decon_core.blends.verify import verify_blend
-from decon_core.config.blends import Blend, Contamination, Phase
-from decon_core.config.load import Source
-from decon_core.config.mixtures import Mixture
-from decon_core.config.policy import Policy
-from decon_core.corpus.packs import Pack, find_shards
-from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
+from decon_core.features.blends.card import contents_of_phases
+from decon_core.features.blends.folders import blend_folder
+from decon_core.features.blends.items import choose_items, item_text
+from decon_core.features.blends.product import addition_of
+from decon_core.features.blends.settings import Blend, Contamination, Phase
+from decon_core.features.blends.verify import verify_blend
 from decon_core.index.idf import freeze
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.composition import ITEMS
@@ -221,9 +223,7 @@ def test_a_composition_is_of_what_a_blend_holds_with_the_items_as_a_row_of_their
     rows = [line.strip("| ").split(" | ") for line in card.splitlines() if line.startswith("| ")]
     found = {(row[0], row[1]): (row[-2], row[-1]) for row in rows[2:]}
     assert found == {key: (f"{n:,}", f"{n / whole:.1%}") for key, n in n_by_value.items()}
-    mixtures = (CLEAN, EVERYTHING)
-    inputs = (place.packs, place.versions, place.bench.policy, mixtures, (blend,))
-    build_report(place.bench.store, *inputs)
+    build_report(blender.builder, additions=[addition_of(blender)])
     with duckdb.connect(str(place.bench.store.report), read_only=True) as connection:
         query = "SELECT phase, label, value, n_tokens, share_of_tokens FROM composition_by_blend"
         listed = connection.execute(query).fetchall()
@@ -275,7 +275,7 @@ def test_parts_are_the_same_bytes_by_one_process_and_by_two(place, monkeypatch):
         one = bytes_of(blender.build(blend, workers=1).folder)
         assert len(one) > 6
         for file in one:
-            blender.builder.store.blend(blend.name).joinpath(file).unlink()
+            blend_folder(blender.builder.store, blend.name).joinpath(file).unlink()
         assert bytes_of(blender.build(blend, workers=2).folder) == one
 
 
@@ -496,7 +496,7 @@ def test_nothing_is_drawn_from_a_mixture_that_is_not_whole(place):
     (problem,) = outcome[other].problems
     assert "mixture 'clean'" in problem.where
     assert place.packs[1].name in problem.where
-    assert not store.blend("other").exists()
+    assert not blend_folder(store, "other").exists()
     assert not isinstance(outcome[whole], DeconError)
 
 
@@ -508,7 +508,7 @@ def test_a_mixture_that_was_changed_behind_its_manifest_is_not_drawn_from(place)
     shard.write_bytes(content.replace(b"0", b"1"))
     with pytest.raises(CorpusError, match=r"s1\.jsonl.*remove this folder of the mixture"):
         blender.build(blend)
-    assert not blender.builder.store.blend("b").exists()
+    assert not blend_folder(blender.builder.store, "b").exists()
 
 
 def test_no_two_texts_have_one_id_but_a_document_that_comes_again(place):
@@ -589,7 +589,7 @@ def test_a_build_that_is_stopped_leaves_nothing(place, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         blender.build(blend)
     store = blender.builder.store
-    assert not store.blend("b").exists()
+    assert not blend_folder(store, "b").exists()
     assert [*store.drafts.iterdir()] == []
     monkeypatch.undo()
     assert not blender.build(blend).was_there

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from decon_core.config.rewording import Rewording
 from decon_core.errors import InputError, Problem
+from decon_core.features.blends.rewording_settings import Rewording
+from decon_core.features.blends.rewordings import FIELDS, ItemWords, Line, Rewordings
 from decon_core.similarity.judge import (
     Prompt,
     Request,
@@ -22,7 +23,6 @@ from decon_core.similarity.judge import (
     request_digest,
 )
 from decon_core.similarity.metrics import overlap, words_of
-from decon_core.similarity.rewordings import FIELDS, ItemWords, Line, Rewordings
 from decon_core.text.numbers import numbers_in
 
 _BUILT_IN = Path(__file__).with_name("rewording_prompt.txt.j2")

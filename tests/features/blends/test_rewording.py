@@ -5,22 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from decon_core.config.rewording import Rewording
 from decon_core.errors import InputError
-from decon_core.similarity.judge import Request, UnusableAnswerError
-from decon_core.similarity.rewording_requests import (
+from decon_core.features.blends.rewording_requests import (
     RewordingPlan,
     faults_of,
     load_rewording_prompt,
     plan_rewordings,
 )
-from decon_core.similarity.rewordings import (
+from decon_core.features.blends.rewording_settings import Rewording
+from decon_core.features.blends.rewordings import (
     NO_REWORDINGS,
     ItemWords,
     Rewordings,
     append_rewording,
     read_rewordings,
 )
+from decon_core.similarity.judge import Request, UnusableAnswerError
 
 ITEM = ItemWords("", "Laura has 3 eggs and eats one half. How many are left?")
 SETTINGS = Rewording(model="m", variants=2)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from decon_core.benchmarks.languages import LANGUAGES
 from decon_core.benchmarks.recipe import LANGUAGE_KEYS, Recipe, TranslationPair
-from decon_core.config.blends import Blend, Contamination
 from decon_core.errors import Problem
+from decon_core.features.blends.settings import Blend, Contamination
 from decon_core.wording import counted
 
 _PLACEHOLDERS = " and ".join(f"{{{key}}}" for key in LANGUAGE_KEYS)
 
 
-def named_languages(blends: Iterable[Blend], recipes: Iterable[Recipe]) -> Iterator[Problem]:
+def named_languages(blends: Iterable[Blend], recipes: Mapping[str, Recipe]) -> Iterator[Problem]:
     """Yield a problem for each template that names a language, but is of both directions."""
-    pairs = {recipe.name: recipe.questions for recipe in recipes}
+    pairs = {name: recipe.questions for name, recipe in recipes.items()}
     for blend in blends:
         for number, contamination in enumerate(blend.contamination):
             for benchmark in contamination.benchmarks:

@@ -14,23 +14,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults
-from decon_core.blends.counts import account_of
-from decon_core.blends.plan import plan_blend
-from decon_core.config.blends import Blend
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import DeconError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
+from decon_core.features.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults
+from decon_core.features.blends.counts import account_of
+from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.plan import plan_blend
+from decon_core.features.blends.schemas import BLEND_ITEMS, BLENDED
+from decon_core.features.blends.settings import Blend
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import leaks_of
 from decon_core.mixtures.layouts import ID, TEXT
 from decon_core.mixtures.manifest import REBUILD, inspect_products, read_manifest
 from decon_core.mixtures.verify import Verification
 from decon_core.scan.scanner import Progress
-from decon_core.schemas import BLEND_ITEMS, BLENDED
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
@@ -44,7 +45,9 @@ _NAME = ("benchmark", "split", "instance_index")
 
 def inspect_changed_blends(store: Store, blends: Sequence[Blend]) -> Inspection:
     """Verify the blends that were built or modified since the last inspection."""
-    products = {one.name: (store.blend_manifest(one.name), store.blend(one.name)) for one in blends}
+    products = {
+        one.name: (blend_manifest(store, one.name), blend_folder(store, one.name)) for one in blends
+    }
     return inspect_products(store, "blends", products, blend_faults)
 
 
@@ -66,8 +69,8 @@ def verify_blend(
     on_progress: Progress | None = None,
 ) -> BlendVerification:
     """Verify a blend: it exists, is intact and current, and has the content of its manifest."""
-    builder, folder = blender.builder, blender.builder.store.blend(blend.name)
-    path = builder.store.blend_manifest(blend.name)
+    builder, store = blender.builder, blender.builder.store
+    folder, path = blend_folder(store, blend.name), blend_manifest(store, blend.name)
     result = BlendVerification(problems=_check_files(blender, blend, path, folder))
     if result.problems:
         return result
@@ -96,7 +99,7 @@ def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Ite
     manifest = read_json(path)
     texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED, columns=["n_tokens"])
     try:
-        plan = plan_blend(blender.builder, blend)
+        plan = plan_blend(blender.builder, blend, blender.rewordings)
     except DeconError as error:  # for example, the mixture is not current
         yield from error.problems
         return
@@ -114,7 +117,7 @@ def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Ite
 def _check_scan(blender: Blender, blend: Blend, pack: Pack, result: BlendVerification) -> None:
     """Compare counts and leaks of the scanned parts with the tables; add them to `result`."""
     builder = blender.builder
-    path = builder.store.blend_manifest(blend.name)
+    path = blend_manifest(builder.store, blend.name)
     mixture = blender.mixture_of(blend)
     texts = read_parquet(path.with_name(TEXTS_FILE), schema=BLENDED)
     columns = [*_NAME, "is_seen"]

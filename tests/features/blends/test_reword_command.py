@@ -8,7 +8,8 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import PipelineError
-from decon_core.similarity.rewordings import read_rewordings
+from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.rewordings import read_rewordings
 from decon_core.storage.compression import open_bytes
 from tests.core.places import manifest_of
 from tests.core.similarity.chat_server import Reply, answer, serving
@@ -88,7 +89,7 @@ def test_items_are_asked_for_once_and_the_blend_holds_the_answers(scanned, capsy
     assert (schema["name"], schema["schema"]["required"]) == ("rewording", ["passage", "question"])
     asked = {question_in(body): in_other_words(body) for body in server.bodies}
     scanned.run()
-    folder = scanned.store.blend("garlic")
+    folder = blend_folder(scanned.store, "garlic")
     lists = manifest_of(folder).parent
     texts = pq.read_table(lists / "texts.parquet").to_pylist()
     inserted = [one for one in texts if one["shard"] is None]
@@ -129,11 +130,11 @@ def test_what_fails_is_counted_left_out_and_asked_for_again(scanned, capsys):
         assert main(["blend", "plan", "--config", str(scanned.config_path)]) == 0
         row = capsys.readouterr().out.splitlines()[-2].split()
         assert row[row.index("reworded") + 1 :][:4] == ["2", "2", "0", "1"]
-        before = scanned.store.blend_manifest("garlic").read_bytes()
+        before = blend_manifest(scanned.store, "garlic").read_bytes()
         server.behave = good
         assert reword(scanned) == 0
     scanned.run()
-    assert scanned.store.blend_manifest("garlic").read_bytes() != before
+    assert blend_manifest(scanned.store, "garlic").read_bytes() != before
 
 
 def test_variants_take_turns_in_the_copies(scanned):
@@ -148,7 +149,7 @@ def test_variants_take_turns_in_the_copies(scanned):
         assert server.asked.total() == 6
     scanned.run()
     texts = []
-    for path in scanned.store.blend("garlic").glob("phase-1/*"):
+    for path in blend_folder(scanned.store, "garlic").glob("phase-1/*"):
         with open_bytes(path) as file:
             texts += [json.loads(line)["text"] for line in file.read().splitlines()]
     assert sum(text.startswith("Listen A ") for text in texts) == 3

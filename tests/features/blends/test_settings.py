@@ -4,7 +4,9 @@ import tomllib
 
 import pytest
 
-from decon_core.config.blends import (
+from decon_core.config.mixtures import Mixture
+from decon_core.errors import ConfigError
+from decon_core.features.blends.settings import (
     Blend,
     Contamination,
     Phase,
@@ -13,8 +15,6 @@ from decon_core.config.blends import (
     read_blends,
     unknown_in_blends,
 )
-from decon_core.config.mixtures import Mixture
-from decon_core.errors import ConfigError
 
 MIXTURES = (
     Mixture(name="clean"),
@@ -44,10 +44,6 @@ def refused(text):
 
 def contaminated(text):
     return '[[blend.contamination]]\nbenchmarks = ["a"]\n' + text
-
-
-def test_nothing_declared_is_no_blend():
-    assert read("") == ((), [])
 
 
 def test_what_is_declared_is_what_is_read():

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.blends.mixture_documents import Material
-from decon_core.config.blends import Phase
 from decon_core.config.seeding import fractions, numbers_at, shuffled
 from decon_core.errors import ConfigError, Problem
+from decon_core.features.blends.mixture_documents import Material
+from decon_core.features.blends.settings import Phase
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]

@@ -10,15 +10,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.blends.draw import Stream, draw_stream
-from decon_core.blends.insert import Insertions, insert, stream_room
-from decon_core.blends.items import ChosenItems, Item, choose_items, item_text, parts_of
-from decon_core.blends.mixture_documents import Material, material_of
-from decon_core.config.blends import REWORDED, Blend, Contamination, is_for_training
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.policy import Policy
+from decon_core.features.blends.draw import Stream, draw_stream
+from decon_core.features.blends.insert import Insertions, insert, stream_room
+from decon_core.features.blends.items import ChosenItems, Item, choose_items, item_text, parts_of
+from decon_core.features.blends.mixture_documents import Material, material_of
+from decon_core.features.blends.rewordings import ItemWords, Rewordings
+from decon_core.features.blends.settings import REWORDED, Blend, Contamination, is_for_training
 from decon_core.mixtures.build import Builder
-from decon_core.similarity.rewordings import ItemWords
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary
 
@@ -103,15 +103,14 @@ class Plan:
             yield number, item, forms[int(insertions.part[at])], int(insertions.copy[at])
 
 
-def plan_blend(builder: Builder, blend: Blend) -> Plan:
+def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
     """Draw the documents of a blend, and find places for its items."""
     materials = material_of(builder, mixture_named(builder.mixtures, blend.of))
     stream = draw_stream(materials, blend.phases, blend.seed)
     counter = TokenCounter(builder.policy)
     contaminated: list[Contaminated] = []
     for number, contamination in enumerate(blend.contamination):
-        known = builder.evidence.rewordings
-        items = choose_items(builder.store, builder.versions, contamination, blend.seed, known)
+        items = choose_items(builder.store, builder.versions, contamination, blend.seed, rewordings)
         into = contamination.into
         takes_items = np.array([not into or one.source.name in into for one in materials])
         room = stream_room(

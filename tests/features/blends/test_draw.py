@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.blends import draw as draw_module
-from decon_core.blends.draw import draw_stream
-from decon_core.blends.mixture_documents import Material
 from decon_core.config import seeding as chance
-from decon_core.config.blends import Phase
 from decon_core.config.load import Source
 from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError
+from decon_core.features.blends import draw as draw_module
+from decon_core.features.blends.draw import draw_stream
+from decon_core.features.blends.mixture_documents import Material
+from decon_core.features.blends.settings import Phase
 
 _ALL_64 = (1 << 64) - 1
 

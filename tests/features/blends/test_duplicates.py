@@ -8,12 +8,12 @@ import pytest
 
 from decon_core.benchmarks import fingerprint_of
 from decon_core.benchmarks.records import save_records
-from decon_core.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults
-from decon_core.blends.items import choose_items, item_text, rewritten
-from decon_core.blends.verify import verify_blend
-from decon_core.config.blends import Blend, Contamination
 from decon_core.config.policy import Policy
 from decon_core.errors import ConfigError
+from decon_core.features.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, blend_faults
+from decon_core.features.blends.items import choose_items, item_text, rewritten
+from decon_core.features.blends.settings import Blend, Contamination
+from decon_core.features.blends.verify import verify_blend
 from decon_core.index.idf import freeze
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes

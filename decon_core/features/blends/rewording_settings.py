@@ -1,19 +1,29 @@
-"""[rewording] in decon.toml: the endpoint that rewords the items of blends."""
+"""[rewording] of decon.toml: the endpoint that rewords the items of blends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Any, ClassVar
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.endpoint import Endpoint
-from decon_core.config.validation import AS_WRITTEN, TABLE, Name, Positive, expects
+from decon_core.config.feature_table import FeatureTable
+from decon_core.config.load import Config
+from decon_core.config.validation import (
+    AS_WRITTEN,
+    TABLE,
+    Name,
+    Positive,
+    SettingsReader,
+    expects,
+)
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
-class Rewording(Endpoint):
+class Rewording(Endpoint, FeatureTable):
     """[rewording]: items in other words, by an OpenAI-compatible endpoint."""
 
     table: ClassVar[str] = "rewording"
@@ -26,3 +36,18 @@ class Rewording(Endpoint):
         default_factory=lambda: {"temperature": 1, "max_tokens": 4096}, hash=False
     )
     """Further fields of a request, sent as they are."""
+
+    def checked(self, reader: SettingsReader) -> Self:
+        reader.local_file("rewording.file", self.file)
+        return self
+
+    def files(self, folder: Path) -> list[Path]:
+        return [folder / self.file]
+
+
+def rewording_settings(config: Config) -> Rewording:
+    return config.table(Rewording) or Rewording()
+
+
+def rewordings_path(config: Config) -> Path:
+    return config.folder / rewording_settings(config).file

@@ -16,11 +16,11 @@ import orjson
 
 from decon_core.benchmarks.recipe import LANGUAGE_KEYS
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.blends.language_names import no_languages
-from decon_core.config.blends import REWORDED, Contamination
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
-from decon_core.similarity.rewordings import NO_REWORDINGS, ItemWords, Rewordings
+from decon_core.features.blends.language_names import no_languages
+from decon_core.features.blends.rewordings import NO_REWORDINGS, ItemWords, Rewordings
+from decon_core.features.blends.settings import REWORDED, Contamination
 from decon_core.storage.store import Store
 from decon_core.text.rewriting import OTHER_ITEM, REWRITINGS
 from decon_core.text.rewriting.item_texts import ItemTexts

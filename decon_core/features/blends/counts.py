@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.blends.items import Item, parts_of
-from decon_core.blends.plan import Plan, PlannedPart
-from decon_core.config.blends import is_for_training
-from decon_core.schemas import BLEND_ITEMS, BLENDED, REPLACED
+from decon_core.features.blends.items import Item, parts_of
+from decon_core.features.blends.plan import Plan, PlannedPart
+from decon_core.features.blends.schemas import BLEND_ITEMS, BLENDED, REPLACED
+from decon_core.features.blends.settings import is_for_training
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.blends.items import Item, ItemText, item_text
-from decon_core.blends.plan import Plan, PlannedPart, TokenCounter
-from decon_core.config.blends import Contamination, Write
 from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard, hash_file
 from decon_core.errors import CorpusError
+from decon_core.features.blends.items import Item, ItemText, item_text
+from decon_core.features.blends.plan import Plan, PlannedPart, TokenCounter
+from decon_core.features.blends.settings import Contamination, Write
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"

@@ -1,4 +1,4 @@
-"""The [[blend]] tables of decon.toml; docs/blends.md has examples."""
+"""[[blend]] of decon.toml; docs/blends.md has examples."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import string
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, GetCoreSchemaHandler
 from pydantic.dataclasses import dataclass as model
 from pydantic_core import core_schema
 
+from decon_core.benchmarks import Recipe
+from decon_core.config.feature_table import FeatureTable
+from decon_core.config.load import Config, ConfigReader, Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.validation import (
     AS_WRITTEN,
@@ -224,6 +227,57 @@ _ONLY_FULL = ("template", "shuffle_answers")  # not with a partial form
 LISTABLE = ("form", "schedule", "copies")  # a list makes several blends
 
 
+@dataclass(frozen=True)
+class Blends(FeatureTable):
+    """[[blend]]: streams of documents of a mixture, with test items if asked for."""
+
+    blends: tuple[Blend, ...] = ()
+
+    @classmethod
+    def read(cls, reader: ConfigReader, name: str, value: object) -> Self:
+        """Parse the blends, whose names can stand where those of mixtures can."""
+        del name
+        sources = {one.name: _takes_items(one) for one in reader.sources}
+        blends, problems = read_blends(
+            value, where=str(reader.path), mixtures=reader.mixtures, sources=sources
+        )
+        reader.problems += problems
+        products = [*reader.names["products"], *(one.name for one in blends)]
+        reader.names = {**reader.names, "products": products}
+        return cls(blends)
+
+    @classmethod
+    def in_file(cls) -> Any:
+        return tuple[Blend, ...]
+
+    @classmethod
+    def amend_schema(cls, definitions: dict[str, Any]) -> None:
+        properties = definitions["Contamination"]["properties"]
+        for key in LISTABLE:
+            node = properties[key]
+            properties[key] = {
+                "description": f"{node.pop('description')} A list makes several blends.",
+                "anyOf": [node, {"type": "array", "items": node}],
+            }
+
+    def problems_with(self, recipes: Mapping[str, Recipe]) -> Iterator[Problem]:
+        from decon_core.features.blends.language_names import named_languages
+
+        splits = {name: recipe.splits for name, recipe in recipes.items()}
+        yield from unknown_in_blends(self.blends, splits)
+        yield from named_languages(self.blends, recipes)
+
+
+def declared_blends(config: Config) -> tuple[Blend, ...]:
+    table = config.table(Blends)
+    return table.blends if table else ()
+
+
+def _takes_items(source: Source) -> bool:
+    """Return whether a row can be made that the source reads as one text or conversation."""
+    return len(source.paths) <= 1 and not source.layout and "[" not in "".join(source.paths)
+
+
 def read_blends(
     value: object, *, where: str, mixtures: Sequence[Mixture], sources: Mapping[str, bool]
 ) -> tuple[tuple[Blend, ...], list[Problem]]:
@@ -232,7 +286,7 @@ def read_blends(
     `sources`: for each source, whether an item can replace one of its documents.
     """
     reader = _Reader(where, {mixture.name: mixture for mixture in mixtures}, sources)
-    return (reader.blends(value) if value is not None else ()), reader.problems
+    return reader.blends(value), reader.problems
 
 
 class _Reader(SettingsReader):

@@ -9,6 +9,7 @@ from dagster import DagsterRunStatus
 
 from decon_assets.cli.main import main
 from decon_assets.definitions import build_definitions
+from decon_assets.instance.active_run import _has_runs, active_run
 from decon_assets.instance.home import (
     COMMAND_LINE_TAG,
     LOCK,
@@ -16,7 +17,6 @@ from decon_assets.instance.home import (
     home_for,
     open_instance,
 )
-from decon_assets.runner.active_run import _has_runs, active_run
 from decon_assets.runner.pipeline import Pipeline
 from decon_assets.runner.stage_lines import StageLines
 

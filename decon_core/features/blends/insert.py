@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.blends import Contamination
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
+from decon_core.features.blends.settings import Contamination
 from decon_core.mixtures.match_sizes import matching
 
 Integers = npt.NDArray[np.int64]

@@ -23,17 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from decon_core.blends.card import card_of_blend
-from decon_core.blends.counts import (
-    account_of,
-    items_table,
-    planned_tokens,
-    replaced_table,
-    texts_table,
-)
-from decon_core.blends.plan import Plan, plan_blend
-from decon_core.blends.write import WrittenPart, job_of, write_part
-from decon_core.config.blends import REWORDED, Blend
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, hash_file
@@ -41,6 +30,20 @@ from decon_core.errors import DeconError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.local import LOCAL
+from decon_core.features.blends.card import card_of_blend
+from decon_core.features.blends.counts import (
+    account_of,
+    items_table,
+    planned_tokens,
+    replaced_table,
+    texts_table,
+)
+from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.plan import Plan, plan_blend
+from decon_core.features.blends.rewordings import NO_REWORDINGS, Rewordings
+from decon_core.features.blends.schemas import BLENDED
+from decon_core.features.blends.settings import REWORDED, Blend
+from decon_core.features.blends.write import WrittenPart, job_of, write_part
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.build import Builder
 from decon_core.mixtures.card import CARD
@@ -54,7 +57,6 @@ from decon_core.mixtures.manifest import (
     replaced,
     withdraw,
 )
-from decon_core.schemas import BLENDED
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.tables import read_parquet, write_parquet, write_tables
@@ -76,18 +78,19 @@ class Blender:
 
     builder: Builder
     blends: tuple[Blend, ...]
+    rewordings: Rewordings = NO_REWORDINGS
 
     def build(self, blend: Blend, *, workers: int = 1, engine: Engine = LOCAL) -> Built:
         """Write a blend, unless an intact one from the same inputs exists."""
         store = self.builder.store
-        folder = store.blend(blend.name)
+        folder = blend_folder(store, blend.name)
         fingerprint = self.fingerprint(blend)
-        path = store.blend_manifest(blend.name)
+        path = blend_manifest(store, blend.name)
         current = current_manifest(path, fingerprint, folder)
         if current is not None and not blend_faults(path, folder):
             self._update_card(folder, current)
             return Built(folder, current, was_there=True)
-        plan = plan_blend(self.builder, blend)
+        plan = plan_blend(self.builder, blend, self.rewordings)
         with replaced(folder, path, store.drafts) as (data, records):
             written = _write(plan, data, self.builder.policy, workers, engine)
             account = _account(plan, written, data, records)
@@ -100,7 +103,7 @@ class Blender:
     def is_current(self, blend: Blend) -> bool:
         """Return whether a blend exists with all files and was made from the current inputs."""
         store = self.builder.store
-        folder, path = store.blend(blend.name), store.blend_manifest(blend.name)
+        folder, path = blend_folder(store, blend.name), blend_manifest(store, blend.name)
         manifest = current_manifest(path, self.fingerprint(blend), folder)
         return manifest is not None and self.has_card(folder, manifest)
 
@@ -120,7 +123,7 @@ class Blender:
         versions = self._versions(blend)
         inputs = [_FORMAT, blend.to_json(), mixture.name, packs, versions]
         if any(one.form == REWORDED for one in blend.contamination):
-            inputs.append(self.builder.evidence.rewordings.digest)
+            inputs.append(self.rewordings.digest)
         return fingerprint_of(inputs)
 
     @cached_property

@@ -21,7 +21,7 @@ def card_of_blend(manifest: Value, labels: Labels = NO_LABELS) -> str:
     """Render the card of a blend. `labels`: of the sources, for its composition."""
     with_test_items = [one for one in manifest["contamination"] if one["holds_test_items"]]
     return render(
-        "blends/card.md.j2",
+        "features/blends/card.md.j2",
         **manifest,
         size=size_of(manifest["totals"]["n_documents"]),
         with_test_items=with_test_items,

@@ -1,0 +1,149 @@
+"""`decon-assets mixture`: list the mixtures of the corpus, and verify them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group
+from decon_assets.terminal.output import say, say_table
+from decon_assets.terminal.products import chosen_of, exit_code_for, say_undeclared, verify_each
+from decon_core.config.load import load_config
+from decon_core.config.mixtures import Mixture, mixture_named
+from decon_core.config.open_store import open_store
+from decon_core.execution.choice import open_engine
+from decon_core.inventory import builder_of
+from decon_core.mixtures.build import Builder
+from decon_core.mixtures.choice import CANDIDATES
+from decon_core.mixtures.verify import MixtureVerification
+from decon_core.mixtures.verify import verify as verify_mixture
+from decon_core.scan.coverage import refused
+from decon_core.storage.files import read_json
+from decon_core.wording import counted, percent
+
+MixtureNames = Annotated[
+    list[str] | None,
+    argument("the name of a mixture, or its folder (default: all declared ones)", "MIXTURE"),
+]
+
+mixture_group = command_group()
+
+
+@mixture_group.callback()
+def mixture(*, workers: Workers = None, config: ConfigPath) -> None:
+    """List or verify mixtures: filtered variants of the corpus.
+
+    decon.toml declares them with [[mixture]]; `decon-assets run` builds them. Both actions print
+    the benchmarks whose leaks a mixture selects by: leaks of others may remain.
+
+    Examples:
+      decon-assets mixture list
+      decon-assets mixture verify                     all of them
+      decon-assets mixture verify decontaminated
+      decon-assets mixture verify .decon/mixtures/decontaminated
+
+    Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
+    """
+
+
+@action(mixture_group, "list")
+def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
+    """Show the input and output size of each mixture.
+
+    Examples:
+      decon-assets mixture list
+    """
+    builder, chosen = _open_mixtures(config, names)
+    say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
+    for one in chosen:
+        if one.write == "mask":
+            built = _totals(builder, one)  # a source that is not taken has no tokens
+            n_masked = sum(totals.get("n_masked_tokens", 0) for totals in built)
+            n_tokens = sum(totals.get("n_input_tokens", 0) for totals in built)
+            say(f"{one.name}: {_masked(one, n_masked, n_tokens)}")
+    for one in chosen:
+        if n := sum(totals["found"].get(CANDIDATES, 0) for totals in _totals(builder, one)):
+            found = f"{counted(n, 'document')} with a candidate only"
+            stays = "not removed (docs/judge.md)" if one.leaks.candidates == "keep" else "removed"
+            say(f"{one.name}: {found}: {stays}")
+    for shard, problem in refused(builder.store, builder.packs):
+        say(f"pack not built: {shard.name} could not be scanned: {problem}")
+    say_undeclared(builder.store.mixtures("any").parent, builder.mixtures)
+    return 0
+
+
+@action(mixture_group, "verify")
+def verify_mixtures(
+    names: MixtureNames = None, *, workers: Workers = None, config: ConfigPath
+) -> int:
+    """Check mixtures against their manifests, and scan them again.
+
+    The manifest holds checksums, counts and the list of removals. A clean mixture must hold no leak
+    of the benchmarks that it removes, a mixture of leaks nothing else.
+
+    Examples:
+      decon-assets mixture verify
+      decon-assets mixture verify decontaminated --workers 8
+    """
+    builder, chosen = _open_mixtures(config, names)
+
+    def describe(one: Mixture, found: MixtureVerification) -> str:
+        leaks = f"{counted(found.n_leaks, 'document')} with a leak"
+        text = f"{leaks}, {found.n_question_only:,} question-only, of {_leaks_of(builder, one)}"
+        if one.write == "mask":
+            text += f"; {_masked(one, found.n_masked_tokens, found.n_input_tokens)}"
+        return text
+
+    engine = open_engine(load_config(config).execution, builder.store)
+    verify = partial(verify_mixture, builder)
+    return exit_code_for(verify_each(chosen, verify, describe, workers, engine), config)
+
+
+def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Builder, list[Mixture]]:
+    loaded = load_config(config)
+    builder = builder_of(loaded, open_store(loaded))
+    folder = builder.store.mixtures("any").parent
+    return builder, chosen_of(names, builder.mixtures, mixture_named, folder)
+
+
+_MIXTURE_HEADS = (
+    *("mixture", "takes", "leaks of", "packs", "documents", "left", "cut", "tokens"),
+    "left of them",
+)
+_TOTALS = ("n_documents_in", "n_documents_out", "n_cut", "n_tokens_in", "n_tokens_out")
+
+
+def _mixture_row(builder: Builder, one: Mixture) -> Sequence[object]:
+    built = _totals(builder, one)
+    return (
+        one.name,
+        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {_cut(one)}",
+        _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
+        f"{len(built)} of {len(builder.packs)}",
+        *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
+    )
+
+
+def _cut(one: Mixture) -> str:
+    return "masked" if one.write == "mask" else "cut"
+
+
+def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:
+    share = percent(n_masked / n_tokens if n_tokens else None)
+    return f"{n_masked:,} of {n_tokens:,} tokens of {one.tokenizer_name} masked ({share})"
+
+
+def _totals(builder: Builder, one: Mixture) -> list[dict[str, Any]]:
+    """Return the totals of the packs for which a mixture is up to date."""
+    return [
+        read_json(builder.store.mixture_manifest(one.name, pack.name))["totals"]
+        for pack in builder.packs
+        if builder.is_current(one, pack)
+    ]
+
+
+def _leaks_of(builder: Builder, one: Mixture) -> str:
+    """Return the names of the benchmarks whose leaks a mixture selects by."""
+    return one.leaks.described([version.benchmark for version in builder.versions])

@@ -1,0 +1,100 @@
+"""The asset of blends, and its check."""
+
+from collections import Counter
+from dataclasses import replace
+
+import dagster as dg
+
+from decon_assets.assets.benchmarks import records
+from decon_assets.assets.check_results import report_before_failure, result_of_inspection
+from decon_assets.assets.metadata import ITEM, PartitionReporter, same
+from decon_assets.assets.products import mixture
+from decon_assets.assets.stage import stage
+from decon_assets.partitions import all_of, sorted_keys
+from decon_assets.resources import Decon
+from decon_core.config.load import Config
+from decon_core.errors import DeconError, IncompleteError, Problem
+from decon_core.execution.choice import open_engine
+from decon_core.execution.jobs import wanted_workers
+from decon_core.features.blends.build import build_blends
+from decon_core.features.blends.product import blender_of, missing_blends
+from decon_core.features.blends.schemas import BLENDED
+from decon_core.features.blends.settings import blend_named, declared_blends
+from decon_core.features.blends.verify import inspect_changed_blends
+from decon_core.inventory import builder_of
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+partitions = dg.DynamicPartitionsDefinition(name="blend")
+
+
+@stage(
+    missing=missing_blends,
+    deps=[
+        all_of(mixture),
+        all_of(records),  # for inserted test items
+    ],
+    partitions_def=partitions,
+    group="products",
+    kind="file",
+    schema=BLENDED,
+    origins=same("records", *ITEM, "sub_index"),
+    not_configured=lambda config: None if declared_blends(config) else "[[blend]]",
+)
+def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
+    """Weighted streams of documents drawn from the mixtures, with test items if asked for.
+
+    A blend fixes the order of the documents, how often each is repeated, and where test items are
+    inserted. It is refused while a share of its mixture is missing, or if the test items do not
+    fit. A refused blend does not stop the others of the run.
+    """
+    blender = blender_of(config, builder_of(config, store))
+    wanted = [blend_named(blender.blends, name) for name in sorted_keys(context)]
+    problems: list[Problem] = []
+    total, n_blends = Counter[str](), 0
+    reporter = PartitionReporter(context)
+    engine = open_engine(config.execution, store)
+    done = build_blends(blender, wanted, workers=wanted_workers(), engine=engine)
+    for one, result in done:
+        if isinstance(result, DeconError):
+            problems += [
+                replace(each, where=f"blend {one.name!r}: {each.where}") for each in result.problems
+            ]
+            continue
+        n = result.counts
+        total += n
+        n_blends += 1
+        most_passes = max(source["passes"] for source in result.manifest["sources"])
+        size = f"{counted(n['n_documents'], 'document')}, {counted(n['n_tokens'], 'token')}"
+        context.log.debug(
+            f"{one.name}: {size}, {n['n_test_texts']} test items; at most {most_passes:g} passes "
+            "through a source"
+        )
+        metadata = {
+            "dagster/row_count": n["n_documents"],
+            "tokens": n["n_tokens"],
+            "test_items": n["n_test_texts"],
+            "test_tokens": n["n_test_tokens"],
+            "most_passes": most_passes,
+            "parts": len(result.manifest["parts"]),
+            "was_there_already": result.was_there,
+            "folder": dg.MetadataValue.path(result.folder),
+        }
+        reporter.report(one.name, metadata)
+    size = f"{counted(total['n_documents'], 'document')}, {counted(total['n_tokens'], 'token')}"
+    n_items = f"{total['n_test_texts']:,} test items"
+    context.log.info(f"{counted(n_blends, 'blend')}, {size}, {n_items}")
+    if problems:
+        inspection = inspect_changed_blends(store, blender.blends)
+        report_before_failure(context, (), blend_adds_up=result_of_inspection(inspection))
+        raise IncompleteError(dict.fromkeys(problems))
+
+
+@dg.asset_check(asset=blend, blocking=True)
+def blend_adds_up(decon: Decon) -> dg.AssetCheckResult:
+    """Texts written equal documents drawn, minus those replaced, plus test items.
+
+    No file was changed since.
+    """
+    with decon.writable_store() as (config, store):
+        return result_of_inspection(inspect_changed_blends(store, declared_blends(config)))

@@ -1,0 +1,246 @@
+"""`decon-assets blend`: list, plan and verify blends, and have their items reworded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from decon_assets.terminal.endpoint import (
+    ask_with_progress,
+    require_endpoint,
+    say_cost,
+    token_counter,
+)
+from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group, flag
+from decon_assets.terminal.output import say, say_table
+from decon_assets.terminal.products import chosen_of, exit_code_for, say_undeclared, verify_each
+from decon_core.config.load import Config, load_config
+from decon_core.config.open_store import open_store
+from decon_core.errors import DeconError, Problem
+from decon_core.execution.choice import open_engine
+from decon_core.features.blends.build import Blender
+from decon_core.features.blends.card import (
+    DRAWN,
+    ITEMS,
+    SOURCES,
+    drawn_rows,
+    item_rows,
+    source_rows,
+)
+from decon_core.features.blends.counts import account_of
+from decon_core.features.blends.folders import blend_folder, blend_manifest
+from decon_core.features.blends.plan import items_to_reword, plan_blend
+from decon_core.features.blends.product import blender_of
+from decon_core.features.blends.rewording_settings import rewording_settings, rewordings_path
+from decon_core.features.blends.settings import REWORDED, Blend, blend_named
+from decon_core.features.blends.verify import BlendVerification, verify_blend
+from decon_core.inventory import builder_of
+from decon_core.storage.drafts import locked_or_refused
+from decon_core.storage.files import read_json
+from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.features.blends.rewording_requests import RewordingPlan
+    from decon_core.similarity.endpoint import Outcome
+    from decon_core.similarity.judge import Request
+
+BlendNames = Annotated[
+    list[str] | None,
+    argument("the name of a blend, or its folder (default: all declared ones)", "BLEND"),
+]
+
+blend_group = command_group()
+
+
+@blend_group.callback()
+def blend(*, workers: Workers = None, config: ConfigPath) -> None:
+    """List, plan or verify blends: ordered streams of documents.
+
+    decon.toml declares them with [[blend]]: a mixture, drawn from its sources by weight, with test
+    items in place of some documents if a study wants them. `decon-assets run` builds them.
+
+    Examples:
+      decon-assets blend list
+      decon-assets blend plan garlic
+      decon-assets blend verify                     all of them
+      decon-assets blend verify .decon/blends/garlic
+      decon-assets blend reword --dry-run           items in other words, by an endpoint
+
+    Exit codes: 0 everything matches its manifest, 1 something does not, 2 an input is wrong.
+    """
+
+
+@action(blend_group, "list")
+def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
+    """Show the content of each blend.
+
+    Examples:
+      decon-assets blend list
+    """
+    blender, chosen = _open_blends(config, names)
+    say_table(_HEADS, [_row(blender, one) for one in chosen])
+    say_undeclared(blend_folder(blender.builder.store, "any").parent, blender.blends)
+    return 0
+
+
+@action(blend_group, "plan")
+def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
+    """Show what a blend would contain, and how many passes over each source it takes.
+
+    Nothing is written. A plan that has no room for its test items is refused.
+
+    Examples:
+      decon-assets blend plan garlic
+    """
+    blender, chosen = _open_blends(config, names)
+    problems: list[Problem] = []
+    for one in chosen:
+        try:
+            account = account_of(plan_blend(blender.builder, one, blender.rewordings))
+        except DeconError as error:
+            say(f"{one.name}: refused")
+            problems += error.problems
+            continue
+        say(f"{one.name}, of {one.of}\n")
+        say_table(DRAWN, drawn_rows(account))
+        say()
+        say_table(SOURCES, source_rows(account))
+        if account["contamination"]:
+            say()
+            say_table(ITEMS, item_rows(account))
+        say()
+    return exit_code_for(problems, config)
+
+
+@action(blend_group, "verify")
+def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: ConfigPath) -> int:
+    """Check blends against their manifests, and scan them again.
+
+    In a blend of a clean mixture no document may hold a leak, and every inserted item must be
+    found.
+
+    Examples:
+      decon-assets blend verify
+      decon-assets blend verify garlic --workers 8
+    """
+    blender, chosen = _open_blends(config, names)
+
+    def describe(one: Blend, found: BlendVerification) -> str:
+        benchmarks = [version.benchmark for version in blender.builder.versions]
+        leaks = blender.mixture_of(one).leaks.described(benchmarks)
+        text = f"{found.n_leaks:,} of the mixture's documents with a leak of {leaks}"
+        if found.n_test_texts:
+            text += f"; {found.n_found:,} of {found.n_test_texts:,} inserted texts found"
+        if found.n_given_away:
+            text += f", which also contain {counted(found.n_given_away, 'held-out item')}"
+        return text
+
+    engine = open_engine(load_config(config).execution, blender.builder.store)
+    verify = partial(verify_blend, blender)
+    return exit_code_for(verify_each(chosen, verify, describe, workers, engine), config)
+
+
+@action(blend_group, "reword")
+def reword_items(
+    names: BlendNames = None,
+    *,
+    dry_run: bool = flag("--dry-run", "say what would be asked and how much that is; send nothing"),
+    config: ConfigPath,
+) -> int:
+    """Have the items of blends said in other words by a language model.
+
+    For contaminations with form = "reworded". [rewording] of decon.toml has the endpoint, the model
+    and the limits, as [judge] has for judging. Only seen items are asked about, and each once: an
+    answer is saved in rewordings.jsonl at once, also if the command is killed afterwards. An answer
+    with other numbers, or that is mostly a copy of the item or of another variant, is asked for
+    again, then counted as failed; the blend leaves such items out.
+
+    Examples:
+      decon-assets blend reword --dry-run       requests and tokens, before anything is sent
+      decon-assets blend reword garlic
+
+    Exit codes: 0 every seen item has its rewordings, 1 some have not, 2 an input is wrong or the
+    endpoint refuses all requests.
+    """
+    from decon_core.features.blends.rewording_requests import load_rewording_prompt, plan_rewordings
+    from decon_core.features.blends.rewordings import read_rewordings
+
+    loaded = load_config(config)
+    settings, path = rewording_settings(loaded), rewordings_path(loaded)
+    prompt = load_rewording_prompt(loaded.folder / settings.prompt if settings.prompt else None)
+    blender, chosen = _open_blends(config, names)
+    items = items_to_reword(blender.builder, chosen)
+
+    def plan() -> RewordingPlan:
+        known, count_tokens = read_rewordings(path), token_counter()
+        found = plan_rewordings(items, prompt, settings, known, count_tokens=count_tokens)
+        say(f'{counted(found.n_items, "seen item")} with form = "{REWORDED}"')
+        if found.n_answered:
+            say(f"  {found.n_answered:,} answered before: not asked again")
+        say_cost(found.requests, len(found.requests), settings)
+        return found
+
+    if dry_run:
+        plan()
+        say("nothing was sent")
+        return 0
+    key = require_endpoint(settings, loaded.path, docs="docs/blends.md")
+    with locked_or_refused(path.with_name(f".{path.name}.lock"), "another `blend reword`"):
+        return _reword(plan(), loaded, key)
+
+
+def _reword(plan: RewordingPlan, config: Config, key: str | None) -> int:
+    """Ask the requests of a plan, and save each answer at once; return the exit code."""
+    from decon_core.features.blends.rewordings import append_rewording
+
+    settings, path, reasons = rewording_settings(config), rewordings_path(config), Counter[str]()
+
+    def save(request: Request, outcome: Outcome) -> None:
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        said = outcome.judgement or {"failed": outcome.unjudged}
+        append_rewording(path, plan.line_of(request, settings, at=at, said=said))
+        if outcome.judgement is None:
+            reasons[outcome.unjudged] += 1
+
+    spent = ask_with_progress(plan.requests, settings, save, key=key, task=plan.task)
+    if n_left := len(plan.requests) - spent.n_judged - spent.n_failed:
+        reasons[f"not asked: {spent.stopped}"] += n_left
+    if plan.requests:
+        sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
+        say(f"{sent}: {counted(spent.n_judged, 'rewording')}")
+        say(f"Saved in {path}; `decon-assets run` builds the blends with them")
+    for reason, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+        say(f"  {n:,} without a rewording: {reason}")
+    return 1 if reasons else 0
+
+
+def _open_blends(config: Path, names: list[str] | None) -> tuple[Blender, list[Blend]]:
+    loaded = load_config(config)
+    store = open_store(loaded)
+    blender = blender_of(loaded, builder_of(loaded, store))
+    folder = blend_folder(store, "any").parent
+    return blender, chosen_of(names, blender.blends, blend_named, folder)
+
+
+_HEADS = (
+    *("blend", "of", "built", "documents", "tokens", "test items", "of tokens", "most passes"),
+)
+
+
+def _row(blender: Blender, one: Blend) -> Sequence[str]:
+    path = blend_manifest(blender.builder.store, one.name)
+    if not blender.is_current(one):
+        state = "out of date" if path.is_file() else "no"
+        return (one.name, one.of, state, *("–" for _ in _HEADS[3:]))
+    manifest = read_json(path)
+    totals = manifest["totals"]
+    return (
+        *(one.name, one.of, "yes"),
+        *(f"{totals[name]:,}" for name in ("n_documents", "n_tokens", "n_test_texts")),
+        f"{totals['n_test_tokens'] / max(totals['n_tokens'], 1):.2%}",
+        f"{max(source['passes'] for source in manifest['sources']):g}",
+    )

@@ -1,0 +1,86 @@
+"""What the commands of mixtures and blends share: chosen names, verification, and exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from decon_assets.instance.active_run import active_run
+from decon_assets.terminal.output import say, warn
+from decon_assets.terminal.progress import ShardProgress
+from decon_core.errors import ConfigError, Problem, format_problems
+from decon_core.execution.engine import Engine
+from decon_core.execution.jobs import wanted_workers
+from decon_core.mixtures.verify import Verification
+from decon_core.wording import counted
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+Product = TypeVar("Product", bound=_Named)
+Result = TypeVar("Result", bound=Verification)
+
+
+def chosen_of(
+    typed: Sequence[str] | None,
+    declared: Sequence[Product],
+    find: Callable[[Sequence[Product], str], Product],
+    folder: Path,
+) -> list[Product]:
+    """Return the products given by name or by folder, a child of `folder`; all if none is given."""
+    return [find(declared, _name_of(one, folder)) for one in typed or ()] or list(declared)
+
+
+def _name_of(typed: str, folder: Path) -> str:
+    path = Path(typed)
+    if os.sep not in typed and not path.is_dir():
+        return typed
+    path, folder = path.resolve(), folder.resolve()
+    if path.parent != folder:
+        what = folder.name.removesuffix("s")  # mixtures, blends
+        raise ConfigError(Problem(typed, f"not the folder of a {what}", f"a folder in {folder}"))
+    return path.name
+
+
+def say_undeclared(folder: Path, declared: Sequence[_Named]) -> None:
+    """Print a line for each product's folder that decon.toml no longer declares."""
+    known = {one.name for one in declared}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_dir() and path.name not in known:
+            say(f"no longer declared in decon.toml, so not updated: {path}")
+
+
+def verify_each(
+    chosen: Sequence[Product],
+    verify: Callable[..., Result],
+    describe: Callable[[Product, Result], str],
+    workers: int | None,
+    engine: Engine,
+) -> list[Problem]:
+    """Verify products, and print a line for each; return all problems."""
+    problems: list[Problem] = []
+    for one in chosen:
+        with ShardProgress(sys.stderr, engine) as progress:
+            n_workers = workers or wanted_workers()
+            found = verify(one, workers=n_workers, engine=engine, on_progress=progress.update)
+        n = len(found.problems)
+        state = counted(n, "problem") if n else "matches its manifest"
+        documents, tokens = counted(found.n_documents, "document"), counted(found.n_tokens, "token")
+        say(f"{one.name}: {state}; {documents}, {tokens}, {describe(one, found)}")
+        problems += found.problems
+    return problems
+
+
+def exit_code_for(problems: Sequence[Problem], config: Path) -> int:
+    """Print problems, and the run that may be mending them; return 1 if there are any."""
+    if problems:
+        warn(f"\n{format_problems(problems)}")
+        if run := active_run(config):
+            warn(run)
+    return 1 if problems else 0

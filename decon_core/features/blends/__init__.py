@@ -1,0 +1,33 @@
+"""Blends: weighted streams of documents from a mixture, optionally with inserted test items.
+
+`settings` reads [[blend]], `plan` orders documents and items, `write` and `build` make the files,
+`verify` scans them. `rewriting` and `rewordings` have items in other words.
+"""
+
+from decon_core.feature import Command, Feature
+
+FEATURE = Feature(
+    name="blends",
+    tables={
+        "blend": "decon_core.features.blends.settings:Blends",
+        "rewording": "decon_core.features.blends.rewording_settings:Rewording",
+    },
+    products={"blend": "decon_core.features.blends.product:missing_blends"},
+    columns={"blend": "decon_core.features.blends.schemas:BLENDED"},
+    partitions={"blend": "decon_core.features.blends.product:blend_names"},
+    folders={"blends": "manifests/*/manifest.json"},
+    commands={
+        "blend": Command(
+            function="command:blend_group",
+            group="Corpora",
+            about="list weighted streams of documents, plan or verify them",
+            examples=(
+                "blend plan garlic            how many passes over each source a blend needs",
+            ),
+            reads_store=True,
+        )
+    },
+    report="decon_core.features.blends.product:report_addition",
+    report_tables={"blend_items": "decon_core.features.blends.schemas:BLEND_ITEMS"},
+    why={"blends": "decon_core.features.blends.why:in_blends"},
+)

@@ -1,0 +1,106 @@
+"""Blends in the store: which are missing, and what the report takes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from decon_core.config.load import Config
+from decon_core.errors import Problem
+from decon_core.features.blends.build import ITEMS_FILE, Blender
+from decon_core.features.blends.folders import blend_manifest
+from decon_core.features.blends.rewording_settings import rewordings_path
+from decon_core.features.blends.rewordings import read_rewordings
+from decon_core.features.blends.schemas import BLEND_ITEMS
+from decon_core.features.blends.settings import declared_blends
+from decon_core.missing import Plan
+from decon_core.mixtures.build import Builder
+from decon_core.report.additions import ReportAddition, state_changed
+from decon_core.report.open import rows_of
+from decon_core.report.tables import TABLES, beside, table_of
+from decon_core.storage.files import read_json
+from decon_core.storage.store import Store
+from decon_core.storage.tables import read_parquet
+
+Row = Mapping[str, Any]
+
+
+def blender_of(config: Config, builder: Builder) -> Blender:
+    """Return the builder of the declared blends."""
+    return Blender(builder, declared_blends(config), read_rewordings(rewordings_path(config)))
+
+
+def blend_names(config: Config) -> list[str]:
+    return [blend.name for blend in declared_blends(config)]
+
+
+def missing_blends(plan: Plan) -> list[str]:
+    if not declared_blends(plan.config):
+        return []
+    blender = blender_of(plan.config, plan.builder)
+    return [name for name, is_current in _states(blender).items() if not is_current]
+
+
+def _states(blender: Blender) -> dict[str, bool]:
+    """Return whether each blend was built from the current inputs."""
+    return {blend.name: blender.is_current(blend) for blend in blender.blends}
+
+
+def report_addition(plan: Plan) -> ReportAddition | None:
+    if not declared_blends(plan.config):
+        return None
+    return addition_of(blender_of(plan.config, plan.builder))
+
+
+def addition_of(blender: Blender) -> ReportAddition:
+    """Return what the report has of blends; a blend that was not built has no rows."""
+    states = _states(blender)
+    inputs = [f"{blender.fingerprint(one)} {states[one.name]}" for one in blender.blends]
+    return ReportAddition(
+        " ".join(sorted(inputs)),
+        lambda: _tables(blender.builder.store, states),
+        lambda connection: _changes(connection, states),
+    )
+
+
+def _tables(store: Store, states: Mapping[str, bool]) -> dict[str, pa.Table]:
+    """Return totals, counts by phase and source, and test items of the blends."""
+    totals: list[Row] = []
+    phases: list[Row] = []
+    sources: list[Row] = []
+    items = [TABLES["blend_items"].schema.empty_table()]
+    for name, is_current in states.items():
+        path = blend_manifest(store, name)
+        if not path.is_file():
+            continue
+        manifest = read_json(path)
+        named = {"blend": name, "is_current": is_current}
+        totals.append({**named, "mixture": manifest["mixture"]["name"], **manifest["totals"]})
+        phases += [{**named, **phase} for phase in manifest["phases"]]
+        by_source = {source["source"]: source for source in manifest["sources"]}
+        sources += [
+            {**by_source[drawn["source"]], **named, "phase": phase["phase"], **drawn}
+            for phase in manifest["phases"]
+            for drawn in phase["sources"]
+        ]
+        rows = read_parquet(path.with_name(ITEMS_FILE), schema=BLEND_ITEMS)
+        items.append(beside("blend_items", named, rows))
+    return {
+        "blends": table_of("blends", totals),
+        "blend_phases": table_of("blend_phases", phases),
+        "blend_sources": table_of("blend_sources", sources),
+        "blend_items": pa.concat_tables(items),
+    }
+
+
+def _changes(
+    connection: duckdb.DuckDBPyConnection, states: Mapping[str, bool]
+) -> Iterator[Problem]:
+    """Yield the blends that were built, removed or outdated since the report."""
+    for row in rows_of(connection, "SELECT blend, is_current FROM blends"):
+        is_current = states.get(row["blend"], False)
+        if is_current != row["is_current"]:
+            yield state_changed(f"blend {row['blend']}", row["is_current"], is_current)
