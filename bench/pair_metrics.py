@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from decon_core.similarity.embedders import Embedder, load_embedder
-from decon_core.similarity.metrics import content_weights
-from decon_core.similarity.pair_card import PairCard, score_pairs
+from decon_core.features.similarity.embedders import Embedder, load_embedder
+from decon_core.features.similarity.metrics import content_weights
+from decon_core.features.similarity.pair_card import PairCard, score_pairs
 from decon_core.storage.files import atomic_path
 from decon_core.wording import counted
 

@@ -34,7 +34,10 @@ class Graph:
 
     @cached_property
     def upstream(self) -> Mapping[str, tuple[str, ...]]:
-        """For each asset, in an order in which they can be made, all assets that it depends on."""
+        """For each asset, in an order in which they can be made, all assets that it depends on.
+
+        Stages come in the order in which they are declared, as far as dependencies allow.
+        """
         specs = {
             spec.key.to_user_string(): spec
             for one in self.assets
@@ -49,7 +52,7 @@ class Graph:
                 found[name] = tuple(dict.fromkeys(before))
             return found[name]
 
-        for name in specs:
+        for name in (*filter(specs.__contains__, STAGES), *specs):
             visit(name)
         return found
 

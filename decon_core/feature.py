@@ -57,6 +57,10 @@ class Feature:
     """Tables of the report, and the Arrow schema of each. report_tables.toml in the feature's
     folder says what they contain, views.sql has views of them; overview.toml and gather.sql have
     sections of the page."""
+    files: str = ""
+    """(configuration) -> paths of files that it reads, which the sensor watches; may be missing."""
+    evidence: str = ""
+    """(configuration) -> annotations and candidates of pairs: an `Evidence`."""
     candidates: Mapping[str, str] = field(default_factory=dict)
     """Pairs that the judge may be asked about, by the name that stands for a detector: a function
     of a connection to the report."""

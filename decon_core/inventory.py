@@ -37,6 +37,7 @@ from decon_core.corpus.packs import (
     shards_in,
     stamps_of,
 )
+from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import Verdicts, read_verdicts
 from decon_core.errors import (
@@ -47,11 +48,10 @@ from decon_core.errors import (
     RecipeError,
     StaleError,
 )
+from decon_core.feature import feature_hooks
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.mixtures.build import Builder
-from decon_core.similarity.annotations import read_annotations
-from decon_core.similarity.candidates import Candidate, Evidence, read_candidates
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.listing import Listing, Skipped
@@ -62,6 +62,7 @@ from decon_core.storage.paths import (
     parse_path,
     scheme_of,
     stamp_of,
+    stamp_or_none,
 )
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import load_tokenizer
@@ -241,19 +242,8 @@ def verdicts_of(config: Config) -> Verdicts:
 
 
 def evidence_of(config: Config) -> Evidence:
-    """Read annotations and candidates of a configuration; the files may be missing.
-
-    Candidates are without their texts, which only the judge reads.
-    """
-    files = (config.folder / name for name in config.judge.candidates)
-    stamps = {path: stamp for path in files if (stamp := _stamp_or_none(path))}
-    candidates = tuple(one for item in stamps.items() for one in _candidates_at(*item))
-    return Evidence(read_annotations(config.annotations), candidates)
-
-
-@lru_cache(maxsize=100)
-def _candidates_at(path: Path, stamp: Stamp) -> tuple[Candidate, ...]:  # noqa: ARG001 - as above
-    return tuple(replace(one, item_text="", text=None) for one in read_candidates(path))
+    """Return what is said of pairs beside verdicts."""
+    return next((hook(config) for hook in feature_hooks("evidence")), NO_EVIDENCE)
 
 
 class InputFile(NamedTuple):
@@ -272,7 +262,7 @@ def input_files(config: Config) -> list[InputFile]:
     raises the error.
     """
     paths = _files_without_shards(config)
-    stamps = {str(path): stamp for path in paths if (stamp := _stamp_or_none(path))}
+    stamps = {str(path): stamp for path in paths if (stamp := stamp_or_none(path))}
     for source in config.sources:
         stamps.update(stamps_of(source, folder=config.folder))
     return sorted(
@@ -283,23 +273,14 @@ def input_files(config: Config) -> list[InputFile]:
 
 def _files_without_shards(config: Config) -> set[Path]:
     """Return all files that a configuration reads, but its shards."""
-    candidates = (config.folder / name for name in config.judge.candidates)
-    lines = (config.verdicts, config.annotations)
-    of_features = (path for table in config.tables.values() for path in table.files(config.folder))
-    named = (*lines, *candidates, *of_features, *config.recipes)
-    return {config.path, *named, *_benchmark_files(config)}
-
-
-def _stamp_or_none(path: Path) -> Stamp | None:
-    try:
-        return stamp_of(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+    of_features = (path for hook in feature_hooks("files") for path in hook(config))
+    named = (config.path, config.verdicts, *of_features, *config.recipes)
+    return {*named, *_benchmark_files(config)}
 
 
 def _benchmark_files(config: Config) -> Iterator[Path]:
     for path in config.recipes:
-        stamp = _stamp_or_none(path)
+        stamp = stamp_or_none(path)
         for recipe in _recipes_at(path, stamp) if stamp else ():
             with suppress(RecipeError):
                 for files in files_by_split(recipe, base=path.parent).values():

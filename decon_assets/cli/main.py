@@ -32,7 +32,6 @@ Examples:
   decon-assets lookup --items new.jsonl     where the corpus contains new benchmark items
   decon-assets mixture verify               check mixtures against their manifests, scan them again
   decon-assets review                       judge matches one by one
-  decon-assets judge --dry-run              what a language model would be asked about them
   decon-assets check --max-rate 0.01        fail when more than 1 % of a benchmark leaked
   decon-assets compare old.duckdb decon.toml    leaks that only one of two reports has
   decon-assets card --out card              a section for a dataset card
@@ -64,7 +63,6 @@ _OF_THE_CORE = {
         "why": ("why:why", "explain what happened to one document, and in which runs"),
         "lookup": ("lookup:lookup", "find a text or new items in the corpus"),
         "review": ("review.command:review_group", "judge matches by hand, and measure precision"),
-        "judge": ("judge:judge_group", "have a model judge matches, or import annotations"),
         "compare": ("compare:compare", "compare two reports, or one scan under two policies"),
         "check": ("publish:check", "fail (exit 1) when the report exceeds a limit, for CI"),
         "card": ("publish:card", "write the report as a section for a dataset card"),
@@ -92,7 +90,6 @@ _READING = frozenset(
     {
         "card",
         "check",
-        "judge",
         "mixture",
         "report",
         "lookup",

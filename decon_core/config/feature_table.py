@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from decon_core.config.validation import SettingsReader
@@ -44,9 +43,4 @@ class FeatureTable:
     def problems_with(self, recipes: Mapping[str, Any]) -> Iterable[Problem]:
         """Yield what contradicts the configured benchmarks."""
         del recipes
-        return ()
-
-    def files(self, folder: Path) -> Sequence[Path]:
-        """Return the files that the table names and the sensor watches. `folder`: of decon.toml."""
-        del folder
         return ()

@@ -20,7 +20,6 @@ from pydantic.dataclasses import dataclass as model
 from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
 from decon_core.config.feature_table import FeatureTable
-from decon_core.config.judge import Judge
 from decon_core.config.layouts import known_layouts
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
@@ -192,7 +191,6 @@ SECTIONS: Mapping[str, Any] = {
     "mixture": tuple[Mixture, ...],
     "sketch": Sketch,
     "review": Review,
-    "judge": Judge,
     "report": Report,
     "store": StoreTable,
     "execution": Execution,
@@ -288,8 +286,6 @@ class Config:
     sketch: Sketch | None  # None: not wanted
     verdicts: Path
     clears: tuple[str, ...]  # verdicts that make a match no leak
-    judge: Judge
-    annotations: Path
     showing: Showing
     drift: float  # accepted change of a benchmark's leak rate between reports
     execution: Execution
@@ -351,9 +347,6 @@ class ConfigReader(SettingsReader):
         report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
         known = policy.detectors if policy else names()
-        judged = (*known, *feature_candidates())
-        judge = self.table(Judge, "judge", values.get("judge", {}), detectors=judged) or Judge()
-        annotations = self.local_file("judge.annotations", judge.annotations)
         mixtures, problems = read_mixtures(
             self._with_tokenizer_files(values.get("mixture")),
             where=str(self.path),
@@ -364,7 +357,11 @@ class ConfigReader(SettingsReader):
         self._check_masked_sources(mixtures, sources)
         self.sources, self.mixtures = sources, mixtures
         products = [mixture.name for mixture in mixtures]
-        self.names = {"sources": [source.name for source in sources], "products": products}
+        self.names = {
+            "sources": [source.name for source in sources],
+            "products": products,
+            "detectors": [*known, *feature_candidates()],
+        }
         tables = {
             name: table
             for name, model in of_features.items()
@@ -392,8 +389,6 @@ class ConfigReader(SettingsReader):
             sketch=sketch,
             verdicts=verdicts,
             clears=review.clears,
-            judge=judge,
-            annotations=annotations,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             drift=report.drift,
             execution=execution.beside(self.folder),

@@ -137,7 +137,7 @@ class Leaks:
 
 
 class Calibrated(Protocol):
-    """Probabilities of a leak by score (similarity/calibration.py)."""
+    """Probabilities of a leak by score (decisions/calibration.py)."""
 
     def probability(
         self, detector: str, benchmark: str, score: float, *, least: int

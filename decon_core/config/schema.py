@@ -19,7 +19,6 @@ from typing import Any
 from pydantic import ConfigDict, create_model
 from pydantic.dataclasses import is_pydantic_dataclass
 
-from decon_core.config.endpoint import Endpoint
 from decon_core.config.load import SECTIONS
 from decon_core.config.policy import PRESETS
 from decon_core.feature import feature_tables
@@ -43,9 +42,6 @@ def config_schema() -> dict[str, Any]:
         "on paper. sampling is a separate setting.",
         "enum": [*PRESETS],
     }
-    for name in (one.__name__ for one in Endpoint.__subclasses__()):
-        defaults = sections[name.lower()]()
-        tables[name]["properties"]["parameters"]["default"] = dict(defaults.parameters)
     for key, threshold in tables["Thresholds"]["properties"].items():
         threshold["description"] = tables["Policy"]["properties"][key]["description"]
     for model in of_features.values():

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from decon_core.config.detector_registry import near_kinds
 from decon_core.corpus.packs import Pack
+from decon_core.decisions.annotations import Annotations, labels_of
+from decon_core.decisions.calibration import Calibration, Point, calibrate
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import DamagedError
 from decon_core.scan.coverage import Gap, gaps_of, missing_by_shard
-from decon_core.similarity.annotations import Annotations, labels_of
-from decon_core.similarity.calibration import Calibration, Point, calibrate
 from decon_core.storage.files import read_json, write_json
 
 # Increase this when the same judgements give another calibration.

@@ -15,6 +15,7 @@ from decon_core.config.detector_registry import Reads, names_where
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
+from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
 from decon_core.decisions.decide import decide
 from decon_core.decisions.sweep import highest_thresholds
@@ -23,7 +24,6 @@ from decon_core.errors import MissingError
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES, MATCHES
-from decon_core.similarity.calibration import NO_CALIBRATION, Calibration
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows

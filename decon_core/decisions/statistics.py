@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config import seeding
-from decon_core.similarity.calibration import wilson
+from decon_core.decisions.calibration import wilson
 
 Floats = npt.NDArray[np.float64]
 

@@ -5,7 +5,7 @@
 One JSON object per line; lines are only appended. `pair` is the name of a record and the words
 found of it (schemas.py), independent of the document, so a verdict stays valid after new scans;
 `fingerprint` is that of the record. These two and `verdict` are required. Optional are `note`,
-`by`, `at`, `match_type` and `confidence` (similarity/annotations.py), the place where the pair was
+`by`, `at`, `match_type` and `confidence` (annotations.py), the place where the pair was
 seen, and any other key; no decision depends on them. The last line about a pair counts; the verdict
 "none" withdraws an earlier one.
 """
@@ -23,8 +23,8 @@ from typing import Any
 
 from decon_core.config.validation import did_you_mean
 from decon_core.config.verdicts import CLEARING, LEAK, TAKEN_BACK, VERDICTS
+from decon_core.decisions.annotations import Label, judgement_problems
 from decon_core.errors import Problem
-from decon_core.similarity.annotations import Label, judgement_problems
 from decon_core.storage.line_log import append_objects, read_objects
 
 _KEY = re.compile(r"[0-9a-f]{16}")

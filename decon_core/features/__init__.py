@@ -1,4 +1,16 @@
 """Features, one folder each: what the core can do without. `feature.py` explains them."""
 
 # In the order in which help and pages list them.
-FEATURES = ("blends", "neighbours", "results", "gap", "study", "game", "haystack", "scorecard")
+FEATURES = (
+    "endpoints",
+    "judge",
+    "similarity",
+    "blends",
+    "neighbours",
+    "results",
+    "gap",
+    "study",
+    "game",
+    "haystack",
+    "scorecard",
+)

@@ -27,6 +27,7 @@ from decon_core.benchmarks.records import Version
 from decon_core.config.mixtures import Mixture, treatment_of
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard, hash_file
+from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
@@ -67,7 +68,6 @@ from decon_core.mixtures.preconditions import (
 )
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.scan.coverage import scan_fingerprint
-from decon_core.similarity.candidates import NO_EVIDENCE, Evidence
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path, names_in, write_json
 from decon_core.storage.store import Store

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from decon_core.config.mixtures import Licenses, Mixture, names_license
 from decon_core.config.verdicts import LEAK
 from decon_core.corpus.packs import Shard
+from decon_core.decisions.calibration import Calibration
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DOCUMENTS
-from decon_core.similarity.calibration import Calibration
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet
 

@@ -19,6 +19,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
 from decon_core.corpus.row_texts import Keys, WholeRow
+from decon_core.decisions.calibration import Calibration
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
@@ -38,7 +39,6 @@ from decon_core.mixtures.rows import RowReader, Value
 from decon_core.scan.blocks import Scanner
 from decon_core.scan.plan import build_search_files, sort_versions
 from decon_core.schemas import ENTRIES
-from decon_core.similarity.calibration import Calibration
 from decon_core.storage.paths import parse_path
 
 _MOST_ROUNDS = 5

@@ -322,6 +322,14 @@ def stamp_of(path: Path) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns, "")
 
 
+def stamp_or_none(path: Path) -> Stamp | None:
+    """Return the stamp of a file; None without the file."""
+    try:
+        return stamp_of(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def local_stamp(status: os.stat_result) -> Stamp:
     """Like `stamp_of`, with a tag that tells a file that was written again with its old date."""
     tag = f"{status.st_ino:x}-{status.st_ctime_ns:x}"

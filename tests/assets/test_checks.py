@@ -20,7 +20,6 @@ from decon_assets.checks.benchmarks import (
     records_are_valid,
 )
 from decon_assets.checks.products import (
-    blend_adds_up,
     controls_match,
     coverage_is_complete,
     leak_rate_is_steady,
@@ -34,6 +33,7 @@ from decon_assets.checks.scanning import (
     text_is_utf8,
 )
 from decon_assets.cli.main import main
+from decon_assets.features.blends import blend_adds_up
 from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError

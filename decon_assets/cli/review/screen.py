@@ -19,11 +19,11 @@ from typing import Any
 from decon_assets.cli.review.session import Session
 from decon_assets.terminal.output import say
 from decon_core.config.policy import Policy
+from decon_core.decisions.annotations import MATCH_TYPES
 from decon_core.decisions.verdicts import Verdict, fits
 from decon_core.errors import InputError, Problem
 from decon_core.report.review.found import PairSummary
 from decon_core.report.review.show import Paint, clipped, inert, judgement_line, page
-from decon_core.similarity.annotations import MATCH_TYPES
 from decon_core.wording import counted
 
 KEYS = {"l": "leak", "t": "template", "c": "common source", "u": "unsure"}

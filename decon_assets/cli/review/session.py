@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.terminal.output import say, say_table, warn
-from decon_core.config.judge import DEFAULT_FILE as ANNOTATIONS_FILE
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.config.validation import did_you_mean
 from decon_core.config.verdicts import DEFAULT_FILE
+from decon_core.decisions.annotations import ANNOTATIONS_FILE, Label, labels_of, read_annotations
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
-from decon_core.similarity.annotations import Label, labels_of, read_annotations
+from decon_core.inventory import evidence_of
 
 if TYPE_CHECKING:
     from decon_core.report.review.found import PairFilter, PairSummary, Report
@@ -141,14 +141,14 @@ def open_session(
 
     if report and (verdicts or not config.is_file()):
         file = verdicts or Path(DEFAULT_FILE)
-        annotations = file.with_name(ANNOTATIONS_FILE)
+        annotations = read_annotations(file.with_name(ANNOTATIONS_FILE))
     else:
         loaded = load_config(config)
         report = report or open_store(loaded).report
         file = verdicts or loaded.verdicts
-        annotations = loaded.annotations
+        annotations = evidence_of(loaded).annotations
     read = read_verdicts(file)  # report a broken file before the review starts
-    labels = labels_of({}, read_annotations(annotations))
+    labels = labels_of({}, annotations)
     with open_report(report) as opened:
         if notice := opened.coverage().notice:
             warn(notice)

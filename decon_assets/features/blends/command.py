@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from decon_assets.terminal.endpoint import (
+from decon_assets.features.endpoints import (
     ask_with_progress,
     require_endpoint,
     say_cost,
@@ -45,8 +45,8 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.features.blends.rewording_requests import RewordingPlan
-    from decon_core.similarity.endpoint import Outcome
-    from decon_core.similarity.judge import Request
+    from decon_core.features.endpoints.chat import Outcome
+    from decon_core.features.endpoints.requests import Request
 
 BlendNames = Annotated[
     list[str] | None,

@@ -13,8 +13,8 @@ from decon_core.errors import InputError, format_problems
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
-    from decon_core.similarity.embedders import Embedder
-    from decon_core.similarity.pair_card import PairCard
+    from decon_core.features.similarity.embedders import Embedder
+    from decon_core.features.similarity.pair_card import PairCard
 
 _HEADS = ("metric", "AUC", "low", "high", "recall % at 1 % FP", "low", "high", "above", "no value")
 
@@ -29,7 +29,7 @@ def score_labelled_pairs(
     out: Path | None,
 ) -> int:
     """Print the scores of all metrics on a file of pairs; write them to `out` if given."""
-    from decon_core.similarity.pair_card import PAGE_FILE, score_pairs
+    from decon_core.features.similarity.pair_card import PAGE_FILE, score_pairs
 
     with ShardProgress(sys.stderr) as progress:
         loaded = _embedders(embedders, model, key_env)
@@ -46,7 +46,7 @@ def score_labelled_pairs(
 
 def _embedders(names: Sequence[str], model: str | None, key_env: str | None) -> list[Embedder]:
     """Load the embedders; without names those that are installed, and print which are not."""
-    from decon_core.similarity.embedders import PACKAGED, load_embedder
+    from decon_core.features.similarity.embedders import PACKAGED, load_embedder
 
     if names:
         place = "--embedder"

@@ -8,11 +8,13 @@ from decon_core.feature import Command, Feature
 
 FEATURE = Feature(
     name="blends",
+    requires=("endpoints", "similarity"),
     tables={
         "blend": "decon_core.features.blends.settings:Blends",
         "rewording": "decon_core.features.blends.rewording_settings:Rewording",
     },
     products={"blend": "decon_core.features.blends.product:missing_blends"},
+    files="decon_core.features.blends.rewording_settings:rewording_files",
     columns={"blend": "decon_core.features.blends.schemas:BLENDED"},
     partitions={"blend": "decon_core.features.blends.product:blend_names"},
     folders={"blends": "manifests/*/manifest.json"},

@@ -15,14 +15,14 @@ from typing import Any
 from decon_core.errors import InputError, Problem
 from decon_core.features.blends.rewording_settings import Rewording
 from decon_core.features.blends.rewordings import FIELDS, ItemWords, Line, Rewordings
-from decon_core.similarity.judge import (
+from decon_core.features.endpoints.requests import (
     Prompt,
     Request,
     Task,
     last_object,
     request_digest,
 )
-from decon_core.similarity.metrics import overlap, words_of
+from decon_core.features.similarity.metrics import overlap, words_of
 from decon_core.text.numbers import numbers_in
 
 _BUILT_IN = Path(__file__).with_name("rewording_prompt.txt.j2")

@@ -9,8 +9,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.endpoint import Endpoint
-from decon_core.config.feature_table import FeatureTable
 from decon_core.config.load import Config
 from decon_core.config.validation import (
     AS_WRITTEN,
@@ -20,10 +18,11 @@ from decon_core.config.validation import (
     SettingsReader,
     expects,
 )
+from decon_core.features.endpoints.settings import Endpoint
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
-class Rewording(Endpoint, FeatureTable):
+class Rewording(Endpoint):
     """[rewording]: items in other words, by an OpenAI-compatible endpoint."""
 
     table: ClassVar[str] = "rewording"
@@ -41,9 +40,6 @@ class Rewording(Endpoint, FeatureTable):
         reader.local_file("rewording.file", self.file)
         return self
 
-    def files(self, folder: Path) -> list[Path]:
-        return [folder / self.file]
-
 
 def rewording_settings(config: Config) -> Rewording:
     return config.table(Rewording) or Rewording()
@@ -51,3 +47,7 @@ def rewording_settings(config: Config) -> Rewording:
 
 def rewordings_path(config: Config) -> Path:
     return config.folder / rewording_settings(config).file
+
+
+def rewording_files(config: Config) -> list[Path]:
+    return [rewordings_path(config)]

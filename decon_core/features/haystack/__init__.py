@@ -4,7 +4,7 @@ from decon_core.feature import Command, Feature
 
 FEATURE = Feature(
     name="haystack",
-    requires=("blends",),
+    requires=("blends", "endpoints", "similarity"),
     tables={"haystack": "decon_core.features.haystack.settings:Haystack"},
     products={"haystack": "decon_core.features.haystack.product:is_missing"},
     folders={"haystack": "haystack.json"},

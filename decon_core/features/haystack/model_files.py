@@ -19,7 +19,7 @@ import numpy.typing as npt
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.features.haystack.settings import ScorerName
-from decon_core.similarity.embedders import read_tokenizer
+from decon_core.features.similarity.embedders import read_tokenizer
 
 Floats = npt.NDArray[np.float64]
 Score = Callable[[Sequence[str]], Floats]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.similarity.calibration import wilson
+from decon_core.decisions.calibration import wilson
 
 Floats = npt.NDArray[np.float64]
 

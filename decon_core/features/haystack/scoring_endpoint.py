@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.similarity.json_endpoint import MOST_SHOWN, JsonEndpoint
+from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 
 Floats = npt.NDArray[np.float64]
 

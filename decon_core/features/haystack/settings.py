@@ -10,7 +10,6 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.endpoint import KeyVariable
 from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import (
     TABLE,
@@ -25,6 +24,7 @@ from decon_core.config.validation import (
     invalid,
     known,
 )
+from decon_core.features.endpoints.settings import KeyVariable
 
 TRAINED = ("instruction_like", "educational")  # trained on the spot, from built-in texts
 SHORT = "short"  # a control: the length of a text alone

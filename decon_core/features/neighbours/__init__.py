@@ -4,6 +4,7 @@ from decon_core.feature import Feature
 
 FEATURE = Feature(
     name="neighbours",
+    requires=("endpoints", "similarity"),
     tables={"neighbours": "decon_core.features.neighbours.settings:Neighbours"},
     columns={"neighbours": "decon_core.features.neighbours.schemas:NEIGHBOURS"},
     products={"neighbours": "decon_core.features.neighbours.product:is_missing"},

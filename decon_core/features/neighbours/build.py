@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.corpus.packs import Pack
+from decon_core.decisions.calibration import wilson
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.features.neighbours.nearest import EDGES, Nearest, n_by_bin
@@ -38,7 +39,6 @@ from decon_core.features.neighbours.vectors import (
     embedder_of,
     stored_vectors,
 )
-from decon_core.similarity.calibration import wilson
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.storage.store import Store

@@ -11,6 +11,7 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.load import Config
 from decon_core.corpus.packs import Pack
+from decon_core.decisions.candidates import Candidate, key_of_texts
 from decon_core.errors import InputError, Problem
 from decon_core.features.neighbours.build import (
     has_neighbours,
@@ -22,7 +23,6 @@ from decon_core.features.neighbours.settings import Neighbours
 from decon_core.missing import Plan
 from decon_core.report.additions import ReportAddition
 from decon_core.report.open import rows_of
-from decon_core.similarity.candidates import Candidate, key_of_texts
 from decon_core.storage.store import Store
 
 _ITEM = ("split", "instance_index")

@@ -7,7 +7,6 @@ from dataclasses import field, replace
 
 from pydantic.dataclasses import dataclass
 
-from decon_core.config.endpoint import KeyVariable
 from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import (
     TABLE,
@@ -18,6 +17,7 @@ from decon_core.config.validation import (
     Whole,
     did_you_mean,
 )
+from decon_core.features.endpoints.settings import KeyVariable
 
 _DEFAULT_SIZE = 1000
 _URLS = ("http://", "https://")

@@ -22,7 +22,7 @@ from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import advance
 from decon_core.features.neighbours.sample import OnProgress, SampledShard
 from decon_core.features.neighbours.settings import Neighbours
-from decon_core.similarity.embedders import Embedder, load_embedder
+from decon_core.features.similarity.embedders import Embedder, load_embedder
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.tables import map_arrays, write_arrays
 

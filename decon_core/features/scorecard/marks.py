@@ -15,11 +15,11 @@ from itertools import combinations
 
 import polars as pl
 
+from decon_core.decisions.calibration import wilson
 from decon_core.errors import InputError, Problem
 from decon_core.features.scorecard.edits import TRANSFORMATIONS
 from decon_core.features.scorecard.negatives import HARD_NEGATIVES
 from decon_core.features.scorecard.tables import SCHEMAS
-from decon_core.similarity.calibration import wilson
 
 CALLS = SCHEMAS["calls"]
 

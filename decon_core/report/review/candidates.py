@@ -1,4 +1,4 @@
-"""The pairs of a report as candidates of the judge (`similarity/candidates.py`)."""
+"""The pairs of a report as candidates of the judge (`decisions/candidates.py`)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from decon_core.decisions.candidates import Candidate
 from decon_core.feature import feature_candidates
 from decon_core.report.review.found import Report
-from decon_core.similarity.candidates import Candidate
 
 _PAIRS_AT_ONCE = 500  # whose texts are in memory
 

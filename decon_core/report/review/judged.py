@@ -14,14 +14,14 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.config.detector_registry import near_kinds
+from decon_core.decisions.annotations import Label, labels_of
+from decon_core.decisions.calibration import ALL, LEAST_JUDGED, Curve, Fit, calibrate
+from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.judged import points_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.open import queries_in, rows_of
 from decon_core.report.review.candidates import candidates_of
 from decon_core.report.tables import TABLES, table_of
-from decon_core.similarity.annotations import Label, labels_of
-from decon_core.similarity.calibration import ALL, LEAST_JUDGED, Curve, Fit, calibrate
-from decon_core.similarity.candidates import Candidate, Evidence
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
 

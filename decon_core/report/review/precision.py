@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from decon_core.config.verdicts import CLEARING, LEAK
+from decon_core.decisions.calibration import wilson
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.review.sample import Stratum
-from decon_core.similarity.calibration import wilson
 
 
 @dataclass(frozen=True, kw_only=True)

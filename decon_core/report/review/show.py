@@ -13,7 +13,7 @@ from itertools import groupby, zip_longest
 from operator import itemgetter
 from typing import Any
 
-from decon_core.similarity.annotations import Label
+from decon_core.decisions.annotations import Label
 from decon_core.wording import counted
 
 PARTS = ("question", "answer", "passage")

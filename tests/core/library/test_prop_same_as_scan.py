@@ -25,6 +25,7 @@ from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
+from decon_core.decisions.calibration import NO_CALIBRATION
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.folder_scan.corpus import pack_of
 from decon_core.folder_scan.results import MATCHES_FILE
@@ -36,7 +37,6 @@ from decon_core.library.texts import blocks_of
 from decon_core.mixtures.choice import counted_leaks
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.scanner import scan_packs
-from decon_core.similarity.calibration import NO_CALIBRATION
 from tests.core.detectors.test_prop_other_detectors import document_of, world_of
 from tests.core.library.samples import ITEMS, TEXTS
 from tests.uncompiled import fewer

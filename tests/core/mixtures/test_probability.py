@@ -9,6 +9,8 @@ import pytest
 from decon_core.config import detector_registry as registry
 from decon_core.config.mixtures import DEFAULT, Leaks, Mixture, read_mixtures
 from decon_core.config.policy import Policy
+from decon_core.decisions.annotations import Annotation, Annotations
+from decon_core.decisions.candidates import Evidence
 from decon_core.decisions.judged import calibrated
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError
@@ -16,8 +18,6 @@ from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.verify import verify
 from decon_core.report.review.found import PairFilter, open_report
-from decon_core.similarity.annotations import Annotation, Annotations
-from decon_core.similarity.candidates import Evidence
 from tests.core.detectors.first_sentence import FirstSentence
 from tests.core.places import CLEAN, Place, removed_in, report_of
 

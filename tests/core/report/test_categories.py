@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 
+from decon_core.decisions.calibration import wilson
 from decon_core.decisions.statistics import (
     interval,
     mean_gap_interval,
@@ -22,7 +23,6 @@ from decon_core.report.categories.groupings import parse_groupings
 from decon_core.report.categories.mapping import load_categories
 from decon_core.report.categories.rates import leak_rates, require_groupings
 from decon_core.report.items import about_detectors, load_report_items
-from decon_core.similarity.calibration import wilson
 from tests.core.report.reports import write_report
 
 SUBJECTS = ["algebra", "algebra", "algebra", "physics", "history", "history", "law", "dance"]

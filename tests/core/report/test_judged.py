@@ -7,15 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from decon_core.decisions.annotations import Annotation, Annotations
+from decon_core.decisions.calibration import ALL, Curve, fit_steps
+from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.report.html import write_page
 from decon_core.report.review.candidates import added_candidates, candidates_in, candidates_of
 from decon_core.report.review.found import open_report
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, table_of
-from decon_core.similarity.annotations import Annotation, Annotations
-from decon_core.similarity.calibration import ALL, Curve, fit_steps
-from decon_core.similarity.candidates import Candidate, Evidence
 from decon_core.storage.checksums import seal_database
 from tests.core.report.pages import data_of
 from tests.core.report.report_worlds import RUN

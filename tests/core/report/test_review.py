@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
+from decon_core.decisions.calibration import wilson
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError, StaleError
 from decon_core.report.review.found import Call, PairFilter, open_report
@@ -17,7 +18,6 @@ from decon_core.report.review.precision import Tally, estimate, tally
 from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
 from decon_core.report.review.sample import OTHERS, STRATA, allocate, draw, in_order_of_draw
 from decon_core.report.review.show import Paint, page
-from decon_core.similarity.calibration import wilson
 from tests.core.report.review_reports import call, key, pair, write_report
 
 

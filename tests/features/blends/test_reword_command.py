@@ -12,7 +12,7 @@ from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.rewordings import read_rewordings
 from decon_core.storage.compression import open_bytes
 from tests.core.places import manifest_of
-from tests.core.similarity.chat_server import Reply, answer, serving
+from tests.features.endpoints.chat_server import Reply, answer, serving
 
 BLEND = """
 [[blend]]

@@ -20,7 +20,7 @@ from decon_core.features.blends.rewordings import (
     append_rewording,
     read_rewordings,
 )
-from decon_core.similarity.judge import Request, UnusableAnswerError
+from decon_core.features.endpoints.requests import Request, UnusableAnswerError
 
 ITEM = ItemWords("", "Laura has 3 eggs and eats one half. How many are left?")
 SETTINGS = Rewording(model="m", variants=2)

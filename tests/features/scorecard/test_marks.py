@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.decisions.calibration import wilson
 from decon_core.errors import InputError
 from decon_core.features.scorecard import marks
 from decon_core.features.scorecard.marks import CALLS, cohens_kappa, mark
 from decon_core.features.scorecard.planted_shards import TRUTH
-from decon_core.similarity.calibration import wilson
 
 THRESHOLDS = {"a": 0.5, "b": 0.5}
 

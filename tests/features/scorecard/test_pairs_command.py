@@ -5,7 +5,7 @@ import json
 import pytest
 
 from decon_assets.cli.main import main
-from decon_core.similarity import embedders
+from decon_core.features.similarity import embedders
 
 PAIRS = [
     {"original": "Ann has three hens.", "other": "Ann owns 3 hens.", "label": True, "kind": "same"},

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.similarity.calibration import (
+from decon_core.decisions.calibration import (
     ALL,
     Calibration,
     Curve,

@@ -18,17 +18,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from decon_core.config.endpoint import Endpoint
 from decon_core.errors import InputError, Problem
-from decon_core.similarity.json_endpoint import may_pass, seconds_until
-from decon_core.similarity.judge import (
-    JUDGING,
+from decon_core.features.endpoints.json_endpoint import may_pass, seconds_until
+from decon_core.features.endpoints.requests import (
     Request,
     Task,
     UnusableAnswerError,
     answer_limit,
     body_of,
 )
+from decon_core.features.endpoints.settings import Endpoint
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -95,8 +94,8 @@ def ask(
     settings: Endpoint,
     on_outcome: OnOutcome,
     *,
+    task: Task,
     key: str | None = None,
-    task: Task = JUDGING,
 ) -> Spent:
     """Ask all requests; `on_outcome` is called in this thread for each that was answered or failed.
 

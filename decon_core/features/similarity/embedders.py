@@ -20,7 +20,7 @@ import numpy.typing as npt
 import xxhash
 
 from decon_core.errors import InputError, Problem
-from decon_core.similarity.embedding_endpoint import EmbeddingEndpoint
+from decon_core.features.similarity.embedding_endpoint import EmbeddingEndpoint
 
 Vectors = npt.NDArray[np.float32]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decon_core.errors import Problem
-from decon_core.similarity.labelled_pairs import (
+from decon_core.features.similarity.labelled_pairs import (
     KindScore,
     LabelledPairs,
     MetricScore,
@@ -18,12 +18,12 @@ from decon_core.similarity.labelled_pairs import (
     score_kinds,
     score_metrics,
 )
-from decon_core.similarity.metrics import Floats, pair_metrics
+from decon_core.features.similarity.metrics import Floats, pair_metrics
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.wording import render
 
 if TYPE_CHECKING:
-    from decon_core.similarity.embedders import Embedder
+    from decon_core.features.similarity.embedders import Embedder
 
 PAGE_FILE, SCORES_FILE, VALUES_FILE = "pairs.md", "pairs.json", "pairs.csv"
 _FORMAT = 1  # of the JSON file; increased when a key gets another meaning
@@ -78,14 +78,14 @@ class PairCard:
 
     def tables(self) -> str:
         """Return the tables in Markdown."""
-        return render("similarity/pair_tables.md.j2", card=self, metrics=[*self.values])
+        return render("features/similarity/pair_tables.md.j2", card=self, metrics=[*self.values])
 
     def write(self, folder: Path) -> None:
         """Write scores, page, and the values of each pair in the order of the file."""
         folder.mkdir(parents=True, exist_ok=True)
         write_plain_json(folder / SCORES_FILE, self.as_json())
         with atomic_path(folder / PAGE_FILE) as draft:
-            text = render("similarity/pair_card.md.j2", card=self, **self.counts())
+            text = render("features/similarity/pair_card.md.j2", card=self, **self.counts())
             draft.write_text(text, encoding="utf-8")
         with (
             atomic_path(folder / VALUES_FILE) as draft,

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.similarity.json_endpoint import MOST_SHOWN, JsonEndpoint
+from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 
 Vectors = npt.NDArray[np.float32]
 

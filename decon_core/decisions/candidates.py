@@ -20,8 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from decon_core.errors import InputError, Problem
-from decon_core.similarity.annotations import (
+from decon_core.decisions.annotations import (
     KEYS,
     NO_ANNOTATIONS,
     Annotation,
@@ -30,6 +29,7 @@ from decon_core.similarity.annotations import (
     key_problems,
     problems_of,
 )
+from decon_core.errors import InputError, Problem
 from decon_core.storage.line_log import read_objects
 
 _N_BANDS = 10  # of scores

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.benchmarks.readers import is_readable, read_rows
+from decon_core.decisions.calibration import wilson
 from decon_core.errors import InputError, Problem
-from decon_core.similarity.calibration import wilson
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -10,12 +10,12 @@ import threading
 import pytest
 
 from decon_assets.cli.main import main
+from decon_core.decisions.annotations import read_annotations
 from decon_core.decisions.verdicts import append_verdicts
-from decon_core.similarity.annotations import read_annotations
 from decon_core.storage.drafts import locked_or_refused
 from tests.core.report import reports
 from tests.core.report.review_reports import key, pair
-from tests.core.similarity.chat_server import Reply, answer, serving
+from tests.features.endpoints.chat_server import Reply, answer, serving
 from tests.waiting import wait_until
 
 RUN = "import sys; from decon_assets.cli.main import main; sys.exit(main())"

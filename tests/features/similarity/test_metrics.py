@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from decon_core.similarity.metrics import (
+from decon_core.features.similarity.metrics import (
     LEXICAL,
     containment,
     difflib_ratio,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from decon_assets.terminal.endpoint import (
+from decon_assets.features.endpoints import (
     ask_with_progress,
     require_endpoint,
     say_cost,
@@ -30,23 +30,25 @@ from decon_assets.terminal.options import (
 from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store
-from decon_core.decisions.verdicts import Verdicts, read_verdicts
-from decon_core.errors import InputError, MissingError, Problem
-from decon_core.similarity.annotations import (
+from decon_core.decisions.annotations import (
     Annotations,
     append_annotations,
     labels_of,
     merge_annotations,
     read_annotations,
 )
+from decon_core.decisions.verdicts import Verdicts, read_verdicts
+from decon_core.errors import InputError, MissingError, Problem
+from decon_core.features.judge.settings import Judge, annotations_path, judge_settings
 from decon_core.storage.drafts import locked_or_refused
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
+    from decon_core.decisions.candidates import Candidate
+    from decon_core.features.endpoints.chat import Outcome, Spent
+    from decon_core.features.endpoints.requests import Prompt, Request
+    from decon_core.features.judge.judging import Plan
     from decon_core.report.review.found import Report
-    from decon_core.similarity.candidates import Candidate
-    from decon_core.similarity.endpoint import Outcome, Spent
-    from decon_core.similarity.judge import Plan, Prompt, Request
 
 judge_group = command_group()
 
@@ -74,12 +76,16 @@ class Desk:
     annotations: Annotations
     verdicts: Verdicts
 
+    @property
+    def settings(self) -> Judge:
+        return judge_settings(self.config)
+
     def candidates(self, benchmarks: Sequence[str], detectors: Sequence[str]) -> list[Candidate]:
         """Return the candidates of the report and of files that the options select."""
+        from decon_core.decisions.candidates import read_candidates
         from decon_core.report.review.candidates import added_candidates, candidates_in
-        from decon_core.similarity.candidates import read_candidates
 
-        chosen = self.config.judge.detectors
+        chosen = self.settings.detectors
         wanted = [*detectors] or [*chosen]
         found: list[Candidate] = []
         if self.report:
@@ -89,7 +95,7 @@ class Desk:
                 for one in added_candidates(self.report.connection, wanted)
                 if not benchmarks or one.benchmark in benchmarks
             ]
-        for name in self.config.judge.candidates:
+        for name in self.settings.candidates:
             found += [
                 one
                 for one in read_candidates(self.config.folder / name)
@@ -117,9 +123,9 @@ def _open_desk(config: Path, report: Path | None) -> Iterator[Desk]:
 
     loaded = load_config(config)
     path = report or open_store(loaded).report
-    annotations = read_annotations(loaded.annotations)
+    annotations = read_annotations(annotations_path(loaded))
     verdicts = read_verdicts(loaded.verdicts, clears=loaded.clears)
-    if loaded.judge.candidates and not report and not path.is_file():
+    if judge_settings(loaded).candidates and not report and not path.is_file():
         yield Desk(loaded, None, annotations, verdicts)
         return
     with open_report(path) as opened:
@@ -170,16 +176,16 @@ def judge(
     """
     if context.invoked_subcommand:
         return 0
-    from decon_core.similarity.candidates import in_fair_order
+    from decon_core.decisions.candidates import in_fair_order
 
     with _open_desk(config, report) as desk:
         prompt = _prompt_of(desk.config)
         pairs = in_fair_order(desk.candidates(benchmark, detector), seed=seed)[:sample]
         if not dry_run:
-            key = require_endpoint(desk.config.judge, desk.config.path, docs="docs/judge.md")
+            key = require_endpoint(desk.settings, desk.config.path, docs="docs/judge.md")
             with locked_or_refused(_lock_of(desk.config), "another `decon-assets judge`"):
                 # Another command may have asked until now.
-                current = replace(desk, annotations=read_annotations(desk.config.annotations))
+                current = replace(desk, annotations=read_annotations(annotations_path(desk.config)))
                 plan = _plan(current, pairs, prompt, also_reviewed=also_reviewed)
                 return _ask(plan, current, prompt, key)
         _say_plan(_plan(desk, pairs, prompt, also_reviewed=also_reviewed), desk.config)
@@ -188,25 +194,26 @@ def judge(
 
 
 def _lock_of(config: Config) -> Path:
-    return config.annotations.with_name(f".{config.annotations.name}.lock")
+    return annotations_path(config).with_name(f".{annotations_path(config).name}.lock")
 
 
 def _prompt_of(config: Config) -> Prompt:
-    from decon_core.similarity.judge import load_prompt
+    from decon_core.features.judge.judging import load_prompt
 
-    return load_prompt(config.folder / config.judge.prompt if config.judge.prompt else None)
+    prompt = judge_settings(config).prompt
+    return load_prompt(config.folder / prompt if prompt else None)
 
 
 def _plan(
     desk: Desk, pairs: Sequence[list[Candidate]], prompt: Prompt, *, also_reviewed: bool
 ) -> Plan:
+    from decon_core.features.judge.judging import plan_requests
     from decon_core.report.review.candidates import with_texts
-    from decon_core.similarity.judge import plan_requests
 
     return plan_requests(
         with_texts(desk.report, pairs),
         prompt,
-        desk.config.judge,
+        desk.settings,
         desk.annotations,
         decided=() if also_reviewed else desk.verdicts.by_pair,
         count_tokens=token_counter(),
@@ -222,15 +229,15 @@ def _say_plan(plan: Plan, config: Config) -> None:
         say(f"  {plan.n_answered:,} answered before: not asked again")
     for reason, n in sorted(plan.without_text.items()):
         say(f"  {n:,} cannot be judged: {reason}")
-    say_cost(plan.requests, plan.n_to_ask, config.judge)
+    say_cost(plan.requests, plan.n_to_ask, judge_settings(config))
 
 
 def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
     """Ask the requests of a plan, and save each answer at once; return the exit code."""
-    from decon_core.similarity.judge import JUDGING, annotations_of
+    from decon_core.features.judge.judging import JUDGING, annotations_of
 
-    config, settings = desk.config, desk.config.judge
-    append_annotations(config.annotations, plan.copied)
+    config, settings = desk.config, desk.settings
+    append_annotations(annotations_path(config), plan.copied)
     _say_plan(plan, config)
     result = _Result()
 
@@ -238,7 +245,7 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
         said = outcome.judgement or {"unjudged": outcome.unjudged}
         at = datetime.now(UTC).isoformat(timespec="seconds")
         lines = annotations_of(request, settings, prompt, at=at, said=said)
-        append_annotations(config.annotations, lines)
+        append_annotations(annotations_path(config), lines)
         result.add(outcome, len(request.pairs))
 
     spent = ask_with_progress(plan.requests, settings, save, key=key, task=JUDGING)
@@ -248,7 +255,7 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
         result.reasons[f"not asked: {spent.stopped}"] += n_left
     _say_unjudged(result.reasons + plan.without_text)
     if result.n_asked or plan.copied:
-        say(f"Saved in {config.annotations}; `decon-assets run` brings it into the report")
+        say(f"Saved in {annotations_path(config)}; `decon-assets run` brings it into the report")
     return 1 if result.reasons or plan.without_text else 0
 
 
@@ -359,15 +366,15 @@ def import_annotations(
     Examples:
       decon-assets judge import judged.jsonl
     """
-    from decon_core.similarity.candidates import read_annotated
+    from decon_core.decisions.candidates import read_annotated
 
     loaded = load_config(config)
     if not file.is_file():
         raise MissingError(Problem(str(file), "no such file", "annotations, one object per line"))
     lines = read_annotated(file)
-    merged = merge_annotations(lines, read_annotations(loaded.annotations))
-    append_annotations(loaded.annotations, merged.lines)
+    merged = merge_annotations(lines, read_annotations(annotations_path(loaded)))
+    append_annotations(annotations_path(loaded), merged.lines)
     say(f"{counted(len(lines), 'line')}: {len(merged.lines):,} new, {merged.n_same:,} known")
     if merged.lines:
-        say(f"Saved in {loaded.annotations}; `decon-assets run` brings it into the report")
+        say(f"Saved in {annotations_path(loaded)}; `decon-assets run` brings it into the report")
     return 0

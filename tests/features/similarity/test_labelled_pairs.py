@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.errors import InputError
-from decon_core.similarity.labelled_pairs import (
+from decon_core.features.similarity.labelled_pairs import (
     LabelledPairs,
     read_labelled_pairs,
     score_kinds,
     score_metrics,
 )
-from decon_core.similarity.pair_card import score_pairs
+from decon_core.features.similarity.pair_card import score_pairs
 from tests.oracle import similarity as oracle
 
 # Few distinct values: many ties.

@@ -25,6 +25,7 @@ from decon_core.config.validation import did_you_mean
 from decon_core.errors import Problem
 from decon_core.storage.line_log import append_objects, read_objects
 
+ANNOTATIONS_FILE = "annotations.jsonl"
 MATCH_TYPES = ("exact", "equivalent", "subset", "superset", "related", "unrelated")
 KINDS = ("file", "model")  # of an annotation; a person's is a verdict (decisions/verdicts.py)
 

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.decisions.verdicts import Verdict, Verdicts, append_verdicts, read_verdicts
-from decon_core.errors import InputError
-from decon_core.similarity.annotations import (
+from decon_core.decisions.annotations import (
     KINDS,
     Annotation,
     Annotations,
@@ -20,6 +18,8 @@ from decon_core.similarity.annotations import (
     merge_annotations,
     read_annotations,
 )
+from decon_core.decisions.verdicts import Verdict, Verdicts, append_verdicts, read_verdicts
+from decon_core.errors import InputError
 
 PAIR, PRINT = "0" * 16, "f" * 16
 

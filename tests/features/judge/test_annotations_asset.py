@@ -4,8 +4,9 @@ import duckdb
 
 from decon_assets.cli.main import main
 from decon_core.config.load import load_config
+from decon_core.decisions.annotations import Annotation, append_annotations
+from decon_core.features.judge.settings import annotations_path
 from decon_core.inventory import evidence_of, input_files
-from decon_core.similarity.annotations import Annotation, append_annotations
 from decon_core.storage.store import Store
 
 
@@ -19,9 +20,9 @@ def test_an_annotation_builds_the_report_anew_and_removes_nothing(reported, caps
         n_leaks = leaks.fetchone()
     said = {"is_sd": False, "match_type": "unrelated", "kind": "model", "by": "m"}
     lines = [Annotation(pair=pair, fingerprint=item, **said) for pair, item in pairs]
-    append_annotations(config.annotations, lines)
+    append_annotations(annotations_path(config), lines)
     assert evidence_of(config).annotations.lines == tuple(lines)
-    assert str(config.annotations) in {one.path for one in input_files(config)}
+    assert str(annotations_path(config)) in {one.path for one in input_files(config)}
     assert main(["status"]) == 1
     assert "report: out of date" in capsys.readouterr().out
     assert main(["run"]) == 0
@@ -37,6 +38,6 @@ def test_an_annotation_builds_the_report_anew_and_removes_nothing(reported, caps
 
 def test_a_file_of_annotations_that_cannot_be_read_stops_a_run(reported, capsys):
     config = load_config(reported.folder / "decon.toml")
-    config.annotations.write_text('{"pair": "x"}\n')
+    annotations_path(config).write_text('{"pair": "x"}\n')
     assert main(["run"]) == 2
     assert "annotations.jsonl: line 1: pair" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What [judge] and [rewording] of decon.toml share: an endpoint, its prompt, and its limits."""
+"""Settings of endpoints, which tables of decon.toml share: address, prompt, and limits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
+from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import (
     AS_WRITTEN,
     TABLE,
@@ -49,7 +50,7 @@ Seconds = Annotated[float, Field(strict=True, gt=0, le=86_400), expects("seconds
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
-class Endpoint:
+class Endpoint(FeatureTable):
     """An OpenAI-compatible endpoint."""
 
     table: ClassVar[str]  # of decon.toml, for messages
@@ -80,3 +81,8 @@ class Endpoint:
     """Further tries of a request that failed or was answered without the fields asked for."""
     first_wait: Seconds = 1.0
     """Seconds before the first retry; twice as many before each further one."""
+
+    @classmethod
+    def amend_schema(cls, definitions: dict[str, Any]) -> None:
+        parameters = definitions[cls.__name__]["properties"]["parameters"]
+        parameters["default"] = dict(cls().parameters)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from decon_assets.terminal.output import say
 from decon_assets.terminal.progress import ShardProgress
-from decon_core.config.endpoint import Endpoint
 from decon_core.errors import InputError, Problem
+from decon_core.features.endpoints.settings import Endpoint
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
-    from decon_core.similarity.endpoint import Outcome, Spent
-    from decon_core.similarity.judge import Request, Task
+    from decon_core.features.endpoints.chat import Outcome, Spent
+    from decon_core.features.endpoints.requests import Request, Task
 
 _TOKENIZER = "cl100k"  # an estimate: an endpoint counts by its own
 
@@ -49,7 +49,7 @@ def token_counter() -> Callable[[str], int]:
 
 def say_cost(requests: Sequence[Request], n_to_ask: int, settings: Endpoint) -> None:
     """Print how much there is to ask, and what the limits allow."""
-    from decon_core.similarity.judge import answer_limit, within_limits
+    from decon_core.features.endpoints.requests import answer_limit, within_limits
 
     n, limit = len(requests), answer_limit(settings)
     most = f"at most {n * limit:,}" if limit else "an unknown number, as `parameters` set no limit,"
@@ -73,7 +73,7 @@ def ask_with_progress(
     task: Task,
 ) -> Spent:
     """Ask all requests; `save` is called at once with the outcome of each."""
-    from decon_core.similarity.endpoint import Spent, ask
+    from decon_core.features.endpoints.chat import Spent, ask
 
     n, began = len(requests), time.monotonic()
     if not n:

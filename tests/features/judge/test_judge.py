@@ -9,25 +9,25 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config.judge import Judge
 from decon_core.config.load import config_from
-from decon_core.errors import ConfigError, InputError
-from decon_core.similarity.annotations import Annotations
-from decon_core.similarity.candidates import (
+from decon_core.decisions.annotations import Annotations
+from decon_core.decisions.candidates import (
     Candidate,
     in_fair_order,
     read_annotated,
     read_candidates,
 )
-from decon_core.similarity.judge import (
+from decon_core.errors import ConfigError, InputError
+from decon_core.features.endpoints.requests import body_of, request_digest
+from decon_core.features.judge.judging import (
     JUDGING,
     annotations_of,
-    body_of,
     load_prompt,
     plan_requests,
-    request_digest,
+    prompt_about,
 )
-from tests.core.similarity.chat_server import GOOD
+from decon_core.features.judge.settings import Judge, judge_settings
+from tests.features.endpoints.chat_server import GOOD
 
 SETTINGS = Judge(url="http://localhost:1/v1", model="m")
 STUDY = Path(__file__).parents[4] / "shared" / "data" / "semantic" / "judged_pairs.jsonl"
@@ -69,15 +69,15 @@ def answers(requests, settings=SETTINGS):
 
 def test_the_prompt_shows_both_texts_and_no_score():
     prompt = load_prompt(None)
-    shown = prompt.render(candidate(7, score=0.123456))
+    shown = prompt_about(candidate(7, score=0.123456), prompt)
     assert "What is the number 7?" in shown
     assert "Tell me the number 7." in shown
     assert "0.123" not in shown
-    assert shown == prompt.render(candidate(7, score=1.0, detector="exact"))
+    assert shown == prompt_about(candidate(7, score=1.0, detector="exact"), prompt)
 
 
 def test_texts_are_no_templates():
-    shown = load_prompt(None).render(candidate(text="{{ item }} {% raw %} <b>"))
+    shown = prompt_about(candidate(text="{{ item }} {% raw %} <b>"), load_prompt(None))
     assert "{{ item }} {% raw %} <b>" in shown
 
 
@@ -263,7 +263,7 @@ def judge_table(**values):
         "corpus": {"source": [{"name": "web", "path": "web/*.jsonl", "text": "text"}]},
         "judge": values,
     }
-    return config_from(table, Path("decon.toml")).judge
+    return judge_settings(config_from(table, Path("decon.toml")))
 
 
 def test_settings_are_read():

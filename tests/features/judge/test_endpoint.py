@@ -9,12 +9,13 @@ from email.utils import format_datetime
 
 import pytest
 
-from decon_core.config.judge import Judge
 from decon_core.errors import InputError
-from decon_core.similarity.endpoint import ask, endpoint_address
-from decon_core.similarity.json_endpoint import seconds_until
-from decon_core.similarity.judge import Request
-from tests.core.similarity.chat_server import GOOD, Reply, answer, serving
+from decon_core.features.endpoints.chat import ask, endpoint_address
+from decon_core.features.endpoints.json_endpoint import seconds_until
+from decon_core.features.endpoints.requests import Request
+from decon_core.features.judge.judging import JUDGING
+from decon_core.features.judge.settings import Judge
+from tests.features.endpoints.chat_server import GOOD, Reply, answer, serving
 
 SETTINGS = Judge(model="m", first_wait=0.001, retries=2, concurrency=3, timeout=60.0)
 
@@ -30,7 +31,7 @@ def asked(server, n=5, settings=SETTINGS, **options):
     def keep(request, outcome, _):
         outcomes[int(request.digest)] = outcome
 
-    spent = ask(requests(n), replace(settings, url=server.url), keep, **options)
+    spent = ask(requests(n), replace(settings, url=server.url), keep, task=JUDGING, **options)
     return outcomes, spent
 
 

@@ -21,7 +21,7 @@ from decon_core.text.content_words import is_content, stems, weight_of
 from decon_core.text.numbers import numbers_in
 
 if TYPE_CHECKING:
-    from decon_core.similarity.embedders import Embedder
+    from decon_core.features.similarity.embedders import Embedder
 
 Floats = npt.NDArray[np.float64]
 

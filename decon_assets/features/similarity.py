@@ -1,0 +1,1 @@
+"""Similarity has no assets of its own: other features use it."""

@@ -1,0 +1,177 @@
+"""What an endpoint is asked about a pair, how its answer is read, and what is left to ask."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from decon_core.decisions.annotations import (
+    MATCH_TYPES,
+    Annotation,
+    Annotations,
+    judgement_problems,
+)
+from decon_core.decisions.candidates import Candidate
+from decon_core.errors import InputError, Problem
+from decon_core.features.endpoints.requests import (
+    Prompt,
+    Request,
+    Task,
+    last_object,
+    request_digest,
+    within_limits,
+)
+from decon_core.features.endpoints.settings import Endpoint
+from decon_core.features.judge.settings import Judge
+
+_BUILT_IN = Path(__file__).with_name("judge_prompt.txt.j2")
+_FIELDS = ("reasoning", "match_type", "is_sd", "confidence")
+_ITEM, _TEXT = "\ue000item\ue001", "\ue000text\ue001"  # to see whether a template shows both
+
+_EXPECTED = "a jinja2 template that shows {{ item }} and {{ text }}"
+# What an answer has to be; `reasoning` comes first, so that a model reasons before it decides.
+ANSWER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "reasoning": {"type": "string"},
+        "match_type": {"type": "string", "enum": [*MATCH_TYPES]},
+        "is_sd": {"type": "boolean"},
+        "confidence": {"type": "number", "minimum": 0, "maximum": 1},
+    },
+    "required": [*_FIELDS],
+    "additionalProperties": False,
+}
+
+
+def prompt_about(candidate: Candidate, prompt: Prompt) -> str:
+    """Return the prompt about a candidate. Its score is not shown: the judge must not know.
+
+    Raises InputError if the template cannot be filled.
+    """
+    values = {
+        "benchmark": candidate.benchmark,
+        "item": candidate.item_text,
+        "text": candidate.text or "",
+        "match_types": MATCH_TYPES,
+        "schema": json.dumps(ANSWER_SCHEMA),
+    }
+    return prompt.fill(values)
+
+
+def load_prompt(path: Path | None) -> Prompt:
+    """Read a template, the built-in one for None; raise InputError if it cannot be used."""
+    file = path or _BUILT_IN
+    try:
+        prompt = Prompt(file.read_text(encoding="utf-8"), str(file), "judge.prompt")
+        values = {"pair": "", "fingerprint": "", "benchmark": "quiz", "item": "", "detector": ""}
+        shown = prompt_about(Candidate(**values, score=0.0, item_text=_ITEM, text=_TEXT), prompt)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(Problem(f"judge.prompt: {file}", str(error), _EXPECTED)) from None
+    missing = [name for name, sign in (("item", _ITEM), ("text", _TEXT)) if sign not in shown]
+    if missing:
+        found = f"a template without {{{{ {missing[0]} }}}}"
+        raise InputError(Problem(f"judge.prompt: {file}", found, _EXPECTED))
+    return prompt
+
+
+@dataclass
+class Plan:
+    """The candidates of a run: which are judged already, and what is left to ask."""
+
+    requests: list[Request] = field(default_factory=list)
+    copied: list[Annotation] = field(default_factory=list)  # answers to equal requests
+    n_pairs: int = 0
+    n_by_people: int = 0
+    n_answered: int = 0  # by the endpoint, before
+    without_text: Counter[str] = field(default_factory=Counter)  # by reason
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(one.n_tokens for one in self.requests)
+
+    @property
+    def n_to_ask(self) -> int:
+        return sum(len(one.pairs) for one in self.requests)
+
+    def within(self, settings: Endpoint) -> Plan:
+        """Return the plan of the requests that fit into the limits of one command."""
+        return replace(self, requests=within_limits(self.requests, settings))
+
+
+def plan_requests(
+    pairs: Iterable[Sequence[Candidate]],
+    prompt: Prompt,
+    settings: Judge,
+    annotations: Annotations,
+    *,
+    decided: Iterable[str] = (),
+    count_tokens: Callable[[str], int],
+) -> Plan:
+    """Sort pairs, each with its candidates, into those to ask about and those judged already.
+
+    `decided`: pairs with a verdict of a person, which are not asked about.
+    """
+    plan, by_people = Plan(), set(decided)
+    known = {(one.pair, one.request) for one in annotations.lines if one.is_sd is not None}
+    asked: dict[str, int] = {}  # by digest: the number of its request
+    for members in pairs:
+        candidate = members[0]
+        plan.n_pairs += 1
+        if candidate.pair in by_people:
+            plan.n_by_people += 1
+            continue
+        if candidate.text is None:
+            plan.without_text[candidate.why_no_text or "no text"] += 1
+            continue
+        text = prompt_about(candidate, prompt)
+        digest = request_digest(text, settings)
+        key = candidate.pair, candidate.fingerprint
+        if digest in annotations.answered:
+            plan.n_answered += 1
+            if (candidate.pair, digest) not in known:
+                one = annotations.answered[digest]
+                plan.copied.append(replace(one, pair=key[0], fingerprint=key[1]))
+        elif digest in asked:
+            at = asked[digest]
+            plan.requests[at] = replace(plan.requests[at], pairs=(*plan.requests[at].pairs, key))
+        else:
+            asked[digest] = len(plan.requests)
+            plan.requests.append(Request(digest, text, count_tokens(text), (key,)))
+    return plan
+
+
+def judgement_in(content: str) -> dict[str, Any]:
+    """Return the last valid judgement in an answer; raise UnusableAnswerError without one."""
+    found = last_object(content, _FIELDS, _faults)
+    return {**found, "is_sd": bool(found["is_sd"])}
+
+
+def _faults(value: Mapping[str, Any]) -> list[str]:
+    problems = judgement_problems("answer", value)
+    return [f"{one.where.partition(': ')[2]}: found {one.found}" for one in problems]
+
+
+JUDGING = Task("judgement", ANSWER_SCHEMA, lambda _, text: judgement_in(text))
+
+
+def annotations_of(
+    request: Request, settings: Judge, prompt: Prompt, *, at: str, said: Mapping[str, Any]
+) -> list[Annotation]:
+    """Return an annotation of each pair of a request. `said`: the judgement, or `unjudged`."""
+    return [
+        Annotation(
+            pair=pair,
+            fingerprint=fingerprint,
+            kind="model",
+            by=str(settings.model),
+            at=at,
+            request=request.digest,
+            prompt=prompt.digest,
+            **said,
+        )
+        for pair, fingerprint in request.pairs
+    ]

@@ -1,1 +1,0 @@
-"""How alike two texts are: metrics, embeddings, judged pairs, calibration."""
