@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from decon_core.errors import InputError
-from decon_core.features.similarity.embedders import PACKAGED, load_embedder
 from decon_core.features.similarity import embedders
+from decon_core.features.similarity.embedders import PACKAGED, load_embedder
 
 TEXTS = ["a b c", "h", "a b c d e f g h a b", "[SEP] a", ""]
 
