@@ -1,6 +1,7 @@
 """No property fails because a machine is slow."""
 
 import ast
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,11 @@ def test_the_profile_without_clocks_is_in_force():
 def test_an_example_may_take_longer_than_the_deadline_of_the_library(number):
     time.sleep(0.25)  # its default is 200 ms
     assert isinstance(number, int)
+
+
+def test_in_ci_the_examples_are_the_same_each_time():
+    assert "DECON_FIXED_EXAMPLES=1" in (TESTS.parent / ".ci" / "run").read_text()
+    assert settings().derandomize == bool(os.environ.get("DECON_FIXED_EXAMPLES"))
 
 
 def calls_of_settings() -> Iterator[tuple[str, ast.keyword]]:

@@ -34,15 +34,24 @@ from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from tests.finished_world import copy_finished_world
+from tests.long_runs import only_in_long_runs
+
+pytestmark = pytest.mark.release
 
 DATA = Path(__file__).parents[1] / "data"
 INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}
 MUST_BE_FOUND = {"verbatim", "at_start", "at_end", "punctuation_and_case", "single_edit"}
 
 
-def copy_of_data(folder: Path, *, with_later: bool = False) -> Path:
-    """A copy to run in; its configuration."""
+def copy_of_data(
+    folder: Path, *, with_later: bool = False, with_one_shard_each: bool = False
+) -> Path:
+    """A copy to run in, of all shards or of the first of each source; its configuration."""
     shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".d*", "__pycache__"))
+    if with_one_shard_each:
+        for shard in (folder / "corpus").iterdir():
+            if "-0000" not in shard.name:
+                shard.unlink()
     if with_later:
         add_later(folder)
     return folder / "decon.toml"
@@ -217,6 +226,7 @@ def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):
     assert orchard.n_false_alarms == 0
 
 
+@only_in_long_runs("takes half a minute; test_chain.py has the same of a small world")
 def test_five_from_scratch_equal_four_and_one_byte_for_byte(finished, tmp_path):
     _, (grown, _, _) = finished
     config = copy_of_data(tmp_path / "data", with_later=True)
@@ -290,10 +300,7 @@ def test_sessions_of_agents_are_read_whole_and_a_source_that_reads_less_is_not_c
     tmp_path, monkeypatch, capsys
 ):
     """Of each source one shard, and one mixture."""
-    config = copy_of_data(tmp_path / "data")
-    for shard in (tmp_path / "data" / "corpus").iterdir():
-        if "-0000" not in shard.name:
-            shard.unlink()
+    config = copy_of_data(tmp_path / "data", with_one_shard_each=True)
     whole = config.read_text().partition("# Variants of the corpus")[0]
     whole += '[[mixture]]\nname = "decontaminated"\n'
     mixture = Store(config.parent / ".decon").mixtures("decontaminated")

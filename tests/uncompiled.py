@@ -2,8 +2,9 @@
 
 import os
 
+from tests.long_runs import IS_LONG
+
 IS_COMPILED = os.environ.get("NUMBA_DISABLE_JIT") != "1"
-IS_LONG = bool(os.environ.get("DECON_WHOLE_SESSION"))  # `make test-long`
 
 
 def fewer(n: int) -> int:

@@ -21,7 +21,7 @@ from tests.cluster.slurm_cluster import INSTALL, missing_programs, slurm_cluster
 from tests.core.conftest import Bench, words
 from tests.waiting import wait_until
 
-N_SHARDS, N_PACKS, N_DOCUMENTS = 36, 4, 1500
+N_SHARDS, N_PACKS, N_DOCUMENTS = 24, 4, 900
 MIXTURES = (Mixture(name="clean"), Mixture(name="control", take="control", control_of="clean"))
 
 NO_SLURM = f"no Slurm on this machine: `{INSTALL}` (Debian), then test again"
@@ -97,7 +97,7 @@ def packs_of(source, shards, n_packs):
 
 
 class Corpus:
-    """36 shards in four packs, and the stores that were made of them."""
+    """24 shards in four packs, and the stores that were made of them."""
 
     def __init__(self, folder):
         self.folder = folder

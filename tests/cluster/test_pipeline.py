@@ -1,4 +1,4 @@
-"""The sample world on Slurm, as typed; `test_url_store.py` has a pipeline on Ray."""
+"""A pipeline on Slurm, as typed; `test_url_store.py` has one on Ray."""
 
 import shutil
 import signal
@@ -10,6 +10,7 @@ import pytest
 from decon_assets.instance.home import ensure_home
 from tests.cluster.conftest import files_of, wait_for
 from tests.finished_world import DATA, copy_finished_world
+from tests.long_runs import only_in_long_runs
 
 pytestmark = pytest.mark.clusters
 
@@ -42,23 +43,57 @@ def store_files(config):
     return {name: content for name, content in files.items() if not name.startswith(_OWN)}
 
 
-def test_the_sample_world_is_the_same_on_a_cluster(cluster, tmp_path):
-    expected = store_files(copy_finished_world(tmp_path / "here"))
-    config = copy_of_data(tmp_path / "there")
+MIXTURES = """
+[[mixture]]
+name = "decontaminated"
+[[mixture]]
+name = "control"
+take = "control"
+control_of = "decontaminated"
+[[blend]]
+name = "stream"
+of = "decontaminated"
+"""
+
+
+def run_on(cluster, config, home):
+    """Run a configuration on Slurm; what it says."""
     config.write_text(f'{config.read_text()}\n[execution.slurm]\nmemory = "500M"\narray_size = 3\n')
     done = subprocess.run(
         command(config, "run", "--verbose", "--engine", "slurm"),
-        env={**cluster.environment, "DAGSTER_HOME": str(ensure_home(tmp_path / "home"))},
+        env={**cluster.environment, "DAGSTER_HOME": str(ensure_home(home))},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert " done, 0 failed, 0 requeued" in done.stdout
-    assert "Slurm job " in done.stdout
+    return done.stdout
+
+
+def test_a_world_is_the_same_on_a_cluster(cluster, world, tmp_path):
+    world.mixtures = MIXTURES
+    world.write_config()
+    shutil.copytree(world.folder, tmp_path / "there")
+    world.run()
+    said = run_on(cluster, tmp_path / "there" / "decon.toml", tmp_path / "home")
+    assert "Slurm job " in said
+    assert_same_files(tmp_path / "there" / "decon.toml", store_files(world.config_path))
+
+
+def assert_same_files(config, expected):
     found = store_files(config)
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []
+
+
+@only_in_long_runs("takes two minutes, most of them waiting for Slurm")
+def test_the_sample_world_is_the_same_on_a_cluster(cluster, tmp_path):
+    expected = store_files(copy_finished_world(tmp_path / "here"))
+    config = copy_of_data(tmp_path / "there")
+    said = run_on(cluster, config, tmp_path / "home")
+    assert " done, 0 failed, 0 requeued" in said
+    assert "Slurm job " in said
+    assert_same_files(config, expected)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -40,14 +40,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning"),
 ]
 
-N_SHARDS, N_PACKS, N_DOCUMENTS = 12, 3, 700
+N_SHARDS, N_PACKS, N_DOCUMENTS = 8, 2, 150
 SKETCH = Sketch()
 _KEYS = {
     "AWS_ACCESS_KEY_ID": "testing",
     "AWS_SECRET_ACCESS_KEY": "testing",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-_SECONDS_TO_ANSWER = 0.8  # so that both nodes have something to do
+_SECONDS = 0.8  # that a node waits for a shard, so that both have something to do
 # Only this machine has it.
 _OF_MACHINE = (".mirror.json", ".mirror.lock")
 
@@ -121,13 +121,13 @@ class ShardsAtWork:
     def __init__(self):
         self._lock, self._begun, self._fetched_now = threading.Lock(), set(), set()
         self.on_both_nodes = None  # called once, while two nodes wait for a shard each
+        self.seconds = 0.0  # before each answer
 
     def wait_for_turn(self, path):
-        """Answer late, so that both nodes have something to do."""
         with self._lock:
             self._begun.add(path)
             self._fetched_now.add(path)
-        time.sleep(_SECONDS_TO_ANSWER)
+        time.sleep(self.seconds)
         with self._lock:
             if self.on_both_nodes and len(self._fetched_now) == 2 and len(self._begun) >= 5:
                 call, self.on_both_nodes = self.on_both_nodes, None
@@ -155,8 +155,8 @@ FIRST = {name: ITEMS[name] for name in ("harbor", "ledger")}
 
 @pytest.fixture
 def packs(s3, tmp_path):
-    """Twelve shards at the URL, in three packs. Few of them have items of the last benchmark."""
-    added = {(number, 300): f" {ITEMS['orchard'][number][0]}" for number in (2, 7)}
+    """Eight shards at the URL, in two packs. Few of them have items of the last benchmark."""
+    added = {(number, 100): f" {ITEMS['orchard'][number][0]}" for number in (2, 7)}
     for number, content in enumerate(make_shards(FIRST, N_SHARDS, N_DOCUMENTS, added)):
         s3.pipe_file(f"mill/in/s{number:02}.jsonl", content)
     source = Source(name="web", path="s3://mill/in/*.jsonl", text="text", id="id")
@@ -249,7 +249,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
 ):
     here, there = worlds
     here.scan()
-    shards.on_both_nodes = nodes.kill_node
+    shards.on_both_nodes, shards.seconds = nodes.kill_node, _SECONDS
     requests.clear()
     there.scan()
     assert not shards.on_both_nodes
@@ -264,10 +264,10 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
 
 
 def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
-    engine, worlds, tmp_path, tmp_path_factory, requests
+    engine, worlds, tmp_path, tmp_path_factory, requests, shards
 ):
     here, there = worlds
-    for world in worlds:
+    for world, shards.seconds in zip(worlds, (0, _SECONDS), strict=True):
         assert world.scan().n_shards_read == N_SHARDS
         world.join_sketches()
         assert not any(name.endswith(".filters") for name in world.files)
@@ -338,10 +338,11 @@ def test_damaged_files_of_a_node_are_fetched_again(
 
 
 def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(
-    engine, packs, worlds, requests, tmp_path
+    engine, packs, worlds, requests, shards, tmp_path
 ):
     here, there = worlds
     here.scan()
+    shards.seconds = _SECONDS
 
     def interrupt(n_done, *_):
         if n_done == 3:

@@ -94,6 +94,7 @@ def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, na
         run_sample_world(tmp_path, environment, gone)
 
 
+@pytest.mark.release
 def test_the_core_alone_runs_the_sample_world(tmp_path):
     environment = copy_without(tmp_path, {*FEATURES})
     run_sample_world(tmp_path, environment, {*FEATURES})

@@ -20,7 +20,7 @@ from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import five_grams
 from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=fewer(60))
+SLOW = settings(derandomize=True, max_examples=fewer(30))
 
 
 def naively(found: list[naive.Cluster]) -> list[Cluster]:

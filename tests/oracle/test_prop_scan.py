@@ -26,7 +26,7 @@ from tests.oracle.strategies import NOISE, entries, policies, token_runs, worlds
 from tests.oracle.worlds import entry
 from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=fewer(40))
+SLOW = settings(derandomize=True, max_examples=fewer(25))
 SAMPLINGS: st.SearchStrategy[Sampling] = st.sampled_from(["reference", "exhaustive"])
 World = tuple[list[Entry], Tokens]
 

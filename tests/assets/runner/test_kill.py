@@ -28,6 +28,7 @@ from decon_assets.definitions import build_definitions
 from decon_assets.instance.home import ensure_home
 from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
+from tests.long_runs import only_in_long_runs
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.kills
@@ -166,6 +167,7 @@ def has_ended_well(instance: DagsterInstance) -> bool:
     return instance.get_backfills()[0].status is BulkActionStatus.COMPLETED_SUCCESS
 
 
+@only_in_long_runs("takes a minute and a half, most of it waiting for daemons")
 def test_a_daemon_killed_in_a_backfill_of_the_ui_is_taken_over_by_the_next(grid, tmp_path):
     world, undisturbed = grid
     home, rng = ensure_home(tmp_path / "home"), random.Random(11)

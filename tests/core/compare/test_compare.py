@@ -311,7 +311,7 @@ def test_the_same_file_and_a_file_that_is_not_there_are_refused(tmp_path):
 # By an obvious reading ----------------------------------------------------------------------------
 
 
-@settings(max_examples=fewer(5))
+@settings(max_examples=fewer(2))
 @given(seed=st.integers(0, 10**6))
 def test_every_leak_is_in_just_one_kind_and_it_is_the_obvious_one(seed, tmp_path_factory):
     rng = random.Random(seed)

@@ -15,7 +15,7 @@ from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import CorpusError
 from tests.uncompiled import fewer
 
-_N_EXAMPLES = fewer(150)
+_N_EXAMPLES = fewer(60)
 
 SOURCES = (
     Source(name="web", path="*", text="text", id="id"),

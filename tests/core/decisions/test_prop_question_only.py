@@ -28,7 +28,7 @@ from tests.oracle.strategies import policies, worlds
 from tests.oracle.worlds import entry, found, noise, run
 from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=fewer(100))
+SLOW = settings(derandomize=True, max_examples=fewer(40))
 SAMPLINGS: st.SearchStrategy[Sampling] = st.sampled_from(["exhaustive", "reference"])
 World = tuple[list[Entry], Tokens]
 

@@ -21,7 +21,7 @@ from tests.oracle.strategies import documents, entries, policies, worlds
 from tests.oracle.worlds import entry, noise, run
 from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=fewer(150))
+SLOW = settings(derandomize=True, max_examples=fewer(60))
 LESS = settings(derandomize=True, max_examples=fewer(30))
 SAMPLINGS = st.sampled_from(["exhaustive", "reference"])
 

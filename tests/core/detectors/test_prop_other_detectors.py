@@ -65,7 +65,7 @@ from tests.uncompiled import fewer
 
 SLOW = settings(
     derandomize=True,
-    max_examples=fewer(21),
+    max_examples=fewer(9),
 )
 LESS = settings(SLOW, max_examples=SLOW.max_examples // 3)
 
@@ -738,7 +738,7 @@ def tokens(least: int, letters: int, most: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(least, letters), max_size=most)
 
 
-@settings(SLOW, max_examples=5 * SLOW.max_examples)
+@settings(SLOW, max_examples=fewer(100))
 @given(st.data(), st.sampled_from([1, 2, 3, 6]), st.integers(1, 5))
 def test_leaving_out_what_a_prompt_has_not_moves_no_block(
     data: st.DataObject, letters: int, least: int

@@ -68,7 +68,7 @@ def places_of(text):
     return places
 
 
-@settings(derandomize=True, max_examples=fewer(100))
+@settings(derandomize=True, max_examples=fewer(40))
 @given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=4, unique=True))
 def test_the_engine_finds_what_the_oracle_finds(data, questions):
     policy = Policy(detectors=("reworded",), reworded_floor=data.draw(st.sampled_from([0.02, 0.2])))
@@ -95,7 +95,7 @@ def test_the_engine_finds_what_the_oracle_finds(data, questions):
     assert found == expected
 
 
-@settings(derandomize=True, max_examples=fewer(20))
+@settings(derandomize=True, max_examples=fewer(8))
 @given(st.data(), st.lists(QUESTIONS, min_size=2, max_size=4, unique=True))
 def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
     policy = Policy(detectors=("reworded",), reworded_floor=0.05)
@@ -113,7 +113,7 @@ def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
     ]
 
 
-@settings(derandomize=True, max_examples=fewer(10))
+@settings(derandomize=True, max_examples=fewer(5))
 @given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=3, unique=True))
 def test_what_stands_far_apart_in_a_long_document_is_found_as_by_the_oracle(data, questions):
     policy = Policy(detectors=("reworded",), reworded_floor=data.draw(st.sampled_from([0.02, 0.2])))
@@ -139,7 +139,7 @@ def test_what_stands_far_apart_in_a_long_document_is_found_as_by_the_oracle(data
 _WRITTEN = st.text(st.sampled_from("aeot 3½’'“”-.,—…\u200b\u0301ﬁé日本語、\n<b>&amp;"), max_size=40)
 
 
-@settings(derandomize=True, max_examples=fewer(50))
+@settings(derandomize=True, max_examples=fewer(20))
 @given(st.lists(_WRITTEN, min_size=1, max_size=4), st.integers(1, 30))
 def test_the_encoder_of_a_scan_gives_the_same_findings(texts, n_times):
     """Words that are normalized to several or none, and long ones, which are not stored."""

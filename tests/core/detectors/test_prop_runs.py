@@ -12,7 +12,7 @@ from decon_core.text.word_cache import Ragged
 from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams
 from tests.uncompiled import fewer
 
-SLOW = settings(derandomize=True, max_examples=fewer(120))
+SLOW = settings(derandomize=True, max_examples=fewer(50))
 LESS = settings(derandomize=True, max_examples=fewer(50))
 
 Tokens = list[int]

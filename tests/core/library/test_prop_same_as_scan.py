@@ -110,7 +110,7 @@ def built(rows: list[Row], policy: Policy) -> dc.Index:
         return dc.build_index(rows, policy=policy)
 
 
-@settings(max_examples=fewer(7))
+@settings(max_examples=fewer(4))
 @given(
     st.integers(0, 1 << 60),
     st.sampled_from([*FORMS]),
@@ -189,7 +189,7 @@ def scanned_rows(folder: Path, rows: list[Row], index: dc.Index, column: str | N
     return reader.entries(shard, opened.versions, source="rows")
 
 
-@settings(max_examples=fewer(3))
+@settings(max_examples=fewer(2))
 @given(
     st.integers(0, 1 << 60),
     st.sampled_from([*ROW_FORMS]),
