@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -56,8 +56,7 @@ def write_database(
             # The rows are committed before: in one transaction with 1.5 million matches, DuckDB 2.0
             # made empty tables of them.
             connection.execute("BEGIN")
-            for name in TABLES:
-                _describe(connection, name)
+            connection.execute("; ".join(comment for name in TABLES for comment in _comments(name)))
             connection.execute(_MACRO)
             for script in _SCRIPTS:
                 connection.execute(script.read_text(encoding="utf-8"))
@@ -83,14 +82,14 @@ def _load(
         connection.execute(f"INSERT INTO {name} FROM read_parquet(?)", [paths])
 
 
-def _describe(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+def _comments(name: str) -> Iterator[str]:
     about, schema, _ = TABLES[name]
-    connection.execute(f"COMMENT ON TABLE {name} IS '{_quoted(about)}'")
+    yield f"COMMENT ON TABLE {name} IS '{_quoted(about)}'"
     for column in schema:
         meaning = (column.metadata or {}).get(b"description", b"").decode()
         if meaning:
             column_name = f'{name}."{column.name}"'
-            connection.execute(f"COMMENT ON COLUMN {column_name} IS '{_quoted(meaning)}'")
+            yield f"COMMENT ON COLUMN {column_name} IS '{_quoted(meaning)}'"
 
 
 def _quoted(text: str) -> str:
