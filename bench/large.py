@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, save_records
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.execution.jobs import run_jobs, usable_cores
 from decon_core.index.idf import freeze

@@ -23,8 +23,8 @@ import decon_core as dc
 from bench.corpus import make_corpus
 from bench.stages import pack_texts
 from bench.table import machine
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.folder_scan.corpus import pack_of

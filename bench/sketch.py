@@ -27,9 +27,9 @@ from bench.corpus import SOURCE, make_corpus
 from bench.sketch_costs import distinct_ngrams, restart_points, wide_pack
 from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, save_records
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_places
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, open_pack_sketch

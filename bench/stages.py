@@ -19,8 +19,8 @@ from typing import Any
 
 from bench.peers import peak_bytes
 from decon_core.benchmarks.records import Version, current_version
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_shard
@@ -239,7 +239,7 @@ def report(job: Job) -> Result:
     import duckdb
 
     from bench.large import Sizes, packs_of
-    from decon_core.config.load import Showing
+    from decon_core.config.report import Showing
     from decon_core.mixtures.build import Builder
     from decon_core.report.build import build_report
 

@@ -21,9 +21,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.benchmarks import load_recipes, normalize
-from decon_core.config.load import Source
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_shard

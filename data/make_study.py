@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from decon_core.benchmarks import load_recipes, normalize
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
 
 HERE = Path(__file__).parent
 ABILITY = {"harbor_mc": 0.55, "ledger_math": 0.4, "almanac_rc": 0.45, "strait_mt": 0.5}

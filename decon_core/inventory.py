@@ -16,13 +16,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from decon_core.benchmarks import (
-    Recipe,
-    files_by_split,
-    load_recipes,
-    local_paths,
-    normalize,
-)
+from decon_core.benchmarks.files import files_by_split, local_paths
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.benchmarks.records import Version, current_version, recorded_origin
 from decon_core.config.load import Config
 from decon_core.config.mixtures import unknown_names

@@ -29,8 +29,8 @@ def normalize(
       decon-assets normalize evals.yaml
       decon-assets normalize evals.yaml --benchmark my_quiz --limit 100 --show 3
     """
-    from decon_core.benchmarks import load_recipes
-    from decon_core.benchmarks import normalize as normalized
+    from decon_core.benchmarks.normalize import normalize as normalized
+    from decon_core.benchmarks.parse import load_recipes
 
     found = load_recipes(recipes)
     for name in benchmark or found:
@@ -60,7 +60,7 @@ def catalog(
     """
     import yaml
 
-    from decon_core.benchmarks import CATALOG_PATH
+    from decon_core.benchmarks.parse import CATALOG_PATH
 
     shipped = yaml.safe_load(CATALOG_PATH.read_text(encoding="utf-8"))["evals"]
     unknown = [name for name in names or () if name not in shipped]

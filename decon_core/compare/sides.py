@@ -7,8 +7,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from decon_core.benchmarks.records import current_version
-from decon_core.config.load import Config, Showing, config_from, load_config
+from decon_core.config.load import Config, config_from, load_config
 from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
+from decon_core.config.report import Showing
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
 from decon_core.folder_scan.as_report import is_scan, read_folder
 from decon_core.folder_scan.run import policy_from, read_policy

@@ -10,33 +10,30 @@ import glob
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
 from decon_core.config.feature_table import FeatureTable
-from decon_core.config.layouts import known_layouts
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
+from decon_core.config.report import Report, Showing
 from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Corpus, Packing, Source, read_sources
 from decon_core.config.validation import (
     TABLE,
-    Bytes,
-    Count,
     Distinct,
     Name,
     Names,
-    Positive,
     SettingsReader,
     Share,
     did_you_mean,
     expects,
-    invalid,
 )
 from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.errors import ConfigError, Problem
@@ -45,9 +42,6 @@ from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path
 
 Settings = TypeVar("Settings", bound=FeatureTable)
 
-_DEFAULT_PACK_SHARDS = 64
-MAX_ROW_BYTES = 1_000_000_000
-_LIMITS = ("pack_shards", "pack_bytes")
 _STORE = ".decon"
 # Names of secret options.
 _SECRET = re.compile(
@@ -79,76 +73,6 @@ class Idf:
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
-class PackLimits:
-    """Limits of a pack, for all sources or for one."""
-
-    pack_shards: Positive | None = None
-    """Maximum number of shards in a pack; default: as in [corpus], there 64 unless pack_bytes is
-    set."""
-    pack_bytes: Bytes | None = None
-    """Maximum bytes of a pack's files, as stored: a number, or "20 GB", "1.5 GiB"."""
-
-
-_LABEL = re.compile(r"(?!source$)[a-z][a-z0-9_]*")
-
-
-def _known_as_columns(labels: dict[str, str]) -> dict[str, str]:
-    for name in labels:
-        if not _LABEL.fullmatch(name):
-            expected = "labels of lower-case letters, digits and _, and not 'source'"
-            raise invalid(expected, found=repr(name))
-    return labels
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
-class SourceTable(PackLimits):
-    """[[corpus.source]]: shards that are read in the same way."""
-
-    name: str
-    """Name of the source, part of the names of its packs."""
-    path: Annotated[str, Field(min_length=1), expects("a path or a pattern")]
-    """A glob; `**` descends into folders. Shards are named from its first wildcard on."""
-    text: Annotated[
-        Name | Names[Name] | None, expects("the path of a field, or a list of them")
-    ] = None
-    """Read only these fields, as "text", "metadata.body", ["prompt", "chosen", "rejected"] or
-    "messages[].tool_calls[].function.arguments"; each with all below it. Default: every text of a
-    row, at any depth."""
-    messages: Annotated[Name | None, expects("the path of a field")] = None
-    """Instead of text: read only this conversation."""
-    roles: Names[Name] = ()
-    """With messages: only turns of these roles; default: all."""
-    layout: Annotated[Name | None, expects("the name of a layout")] = None
-    """Read all rows as this published layout, as "openai_chat" (docs/layouts.md). Default: it is
-    recognised row by row."""
-    ignore: Names[Name] = ()
-    """Paths of text that may stay unread. Other text that is not read blocks mixtures."""
-    id: Annotated[Name | None, expects("the name of a field")] = None
-    """Field with the row's id."""
-    labels: Annotated[
-        dict[str, Annotated[Name, expects("a text in quotes")]],
-        AfterValidator(_known_as_columns),
-        expects('a table of texts, as {language = "en"}'),
-    ] = field(default_factory=dict)
-    """Texts by name, as { language = "en", kind = "web" }, by which tables of a composition group
-    sources (docs/mixtures.md). No result depends on them."""
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
-class Corpus(PackLimits):
-    """[corpus]: the shards."""
-
-    max_row_bytes: Bytes = MAX_ROW_BYTES
-    """Maximum bytes of an uncompressed row: a shard with a longer one is refused, so that it cannot
-    take all memory. A number, or "1 GB"."""
-    source: tuple[SourceTable, ...] = ()
-    """The sources."""
-    unread: Literal["block", "report"] = "block"
-    """Text that a source does not read and does not ignore: mixtures of the source are refused, or
-    it is only reported."""
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
 class Review:
     """[review]: verdicts of people on matches."""
 
@@ -156,21 +80,6 @@ class Review:
     """File of reviewers' verdicts, which need not exist (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
     """Verdicts that take a match out of the leaks."""
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
-class Report:
-    """[report]: how much text a report shows, and what it warns of."""
-
-    snippets: Literal["on", "off"] = "on"
-    """With "off", database and pages have no corpus text."""
-    context: Count = 300
-    """Characters shown before and after a match."""
-    most_pairs: Count = 50_000
-    """Pairs of item and passage whose texts are kept."""
-    drift: Share = 0.05
-    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
-    from the previous report."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -203,68 +112,6 @@ SECTIONS: Mapping[str, Any] = {
         ),
     ],
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """A glob of shards, and the fields with their text. Fields may be nested: `metadata.text`."""
-
-    name: str
-    path: str
-    # Paths of the fields that are read; None, without `messages`: all text of the rows.
-    text: str | tuple[str, ...] | None = None
-    messages: str | None = None  # the path of a conversation, instead of `text`
-    roles: tuple[str, ...] = ()  # of the messages to read; empty: all
-    layout: str | None = None  # of all rows, by name; None: recognised row by row
-    ignore: tuple[str, ...] = ()  # paths of text that may stay unread
-    id: str | None = None
-    labels: tuple[tuple[str, str], ...] = ()  # column and value, by column
-    max_row_bytes: int = MAX_ROW_BYTES  # uncompressed; a shard with a longer row is refused
-
-    def __post_init__(self) -> None:
-        # JSON and TOML have only lists; a source read from them must equal the original.
-        if self.text is not None and not isinstance(self.text, str):
-            object.__setattr__(self, "text", tuple(self.text))
-        object.__setattr__(self, "roles", tuple(self.roles))
-        object.__setattr__(self, "ignore", tuple(self.ignore))
-        object.__setattr__(self, "labels", tuple((name, value) for name, value in self.labels))
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The paths of the fields that are read; empty: all."""
-        if self.messages:
-            return (self.messages,)
-        return (self.text,) if isinstance(self.text, str) else self.text or ()
-
-    @property
-    def reading(self) -> Source:
-        """What decides the text of a row, without what does not."""
-        is_uncounted = "*" in self.ignore
-        return replace(
-            self, name="", path="", id=None, labels=(), ignore=("*",) if is_uncounted else ()
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Packing:
-    """The limits of a new pack. Existing packs are not changed."""
-
-    shards: int | None = None
-    n_bytes: int | None = None  # size of the files
-
-    def is_full(self, n_shards: int, n_bytes: int, n_more: int) -> bool:
-        """Return whether a shard of `n_more` bytes would exceed a limit of the pack."""
-        too_many = self.shards is not None and n_shards >= self.shards
-        return too_many or (self.n_bytes is not None and n_bytes + n_more > self.n_bytes)
-
-
-@dataclass(frozen=True)
-class Showing:
-    """How much text of the corpus a report may contain."""
-
-    snippets: bool = True
-    context: int = Report.context
-    most_pairs: int = Report.most_pairs  # leaks first, the highest scores first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,7 +190,7 @@ class ConfigReader(SettingsReader):
         store, kept = self._store(section or StoreTable())
         review = self.table(Review, "review", values.get("review", {})) or Review()
         verdicts = self.local_file("review.verdicts", review.verdicts)
-        sources, packing, unread = self._corpus(values.get("corpus", {}))
+        sources, packing, unread = read_sources(self, values.get("corpus", {}))
         report = self.table(Report, "report", values.get("report", {})) or Report()
         policy = self._policy(values.get("policy", {}))
         known = policy.detectors if policy else names()
@@ -437,47 +284,6 @@ class ConfigReader(SettingsReader):
                 self.wrong("evals.recipes", repr(pattern), "a pattern that matches a file")
             recipes += files
         return tuple(dict.fromkeys(recipes))
-
-    def _corpus(self, values: object) -> tuple[tuple[Source, ...], dict[str, Packing], str]:
-        """Return the sources, the limits of their packs, and what unread text does."""
-        entries = values.get("source") if isinstance(values, dict) else None
-        if isinstance(values, dict):
-            values = {key: value for key, value in values.items() if key != "source"}
-        general = self.table(Corpus, "corpus", values) or Corpus()
-        if not isinstance(entries, list) or not entries:
-            self.wrong("corpus.source", entries, "at least one [[corpus.source]]")
-            return (), {}, general.unread
-        sources, packing = [], {}
-        for number, entry in enumerate(entries):
-            where = f"corpus.source[{number}]"
-            table = self.table(SourceTable, where, entry)
-            if table is None:
-                continue
-            self._check_reading(where, table)
-            if table.roles and table.messages is None:
-                self.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
-            n_shards = table.pack_shards or general.pack_shards
-            n_bytes = table.pack_bytes or general.pack_bytes
-            if n_shards is None and n_bytes is None:
-                n_shards = _DEFAULT_PACK_SHARDS
-            packing[table.name] = Packing(shards=n_shards, n_bytes=n_bytes)
-            fields = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
-            fields["labels"] = tuple(sorted(table.labels.items()))
-            fields["max_row_bytes"] = general.max_row_bytes
-            sources.append(Source(**fields))
-        self.named_tables("corpus.source", [source.name for source in sources], what="source")
-        return tuple(sources), packing, general.unread
-
-    def _check_reading(self, where: str, table: SourceTable) -> None:
-        given = [name for name in ("text", "messages", "layout") if getattr(table, name)]
-        if len(given) > 1:
-            found = " and ".join(map(repr, given))
-            self.wrong(where, found, "one of them, or none: then every text is read")
-        if table.layout and table.layout not in known_layouts():
-            names = known_layouts()
-            expected = f"one of {', '.join(names)}"
-            remedy = did_you_mean(table.layout, names)
-            self.wrong(f"{where}.layout", table.layout, expected, remedy)
 
     def _with_tokenizer_files(self, tables: object) -> object:
         """Return [[mixture]] tables with tokenizer files relative to the folder of decon.toml."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.fields import FieldTree, field_tree
 from decon_core.corpus.row_texts import SEPARATOR, Keys, Slot, text_of_row
 from decon_core.corpus.text_values import without_lone_surrogates

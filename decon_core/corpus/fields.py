@@ -23,7 +23,7 @@ from decon_core.config.layouts import (
     known_layouts,
     leads_to,
 )
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.text_values import without_lone_surrogates
 
 

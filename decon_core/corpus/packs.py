@@ -14,7 +14,7 @@ from typing import Any
 import xxhash
 
 from decon_core.config.layouts import EVERYTHING
-from decon_core.config.load import Packing, Source
+from decon_core.config.sources import Packing, Source
 from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.sample import Sample
 from decon_core.errors import CorpusError, Problem

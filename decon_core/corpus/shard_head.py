@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.sessions import N_FIRST_LINES, is_of_session

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.formats import Decide, Ids, format_of

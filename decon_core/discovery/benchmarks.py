@@ -11,10 +11,10 @@ from itertools import chain, count
 from pathlib import Path
 from textwrap import wrap
 
-from decon_core.benchmarks import files_by_split, load_recipes
-from decon_core.benchmarks.files import part_order
+from decon_core.benchmarks.files import files_by_split, part_order
 from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.config.names import folded
 from decon_core.corpus.formats import is_shard

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from decon_core.config.load import Source
 from decon_core.config.names import folded
+from decon_core.config.sources import Source
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import files_of, only_shards, require_names_in_utf8
 from decon_core.corpus.shard_head import ShardHead, head_of, listed_fields

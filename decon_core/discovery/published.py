@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from decon_core.benchmarks import CATALOG_PATH
 from decon_core.benchmarks.fields import FieldError, Row, value_at
+from decon_core.benchmarks.parse import CATALOG_PATH
 from decon_core.discovery.columns import words_of
 from decon_core.discovery.reading import ANSWERS, field_names, prefixes, records_of
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from decon_core.benchmarks import normalize_rows
 from decon_core.benchmarks.fields import Row
+from decon_core.benchmarks.normalize import normalize_rows
 from decon_core.benchmarks.parse import parse_recipe
 from decon_core.errors import DeconError
 

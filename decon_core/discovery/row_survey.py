@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from decon_core.config.layouts import UNKNOWN
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.row_texts import KEY, Keys, Slot, role_of, text_of_row

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shard_at
 from decon_core.errors import CorpusError, Problem

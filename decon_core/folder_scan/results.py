@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.lines import LineFormat
 from decon_core.corpus.packs import Pack, Shard

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 
 from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, load_records, save_records
-from decon_core.config.load import MAX_ROW_BYTES, Source
 from decon_core.config.policy import Policy, unknown_benchmarks, with_preset
 from decon_core.config.sketch import Sketch
+from decon_core.config.sources import MAX_ROW_BYTES, Source
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sample import Sample, sampled_packs
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key

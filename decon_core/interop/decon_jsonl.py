@@ -15,8 +15,8 @@ import orjson
 import polars as pl
 import pyarrow as pa
 
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shards import read_shard

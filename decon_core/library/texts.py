@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from decon_core.benchmarks.fields import describe
 from decon_core.config.layouts import EVERYTHING
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Block
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.shard_format import PART_BYTES

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.wording import plain
 
 SOURCE = "source"

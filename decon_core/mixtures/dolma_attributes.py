@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of, id_of
 from decon_core.corpus.formats import Ids
 from decon_core.corpus.packs import Shard

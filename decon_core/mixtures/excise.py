@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
 from decon_core.corpus.row_texts import Keys, WholeRow

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of, id_of
 from decon_core.corpus.formats import Changes, Ids, format_of
 from decon_core.corpus.formats.shard_format import NONE_CHANGED, Value

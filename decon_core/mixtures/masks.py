@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, id_of
 from decon_core.corpus.formats import Changes, Ids
 from decon_core.corpus.packs import Shard

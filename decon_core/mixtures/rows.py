@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decon_core.config.layouts import EVERYTHING
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.formats import Part
 from decon_core.corpus.packs import Shard

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, DeconError, Problem

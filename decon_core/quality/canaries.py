@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.decisions.indexability import indexability
 from decon_core.decisions.match_reader import MatchReader

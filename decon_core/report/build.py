@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import duckdb
 
-from decon_core.config.load import Showing
+from decon_core.config.report import Showing
 from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from decon_core.benchmarks.records import StoredRecords, Version, load_records
 from decon_core.config.detector_registry import Reads
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.formats.json_lines import compile_reader

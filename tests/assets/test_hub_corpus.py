@@ -16,7 +16,7 @@ from fsspec.registry import _registry
 
 from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import Pipeline
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
 from decon_core.storage.paths import UnreachableError, naming_unreachable, parse_path
 

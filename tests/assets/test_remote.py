@@ -19,7 +19,8 @@ from moto.server import ThreadedMotoServer
 from decon_assets.cli.main import main
 from decon_assets.cli.pipeline import remove_damaged_files
 from decon_assets.runner.pipeline import Pipeline
-from decon_core.config.load import Source, load_config
+from decon_core.config.load import load_config
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_blocks, read_places, read_shard
 from decon_core.errors import ConfigError, CorpusError

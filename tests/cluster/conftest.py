@@ -9,8 +9,8 @@ from importlib.util import find_spec
 import pytest
 
 from decon_core.config.execution import Slurm
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.execution import slurm as slurm_engine
 from decon_core.execution.slurm import SlurmEngine

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from decon_core.config.load import Source, load_config
+from decon_core.config.load import load_config
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import ConfigError
 from decon_core.inventory import benchmarks_of, grid_warning, input_files, plan_registration

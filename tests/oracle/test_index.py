@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.config.policy import Policy
 from decon_core.text.tokenizers import load_tokenizer
 from tests.oracle.decon import (

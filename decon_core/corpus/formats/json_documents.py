@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from decon_core.config.load import MAX_ROW_BYTES, Source
+from decon_core.config.sources import MAX_ROW_BYTES, Source
 from decon_core.corpus.batches import Place
 from decon_core.corpus.fields import FieldTree
 from decon_core.corpus.formats.json_lines import JsonLines

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.compiled_rows import (
     batch_of,

@@ -16,7 +16,7 @@ from typing import BinaryIO, ClassVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Place
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats.recognize import require_text, require_utf8

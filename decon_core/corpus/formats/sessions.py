@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch
 from decon_core.corpus.documents import Document, Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock

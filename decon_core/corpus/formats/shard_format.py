@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.shard_file import ShardFile

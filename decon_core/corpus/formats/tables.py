@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.layouts import EVERYTHING
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.compiled_rows import batch_of, texts_of, with_decoded
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable, document_of, id_of

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import MissingError, Problem
 from decon_core.mixtures.build import Builder

@@ -13,10 +13,11 @@ from pydantic import AfterValidator, Field, GetCoreSchemaHandler
 from pydantic.dataclasses import dataclass as model
 from pydantic_core import core_schema
 
-from decon_core.benchmarks import Recipe
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.feature_table import FeatureTable
-from decon_core.config.load import Config, ConfigReader, Source
+from decon_core.config.load import Config, ConfigReader
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.config.validation import (
     AS_WRITTEN,
     TABLE,

@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import DeconError, Problem
 from decon_core.execution.engine import Engine

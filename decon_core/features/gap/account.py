@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from decon_core.benchmarks import Recipe
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import Problem
 from decon_core.features.gap.averages import Average, average_of
 from decon_core.features.gap.gaps import Gap, Name, Scores, gap_of

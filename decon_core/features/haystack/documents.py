@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.config.load import Source
 from decon_core.config.seeding import numbers_at
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of, field_value, not_a_document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks, values_of

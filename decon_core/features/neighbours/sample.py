@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from decon_core.config.load import Source
 from decon_core.config.seeding import numbers_at
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_blocks

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from decon_core.benchmarks import Recipe, normalize_rows
+from decon_core.benchmarks.normalize import normalize_rows
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import Problem, RecordError
 from decon_core.features.results.items import Item, Items, in_part
 from decon_core.features.results.per_item import Results, Sample, texts_in

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.packs import Pack, Shard, find_shards

@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.features.scorecard.edits.edit import Turn
 from decon_core.features.scorecard.plan import Plan, Planting, seeded
 from decon_core.features.scorecard.tables import SCHEMAS

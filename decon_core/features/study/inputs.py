@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
-from decon_core.benchmarks import Recipe
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DamagedError, DeconError, Problem
 from decon_core.features.blends.build import ITEMS_FILE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from decon_core.benchmarks import catalog, load_recipes
+from decon_core.benchmarks.parse import catalog, load_recipes
 from decon_core.config.load import Config
 from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.settings import Blend, declared_blends

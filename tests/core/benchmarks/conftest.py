@@ -10,7 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from decon_core.benchmarks import Recipe, load_recipes, normalize_rows
+from decon_core.benchmarks.normalize import normalize_rows
+from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.recipe import Recipe
 
 Rows = Sequence[Mapping[str, Any]]
 Record = dict[str, Any]

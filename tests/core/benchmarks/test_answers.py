@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.benchmarks import LocalSource, Recipe, normalize_rows
-from decon_core.benchmarks.recipe import ChoicesAnswer, FieldText, Prompts
+from decon_core.benchmarks.normalize import normalize_rows
+from decon_core.benchmarks.recipe import ChoicesAnswer, FieldText, LocalSource, Prompts, Recipe
 from decon_core.errors import RecordError
 from tests.core.benchmarks.conftest import answers_of
 

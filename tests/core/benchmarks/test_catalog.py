@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from decon_core.benchmarks import HubSource, catalog, fingerprint_of, normalize_rows
+from decon_core.benchmarks.normalize import normalize_rows
+from decon_core.benchmarks.normalized import fingerprint_of
+from decon_core.benchmarks.parse import catalog
+from decon_core.benchmarks.recipe import HubSource
 from decon_core.schemas import RECORDS
 
 CASES: dict[str, dict[str, Any]] = yaml.safe_load(

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from decon_core.benchmarks import Recipe, files_by_split, normalize
+from decon_core.benchmarks.files import files_by_split
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import RecipeError, RecordError
 from tests.core.benchmarks.conftest import write_lines
 

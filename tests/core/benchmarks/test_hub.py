@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from decon_core.benchmarks import Recipe, normalize
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import RecipeError
 from tests.core.benchmarks.conftest import write_lines
 

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import decon_core.benchmarks
-from decon_core.benchmarks import Recipe, fingerprint_of, normalize, normalize_rows
+from decon_core.benchmarks.normalize import normalize, normalize_rows
+from decon_core.benchmarks.normalized import fingerprint_of
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import Problem, RecordError
 from decon_core.schemas import RECORDS
 from tests.core.benchmarks.conftest import write_lines
@@ -34,23 +35,6 @@ answers:
 
 def rows(n_rows: int) -> list[dict[str, Any]]:
     return [{"q": f"Q{n}", "c": ["x", f"y{n}"], "k": n % 2} for n in range(n_rows)]
-
-
-def test_the_public_names_are_the_listed_ones() -> None:
-    assert sorted(decon_core.benchmarks.__all__) == [
-        "CATALOG_PATH",
-        "HubSource",
-        "LocalSource",
-        "Recipe",
-        "catalog",
-        "files_by_split",
-        "fingerprint_of",
-        "load_recipes",
-        "local_paths",
-        "normalize",
-        "normalize_rows",
-    ]
-    assert all(hasattr(decon_core.benchmarks, name) for name in decon_core.benchmarks.__all__)
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from decon_core.benchmarks import Recipe, fingerprint_of, normalize
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.normalized import fingerprint_of
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import RecordError
 from tests.core.benchmarks.conftest import write_lines
 

@@ -7,18 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from decon_core.benchmarks import HubSource, LocalSource, Recipe, load_recipes
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.recipe import (
     ArrayAnswer,
     ChoicesAnswer,
     FieldText,
+    HubSource,
     IndexedAnswer,
     LastParagraph,
+    LocalSource,
     MessagesText,
     PlainAnswer,
     PrefixAnswer,
     PromptArray,
     Prompts,
+    Recipe,
 )
 from decon_core.errors import RecipeError
 

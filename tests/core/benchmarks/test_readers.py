@@ -17,7 +17,9 @@ import polars as pl
 import pytest
 import zstandard
 
-from decon_core.benchmarks import Recipe, load_recipes, normalize
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.errors import RecordError
 
 # Incompressible enough that a cut anywhere loses rows.

@@ -7,10 +7,11 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from decon_core.config.load import Packing, load_config
+from decon_core.config.load import load_config
 from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
 from decon_core.config.schema import SCHEMA_PATH, config_schema
+from decon_core.config.sources import Packing
 from decon_core.config.validation import bytes_of, did_you_mean
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.inventory import benchmarks_of

@@ -6,7 +6,7 @@ import json
 from hypothesis import strategies as st
 
 from decon_core.config.layouts import EVERYTHING, known_layouts
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.fields import LABELS, RANKS
 
 _PUBLISHED = sorted(

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from decon_core.benchmarks.folder import records_in
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock, LineFormat
 from decon_core.corpus.formats.recognize import FORMATS

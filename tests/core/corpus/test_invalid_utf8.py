@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.errors import IncompleteError

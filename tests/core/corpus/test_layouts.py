@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from decon_core.config.layouts import known_layouts
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.packs import find_shards

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.config.load import Packing, Source
+from decon_core.config.sources import Packing, Source
 from decon_core.corpus.packs import Pack, Shard, find_shards, plan_packs
 from decon_core.errors import CorpusError
 

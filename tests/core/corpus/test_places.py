@@ -15,7 +15,7 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.formats import shard_format, tables
 from decon_core.corpus.packs import shard_at
 from decon_core.corpus.shards import read_blocks, read_places

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_blocks, read_shard

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus import fields, text_values
 from decon_core.corpus.formats import format_of
 from decon_core.corpus.formats.shard_format import Part

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config.load import Source, load_config
+from decon_core.config.load import load_config
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, Part, Unreadable
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.shards import read_shard

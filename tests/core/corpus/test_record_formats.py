@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.formats import Changes, format_of
 from decon_core.corpus.packs import Pack, find_shards

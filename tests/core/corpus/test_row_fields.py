@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus import fields as fields_module
 from decon_core.corpus.fields import LABELS, field_tree
 from decon_core.corpus.formats.json_lines import JsonBlock

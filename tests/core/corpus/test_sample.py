@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, shard_at
 from decon_core.corpus.sample import Sample, sampled_packs

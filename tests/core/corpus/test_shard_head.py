@@ -2,7 +2,7 @@
 
 import json
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.shard_head import MOST_ROWS, fields_of, head_of, in_toml, no_row_read
 
 BODY = Source(name="web", path="*", text="body")

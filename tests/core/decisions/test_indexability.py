@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy

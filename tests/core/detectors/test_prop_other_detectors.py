@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as FileTokenizer
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import Version, load_records, save_records
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks
 from decon_core.detectors.ratcliff import _BlockMatcher

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from decon_core.benchmarks import catalog, normalize_rows
+from decon_core.benchmarks.normalize import normalize_rows
+from decon_core.benchmarks.parse import catalog
 from decon_core.discovery.decide import reading_of
 from decon_core.discovery.evidence import read_by_evidence
 from decon_core.discovery.reading import OpenChoice, records_of

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.benchmarks import load_recipes, normalize
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.config.load import load_config
 from decon_core.config.policy import Policy
 from decon_core.config.schema import config_schema

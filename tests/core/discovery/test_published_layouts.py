@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from decon_core.benchmarks import load_recipes, normalize
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.discovery.benchmarks import survey_benchmarks
 
 LAYOUTS = yaml.safe_load(

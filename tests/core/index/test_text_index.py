@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import decide

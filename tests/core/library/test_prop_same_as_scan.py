@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 import decon_core as dc
 from decon_core.config.detector_registry import BUILT_IN
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.decisions.calibration import NO_CALIBRATION
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.folder_scan.corpus import pack_of

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.mixtures.build import Builder
 from decon_core.scan.scanner import scan_packs

@@ -5,8 +5,9 @@ from dataclasses import replace
 import duckdb
 import pytest
 
-from decon_core.config.load import Source, config_from
+from decon_core.config.load import config_from
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
 from decon_core.errors import ConfigError
 from decon_core.mixtures.build import build_shares

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.row_texts import KEY
 from decon_core.corpus.text_values import decoded

@@ -19,9 +19,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Pack, find_shards, hash_file
 from decon_core.corpus.shards import read_shard

@@ -15,9 +15,9 @@ import pytest
 import yaml
 import zstandard
 
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.mixtures.card import CARD, listed_packs
 from decon_core.mixtures.loading import columns_of, merged
 from decon_core.mixtures.verify import verify

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source, load_config
+from decon_core.config.load import load_config
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.documents import document_of
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import ConfigError

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.detector_registry import BUILT_IN
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Leaks, Licenses, Mixture
 from decon_core.config.policy import Policy, decision_fields
+from decon_core.config.sources import Source
 from decon_core.corpus.formats import lines as lines_module
 from decon_core.corpus.packs import Pack, find_shards, hash_file
 from decon_core.corpus.shard_file import ShardFile

@@ -7,7 +7,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, find_shards

@@ -14,8 +14,8 @@ from functools import partial
 import pytest
 
 from decon_core.benchmarks.records import load_records
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.decisions.decide import decide

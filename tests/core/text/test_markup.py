@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.formats.json_lines import JsonBlock
 from decon_core.corpus.formats.lines import blocks_of
 from decon_core.kernels import markup

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
-from decon_core.config.load import Source
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
 from decon_core.features.blends import build as build_module

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config import seeding as chance
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError
 from decon_core.features.blends import draw as draw_module

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.errors import ConfigError

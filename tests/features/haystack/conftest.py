@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.features.haystack.run import run_haystack
 from decon_core.features.haystack.settings import Haystack

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.errors import CorpusError, MissingError
 from decon_core.features.haystack.documents import _Count, _Lowest, _Numbered, draw_documents
 from decon_core.features.haystack.settings import Haystack

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from decon_core.benchmarks.records import save_records
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import CorpusError
 from decon_core.features.neighbours import vectors

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.benchmarks import Recipe, fingerprint_of
-from decon_core.benchmarks.recipe import FieldText, LocalSource, PlainAnswer, Prompts
+from decon_core.benchmarks.normalized import fingerprint_of
+from decon_core.benchmarks.recipe import FieldText, LocalSource, PlainAnswer, Prompts, Recipe
 from decon_core.benchmarks.records import save_records
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import find_shards

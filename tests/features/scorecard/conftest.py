@@ -6,7 +6,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from decon_core.benchmarks import load_recipes, normalize
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
 from decon_core.features.scorecard.edits.edit import Material
 from decon_core.features.scorecard.items import items_of
 from decon_core.features.scorecard.lexicon import lexicon_of

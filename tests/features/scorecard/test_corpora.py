@@ -7,7 +7,7 @@ from itertools import islice
 
 import pytest
 
-from decon_core.config.load import Source
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import InputError, MissingError
 from decon_core.features.scorecard.corpora import hosts_below, hosts_of_packs, texts_below

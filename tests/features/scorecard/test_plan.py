@@ -6,7 +6,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from decon_core.benchmarks import fingerprint_of
+from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.errors import ConfigError
 from decon_core.features.scorecard.edits import TRANSFORMATIONS
 from decon_core.features.scorecard.items import as_text, items_of
