@@ -1,4 +1,7 @@
-"""Plans a scan: which shards lack tiles, and which of their blocks may contain a match."""
+"""Plans a scan: which shards lack tiles, and which of their blocks may contain a match.
+
+This is how a scan resumes: shards with all tiles get no job.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,14 @@
 """Scans packs and writes tiles: the matches of one shard with one benchmark version.
 
 A tile exists only if the shard was scanned against that version; a tile without rows means that
-nothing was found. A scan looks up the missing tiles, reads each shard with missing tiles exactly
-once, for all benchmarks it needs, and joins the tiles of a pack when all its shards are done; with
-a sketch of the corpus it reads only blocks that may contain a match. The content of tiles does not
-depend on that, nor on how the work was split into runs and processes.
+nothing was found. So a scan that was stopped resumes without a record of its progress: `plan.py`
+looks up the missing tiles, and each shard with missing tiles is read exactly once, for all
+benchmarks it needs. The tiles of a pack are joined when all its shards are done. With a sketch of
+the corpus only blocks that may contain a match are read. The content of tiles does not depend on
+that, nor on how the work was split into runs and processes.
+
+The way of a shard: `plan.py` makes a job of it, `blocks.py` reads and searches its blocks,
+`shard_tiles.py` writes its tiles, `join.py` joins those of a pack.
 """
 
 from __future__ import annotations
@@ -81,77 +85,129 @@ def scan_packs(
     cannot be read does not stop the others; a CorpusError at the end reports all of them.
     """
     plan = Plan(store, policy, sketch, fill_sketch=fill_sketch)
-    url_store = None
-    if url := engine.store_url:
-        url_store = UrlStore(store, url, plan.scan, plan.index, policy)
-        url_store.fetch_unjoined([shard.fingerprint for pack in packs for shard in pack.shards])
+    url_store = _fetch_from_url(plan, packs, store, policy, engine)
     jobs = plan.jobs(packs, versions, along)
-    n_tiles = sum(len(pack.shards) for pack in packs) * len(versions)
-    requested = set(versions)
+    summary = _count_present(plan, jobs, packs, versions)
+    jobs, n_workers = _divide(jobs, workers, engine)
+    _compile(jobs, n_workers, engine)
+    joining = _Joining(store, plan, packs, jobs, [*versions, *along], url_store)
+    reporter = _Reporter(summary, jobs, on_progress)
+    problems = _scan(jobs, n_workers, engine, joining, reporter, url_store)
+    if problems:
+        raise CorpusError(sorted(problems, key=str))
+    return summary
+
+
+def _fetch_from_url(
+    plan: Plan, packs: Sequence[Pack], store: Store, policy: Policy, engine: Engine
+) -> UrlStore | None:
+    """Fetch what other machines wrote and did not join, if nodes share no folder."""
+    if engine.store_url is None:
+        return None
+    url_store = UrlStore(store, engine.store_url, plan.scan, plan.index, policy)
+    url_store.fetch_unjoined([shard.fingerprint for pack in packs for shard in pack.shards])
+    return url_store
+
+
+def _count_present(
+    plan: Plan, jobs: Sequence[ShardJob], packs: Sequence[Pack], versions: Sequence[Version]
+) -> ScanSummary:
+    n_tiles, requested = sum(len(pack.shards) for pack in packs) * len(versions), {*versions}
     n_missing = sum(version in requested for job in jobs for version in job.versions)
-    summary = ScanSummary(
+    return ScanSummary(
         n_tiles_present=n_tiles - n_missing,
         n_blocks_excluded=plan.n_blocks_excluded,
         n_blocks_read=plan.n_blocks_read,
         n_sketch_bytes=plan.n_sketch_bytes,
     )
-    problems: list[Problem] = []
+
+
+def _divide(jobs: Sequence[ShardJob], workers: int, engine: Engine) -> tuple[list[ShardJob], int]:
+    """Return the jobs with their number of threads, and the number of worker processes."""
     sizes, n_files = [job.n_bytes_to_read for job in jobs], _FILES_PER_SHARD * len(jobs)
     n_workers = useful_workers(workers, sizes, n_files=n_files, engine=engine)
-    n_threads = 1
-    if runs_here(n_workers, engine):  # too little work, or one shard: threads share its blocks
-        n_threads = max(workers, 1)
+    # With too little work, or one shard: threads of this process share the blocks of a shard.
+    n_threads = max(workers, 1) if runs_here(n_workers, engine) else 1
     is_core_left = not engine.is_remote and max(n_workers, n_threads) < usable_cores()
-    jobs = [replace(job, threads=n_threads, is_read_ahead=is_core_left) for job in jobs]
+    return [replace(job, threads=n_threads, is_read_ahead=is_core_left) for job in jobs], n_workers
+
+
+def _compile(jobs: Sequence[ShardJob], n_workers: int, engine: Engine) -> None:
+    """Compile the kernels once, before workers start; other processes read the cache of this."""
     if reading := [job for job in jobs if job.n_bytes_to_read]:
-        is_here = runs_here(n_workers, engine)  # other processes read the cache of this one
-        compile_kernels(reading[0], n_bytes=sum(sizes) if is_here else None)
-    joining = _Joining(store, plan, packs, jobs, [*versions, *along], url_store)
-    started = time.monotonic()
-    n_done, is_last_reported = 0, False
-    n_bytes_total = sum(job.n_bytes_to_read for job in jobs)
+        n_bytes = sum(job.n_bytes_to_read for job in reading)
+        compile_kernels(reading[0], n_bytes=n_bytes if runs_here(n_workers, engine) else None)
 
-    def report(n_bytes: int) -> None:
-        nonlocal is_last_reported
-        if is_last_reported:
-            return
-        is_last_reported = n_done == len(jobs)
-        summary.n_bytes = n_bytes
-        summary.seconds = time.monotonic() - started
-        if on_progress:
-            on_progress(n_done, len(jobs), n_bytes, n_bytes_total, summary.seconds)
 
+def _scan(
+    jobs: Sequence[ShardJob],
+    n_workers: int,
+    engine: Engine,
+    joining: _Joining,
+    reporter: _Reporter,
+    url_store: UrlStore | None,
+) -> list[Problem]:
+    """Scan shards and join the tiles of each pack; return the problems of unreadable shards."""
     scan_shards = _scan_shards
     if url_store and not runs_here(n_workers, engine):
         scan_shards = url_store.scan_shards
+    problems: list[Problem] = []
     with url_store or nullcontext():
-        for job, future in scan_shards(jobs, workers=n_workers, engine=engine, on_advance=report):
-            n_done += 1
+        done = scan_shards(jobs, workers=n_workers, engine=engine, on_advance=reporter.report)
+        for job, future in done:
             try:
-                if future.result():
-                    summary.n_shards_read += job.n_bytes_to_read > 0
-                    summary.n_tiles_written += len(job.versions)
+                has_written = future.result()
             except CorpusError as error:
-                write_refusal(store, job.shard, error)  # a worker that died could not write it
+                write_refusal(Store(job.root), job.shard, error)  # a dead worker could not
                 problems += error.problems
+                has_written = False
             joining.end(job)
-            report(summary.n_bytes)
-    if problems:
-        raise CorpusError(sorted(problems, key=str))
-    return summary
+            reporter.end(job, has_written=has_written)
+    return problems
 
 
 def _scan_shards(
     jobs: Sequence[ShardJob], *, workers: int, engine: Engine, on_advance: Advance
 ) -> Iterator[tuple[ShardJob, Future[bool]]]:
     return run_jobs(
-        *(scan_shard, jobs),
+        scan_shard,
+        jobs,
         workers=workers,
         engine=engine,
         on_advance=on_advance,
         prepare=compile_kernels,
         name_of=lambda job: job.shard.path,
     )
+
+
+class _Reporter:
+    """Counts finished shards in a summary, and reports progress."""
+
+    def __init__(
+        self, summary: ScanSummary, jobs: Sequence[ShardJob], on_progress: Progress | None
+    ) -> None:
+        self._summary, self._on_progress = summary, on_progress
+        self._n_jobs, self._n_done, self._is_last_reported = len(jobs), 0, False
+        self._n_bytes_total = sum(job.n_bytes_to_read for job in jobs)
+        self._started = time.monotonic()
+
+    def end(self, job: ShardJob, *, has_written: bool) -> None:
+        self._n_done += 1
+        if has_written:
+            self._summary.n_shards_read += job.n_bytes_to_read > 0
+            self._summary.n_tiles_written += len(job.versions)
+        self.report(self._summary.n_bytes)
+
+    def report(self, n_bytes: int) -> None:
+        """Report the bytes that were read, unless all shards are done and were reported."""
+        if self._is_last_reported:
+            return
+        self._is_last_reported = self._n_done == self._n_jobs
+        self._summary.n_bytes = n_bytes
+        self._summary.seconds = time.monotonic() - self._started
+        if self._on_progress:
+            done = self._n_done, self._n_jobs
+            self._on_progress(*done, n_bytes, self._n_bytes_total, self._summary.seconds)
 
 
 class _Joining:
@@ -174,7 +230,10 @@ class _Joining:
         self._pack_of = {shard: name for name, shards in self._shards.items() for shard in shards}
         self._n_left = Counter(self._pack_of[job.shard.fingerprint] for job in jobs)
         unjoined = names_in(store.unjoined(plan.scan))
-        for name, shards in self._shards.items():  # a scan was interrupted before it joined them
+        for (
+            name,
+            shards,
+        ) in self._shards.items():  # left by a scan that was stopped
             if not self._n_left[name] and not unjoined.isdisjoint(shards):
                 self._join(name)
 
