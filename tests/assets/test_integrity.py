@@ -95,13 +95,13 @@ def damaged_in_kind(store, path: Path) -> set[str]:
         below = folder.relative_to(store.root / kind)
         faults = integrity._faults_of_listed(path, store.root / below)
         return {one.where for one in faults if one}
-    if kind not in integrity._WITH_MANIFEST or path.name == "README.md":
+    listed = integrity._manifests().get(kind)
+    if listed is None or path.name == "README.md":
         problem = integrity._fault(path)
         return {problem.where} if problem else set()
-    depth, name = integrity._WITH_MANIFEST[kind]
-    folder = store.root.joinpath(*path.relative_to(store.root).parts[: depth + 1])
-    root = store.root / "manifests" if kind in integrity._APART else store.root
-    manifest = root / folder.relative_to(store.root) / name
+    folder = store.root.joinpath(*path.relative_to(store.root).parts[: listed.depth + 1])
+    root = store.root / "manifests" if listed.is_apart else store.root
+    manifest = root / folder.relative_to(store.root) / Path(listed.pattern).name
     return {one.where for one in integrity._faults_of_listed(manifest, folder) if one}
 
 

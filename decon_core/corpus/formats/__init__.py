@@ -1,14 +1,12 @@
 """The formats of shards: one class per format, which reads, rewrites and recognizes its files.
 
 A new format is a subclass of `ShardFormat` (or of `LineFormat`, if its rows are lines) in a file of
-its own, registered below.
+its own, which lists its instances in `SHARD_FORMATS`.
 """
 
-from decon_core.corpus.formats.arrow import Arrow
-from decon_core.corpus.formats.delimited import Delimited
-from decon_core.corpus.formats.json_documents import Json
-from decon_core.corpus.formats.json_lines import JsonLines
-from decon_core.corpus.formats.parquet import Parquet
+from importlib import import_module
+from pkgutil import iter_modules
+
 from decon_core.corpus.formats.recognize import (
     FORMATS,
     format_of,
@@ -17,7 +15,6 @@ from decon_core.corpus.formats.recognize import (
     unknown_format,
 )
 from decon_core.corpus.formats.shard_format import Changes, Decide, Ids, Part, ShardFormat
-from decon_core.corpus.formats.webdataset import WebDataset
 
 __all__ = [
     "Changes",
@@ -31,7 +28,6 @@ __all__ = [
     "unknown_format",
 ]
 
-_CSV = Delimited(".csv", ",", has_quotes=True)
-_TSV = Delimited(".tsv", "\t", has_quotes=False)
-for _format in (JsonLines(), Json(), Parquet(), Arrow(), _CSV, _TSV, WebDataset()):
-    FORMATS.update(dict.fromkeys(_format.suffixes, _format))
+for _name in sorted(module.name for module in iter_modules(__path__)):
+    for _format in getattr(import_module(f"{__name__}.{_name}"), "SHARD_FORMATS", ()):
+        FORMATS.update(dict.fromkeys(_format.suffixes, _format))

@@ -116,3 +116,6 @@ _BYTES = {
     pa.large_string(): pa.large_binary(),
     pa.string_view(): pa.binary_view(),
 }
+
+
+SHARD_FORMATS = (Arrow(),)

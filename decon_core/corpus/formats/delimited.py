@@ -147,3 +147,9 @@ class _Lines:
         self._pieces, self._n_bytes = [], 0
         self._offset += len(raw)
         return raw, offset
+
+
+SHARD_FORMATS = (
+    Delimited(".csv", ",", has_quotes=True),
+    Delimited(".tsv", "\t", has_quotes=False),
+)

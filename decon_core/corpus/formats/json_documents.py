@@ -368,3 +368,6 @@ class _Document:
 
     def _bytes(self, start: int, stop: int) -> bytes:
         return self._text[start - self._base : stop - self._base].encode("latin-1")
+
+
+SHARD_FORMATS = (Json(),)

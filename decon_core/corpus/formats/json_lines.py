@@ -174,3 +174,6 @@ def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
         detail = f"0x{line[error.start]:02X} at byte {error.start} of the line{more}"
         return InvalidUtf8(row, offset + error.start, detail)
     return None
+
+
+SHARD_FORMATS = (JsonLines(),)

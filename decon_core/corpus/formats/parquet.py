@@ -64,3 +64,6 @@ class Parquet(TableFormat):
         with pq.ParquetWriter(target, file.schema_arrow, compression="zstd") as writer:
             for number in range(file.num_row_groups):
                 writer.write_table(rewriter.changed(file.read_row_group(number)))
+
+
+SHARD_FORMATS = (Parquet(),)

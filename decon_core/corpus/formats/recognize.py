@@ -1,6 +1,6 @@
 """Recognize the format of a shard, by its suffix and by its first bytes, which must agree.
 
-The formats are listed in `__init__.py`.
+`__init__.py` collects the formats.
 """
 
 from __future__ import annotations

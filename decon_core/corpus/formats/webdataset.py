@@ -198,3 +198,6 @@ class _KeptBytes(io.RawIOBase):
         del self._bytes[:n]
         self._start = stop
         return content
+
+
+SHARD_FORMATS = (WebDataset(),)

@@ -95,7 +95,7 @@ def found_in(folder, tab_path="*.tab*"):
 
 def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, monkeypatch):
     path = write_tab(tmp_path, "a.tab", [("1", "x")])
-    known = r"\.jsonl, \.ndjson, \.json, \.parquet, \.arrow, \.feather, \.csv, \.tsv, \.tar"
+    known = r"\.arrow, \.feather, \.csv, \.tsv, \.json, \.jsonl, \.ndjson, \.parquet, \.tar"
     with pytest.raises(CorpusError, match=rf"a\.tab \(no format of shards\).* files in {known}"):
         found_in(path.parent)
     with monkeypatch.context() as patch:
