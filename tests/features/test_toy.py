@@ -1,9 +1,11 @@
-"""A new feature is a folder, a file and a line: settings, asset, check, command, page section."""
+"""How many files a toy takes: a feature with all that it may have, a format, a key, a column."""
 
+import inspect
 import re
 
 import pytest
 
+from tests.core.corpus import test_formats
 from tests.features.test_removal import FEATURES, PROGRAM, copy_without, run
 
 pytestmark = pytest.mark.release
@@ -109,33 +111,94 @@ def toy_command(*, config: ConfigPath) -> int:
 '''
 
 
-@pytest.fixture
-def with_toy(tmp_path):
-    environment = copy_without(tmp_path, {*FEATURES})
-    (tmp_path / "decon_core/features/toy").mkdir()
-    (tmp_path / "decon_core/features/toy/__init__.py").write_text(FEATURE)
-    (tmp_path / "decon_core/features/toy/count.py").write_text(COUNT)
-    (tmp_path / "decon_core/features/toy/decon.toml").write_text("# [toy]\n")
-    (tmp_path / "decon_assets/features/toy.py").write_text(ASSETS)
-    path = tmp_path / "decon_core/features/__init__.py"
+FORMAT_IMPORTS = """
+from itertools import islice
+
+from decon_core.corpus.documents import Unreadable, document_of
+from decon_core.corpus.formats.lines import LineBlock, LineFormat
+from decon_core.storage.compression import open_bytes
+"""
+OF_FORMAT = (test_formats.cells_of, test_formats.TabBlock, test_formats.TabText)
+
+
+def add_feature(folder):
+    """A folder, a file and a line."""
+    (folder / "decon_core/features/toy").mkdir()
+    (folder / "decon_core/features/toy/__init__.py").write_text(FEATURE)
+    (folder / "decon_core/features/toy/count.py").write_text(COUNT)
+    (folder / "decon_core/features/toy/decon.toml").write_text("# [toy]\n")
+    (folder / "decon_assets/features/toy.py").write_text(ASSETS)
+    path = folder / "decon_core/features/__init__.py"
     path.write_text(path.read_text().replace("= ()", '= ("toy",)'))
+
+
+def add_format(folder):
+    """One file."""
+    parts = [FORMAT_IMPORTS, *map(inspect.getsource, OF_FORMAT), "SHARD_FORMATS = (TabText(),)\n"]
+    (folder / "decon_core/corpus/formats/tab.py").write_text("\n\n".join(parts))
+
+
+def add_key(folder):
+    """One file, beside the one that uses it."""
+    new = '    colour: Literal["red", "blue"] = "red"\n    """Colour of the toy."""\n'
+    insert_before(folder / "decon_core/config/report.py", "    drift: Share", new)
+
+
+def add_column(folder):
+    """Two files: what the column means, and what fills it."""
+    path, new = folder / "decon_core/report/tables.toml", '  ["n_toys", "whole", "toys"],\n'
+    insert_before(path, '  ["n_indexed_records",', new)
+    path = folder / "decon_core/report/gather.py"
+    insert_before(path, '            "n_indexed_records"', '"n_toys": 7,\n')
+
+
+def insert_before(path, line, new):
+    text = path.read_text()
+    assert text.count(line) == 1, path
+    path.write_text(text.replace(line, new + line))
+
+
+@pytest.fixture
+def with_toys(tmp_path):
+    environment = copy_without(tmp_path, {*FEATURES})
+    for add in (add_feature, add_format, add_key, add_column):
+        add(tmp_path)
+    (tmp_path / "home").mkdir()
     return tmp_path, environment
 
 
-def test_a_toy_feature_has_table_asset_check_command_and_section_of_the_page(world, with_toy):
-    folder, environment = with_toy
-    (folder / "home").mkdir()
+TAB_SOURCE = """
+[[corpus.source]]
+name = "tabs"
+path = "corpus/*.tab"
+"""
+
+
+def test_a_toy_feature_format_key_and_column_are_all_that_they_should_be(world, with_toys):
+    folder, environment = with_toys
     given = ("--config", str(world.config_path))
+
+    def told(*arguments, code=0):
+        return run(folder, environment, *PROGRAM, *arguments, *given, code=code)
+
+    (leak,) = world.benchmarks["harbor"][:1]
+    line = f"one\t{leak['question']} {leak['answer']}\n"
+    (world.folder / "corpus/a.tab").write_text(line)
     world.mixtures = '[toy]\nbenchmarks = ["harbour"]\n'
     world.write_config()
-    refused = run(folder, environment, *PROGRAM, "status", *given, code=2)
+    refused = told("status", code=2)
     assert "toy.benchmarks: found 'harbour'; expected one of" in refused
     assert "did you mean 'harbor'" in refused
-    world.mixtures = "[toy]\n"
+    world.mixtures = '[report]\ncolour = "green"\n'
     world.write_config()
-    told = run(folder, environment, *PROGRAM, "run", "--workers", "1", *given)
-    assert re.search(r"^toy: ", told, re.MULTILINE)
-    assert "toy: up to date" in run(folder, environment, *PROGRAM, "status", *given)
-    assert "items in all benchmarks" in run(folder, environment, *PROGRAM, "toy", *given)
+    assert "report.colour: found 'green'; expected one of red, blue" in told("status", code=2)
+    world.mixtures = f'[toy]\n[report]\ncolour = "blue"\n{TAB_SOURCE}'
+    world.write_config()
+    assert re.search(r"^toy: ", told("run", "--workers", "1"), re.MULTILINE)
+    assert "toy: up to date" in told("status")
+    assert "items in all benchmarks" in told("toy")
     assert "how many items there are" in run(folder, environment, *PROGRAM, "--help")
     assert 'content="7"' in world.store.report_page.read_text()
+    assert "7" in told("report", "--query", "SELECT n_toys FROM benchmarks LIMIT 1")
+    query = "SELECT source FROM decisions WHERE is_contaminated AND source = 'tabs'"
+    assert "tabs" in told("report", "--query", query)

@@ -124,7 +124,7 @@ def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):
     assert main(["status"]) == 1
     out = capsys.readouterr().out
     assert "harbor: no records yet" in out
-    assert "mixtures, blends, report: not built yet" in out
+    assert "mixtures, report: not built yet" in out
     assert "`decon-assets run` builds what is missing" in out
 
 
