@@ -19,6 +19,7 @@ from bench.__main__ import main
 from bench.corpus import SHARD, make_corpus, truth_file
 from bench.mixtures import VARIANTS
 from decon_core.storage.compression import open_bytes
+from tests.long_runs import only_in_long_runs
 
 pytestmark = pytest.mark.release
 
@@ -144,6 +145,7 @@ def test_a_peer_that_is_not_installed_is_said_to_be_missing(tmp_path):
     assert "overlapy" in json.loads(done.stdout)["missing"]
 
 
+@only_in_long_runs("it measures every stage")
 def test_the_page_names_every_stage_the_machine_and_what_is_missing(sources, tmp_path):
     texts, evals, _ = sources
     page = tmp_path / "benchmarks.md"

@@ -33,6 +33,7 @@ from tests.assets.test_remote import contents, run, settings_for
 from tests.cluster.conftest import NO_RAY, files_of, make_shards, packs_of, require
 from tests.cluster.test_pipeline import command
 from tests.core.conftest import Bench, words
+from tests.long_runs import only_in_long_runs
 
 # Ray leaves sockets and files to the garbage collector.
 pytestmark = [
@@ -272,6 +273,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     assert unjoined_at(engine.store_url) == []
 
 
+@only_in_long_runs("a lost node and the pipeline fetch and send the same files")
 def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
     engine, worlds, tmp_path, tmp_path_factory, requests, shards
 ):
@@ -346,6 +348,7 @@ def test_damaged_files_of_a_node_are_fetched_again(
     assert_same(there, here)
 
 
+@only_in_long_runs("a lost node and the pipeline fetch and send the same files")
 def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(
     engine, packs, worlds, requests, shards, tmp_path
 ):

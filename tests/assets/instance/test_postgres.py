@@ -20,6 +20,7 @@ from decon_assets.cli.main import main
 from decon_assets.instance.home import ensure_home
 from decon_assets.runner.webserver import HOSTS_VARIABLE, MODULE
 from tests.assets.ticks import Daemon
+from tests.long_runs import only_in_long_runs
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 NO_POSTGRES = (
@@ -126,6 +127,7 @@ def test_run_and_backfill_do_the_same_with_postgres_as_with_sqlite(
     assert len(cells) == 9
 
 
+@only_in_long_runs("run and backfill use the same storage")
 @pytest.mark.postgres
 def test_the_sensor_brings_a_new_benchmarks_column_with_postgres(in_postgres):
     with DagsterInstance.get() as instance:
