@@ -19,9 +19,9 @@ from typing import Any
 from bench.code_pairs import read
 from decon_core.benchmarks.folder import records_in
 from decon_core.errors import DeconError
+from decon_core.features.rewriting.item_texts import ItemTexts
+from decon_core.features.rewriting.rewritings import REWRITINGS, Rewriting
 from decon_core.features.scorecard.items import items_of
-from decon_core.text.rewriting import REWRITINGS, Rewriting
-from decon_core.text.rewriting.item_texts import ItemTexts
 
 _OF_PROGRAMS = ("identifiers_renamed", "statements_reordered")
 _LIMIT_SECONDS = 20

@@ -281,75 +281,6 @@ DRAWN = pa.schema(
     ]
 )
 
-# One row per arm of the study.
-STUDY_ARMS = pa.schema(
-    [
-        required("arm", pa.string(), "name of the arm"),
-        field("of", pa.string(), "the mixture or blend that its model was trained on"),
-        required("is_baseline", pa.bool_(), "whether the others are compared with it"),
-    ]
-)
-
-_COMPARED = (
-    required("arm", pa.string(), "name of the arm"),
-    required("benchmark", pa.string(), "name of the task, or of a group of them"),
-    required("metric", pa.string(), "name of the metric; empty: an average over several"),
-    required("filter", pa.string(), "how answers were extracted; empty: in no special way"),
-)
-_INTERVAL = (
-    field("low", pa.float64(), "lower end of the 95 % interval of the difference"),
-    field("high", pa.float64(), "its upper end"),
-    field("p", pa.float64(), "two-sided p-value of the difference"),
-)
-
-# One row per arm and benchmark, or group of benchmarks.
-STUDY_DIFFERENCES = pa.schema(
-    [
-        *_COMPARED,
-        field("n_benchmarks", pa.int64(), "of an average: its benchmarks"),
-        field(
-            "n",
-            pa.int64(),
-            "items that are compared; of the baseline and of two groups, the arm's own",
-        ),
-        required("score", pa.float64(), "score of the arm on them"),
-        field("baseline", pa.float64(), "score of the baseline"),
-        field("difference", pa.float64(), "score less baseline; null: the baseline itself"),
-        *_INTERVAL,
-        field("stderr", pa.float64(), "standard error of the difference"),
-        field("relative", pa.float64(), "difference as a share of the baseline"),
-        required("basis", pa.string(), "what the interval rests on; empty: there is none"),
-        required("remark", pa.string(), "why there is none, or on which items it rests"),
-    ]
-)
-
-# One row per arm, benchmark and kind of exposure of the items.
-EFFECTS = pa.schema(
-    [
-        *_COMPARED,
-        required("exposure", pa.string(), "seen, held back, not planted, leaked, clean, or two"),
-        required("form", pa.string(), "of seen items: as what they were planted"),
-        required("copies", pa.string(), "of seen items: how often"),
-        required("when", pa.string(), "of seen items: in which part of the blend"),
-        required("n", pa.int64(), "items that both arms answered"),
-        field("score", pa.float64(), "score of the arm on them"),
-        field("baseline", pa.float64(), "score of the baseline on them"),
-        field("difference", pa.float64(), "score less baseline, or the difference of two effects"),
-        *_INTERVAL,
-        required("remark", pa.string(), "why there is no interval"),
-    ]
-)
-
-# One row per problem of the results of a study.
-STUDY_PROBLEMS = pa.schema(
-    [
-        required("where", pa.string(), "file and row"),
-        required("found", pa.string(), "what was found there"),
-        required("expected", pa.string(), "what was expected"),
-        field("remedy", pa.string(), "what to do, or what follows"),
-    ]
-)
-
 # One row per item and detector: whether the detector could find the item in any document.
 INDEXABILITY = pa.schema(
     [
@@ -362,16 +293,5 @@ INDEXABILITY = pa.schema(
         field("reason", pa.string(), "why it can find none of them; null: it can find one"),
         required("n_records", pa.int64(), "records of the item"),
         field("detail", pa.string(), "what it looks for, how short a text is, what is repeated"),
-    ]
-)
-
-# One row per paragraph of a sampled document of a shard, in order.
-PARAGRAPHS = pa.schema(
-    [
-        required("row", pa.int64(), "row of the document in the shard"),
-        field("doc_id", pa.string(), "the document's own id, if it has one"),
-        required("start", pa.int64(), "first character of the paragraph in the document"),
-        required("stop", pa.int64(), "character after its last"),
-        required("text", pa.string(), "the paragraph"),
     ]
 )

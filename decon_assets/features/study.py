@@ -16,8 +16,8 @@ from decon_core.config.open_store import writable_store
 from decon_core.errors import format_problems
 from decon_core.features.study.inputs import study_folder
 from decon_core.features.study.product import is_missing, study_inputs
+from decon_core.features.study.schemas import DIFFERENCES
 from decon_core.features.study.settings import Study
-from decon_core.schemas import STUDY_DIFFERENCES
 from decon_core.storage.store import Store
 from decon_core.wording import counted
 
@@ -31,7 +31,7 @@ _MOST_SHOWN = 50
     deps=[report],
     group=GROUP,
     kind="duckdb",
-    schema=STUDY_DIFFERENCES,
+    schema=DIFFERENCES,
     not_configured=lambda config: None if config.table(Study) else "[study]",
 )
 def study(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:

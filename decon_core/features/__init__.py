@@ -3,6 +3,7 @@
 # In the order in which help and pages list them.
 FEATURES = (
     "endpoints",
+    "rewriting",
     "judge",
     "similarity",
     "blends",

@@ -8,7 +8,7 @@ from decon_core.feature import Command, Feature
 
 FEATURE = Feature(
     name="blends",
-    requires=("endpoints", "similarity"),
+    requires=("endpoints", "rewriting", "similarity"),
     tables={
         "blend": "decon_core.features.blends.settings:Blends",
         "rewording": "decon_core.features.blends.rewording_settings:Rewording",

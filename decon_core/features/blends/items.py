@@ -21,9 +21,9 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.features.blends.language_names import no_languages
 from decon_core.features.blends.rewordings import NO_REWORDINGS, ItemWords, Rewordings
 from decon_core.features.blends.settings import REWORDED, Contamination
+from decon_core.features.rewriting.item_texts import ItemTexts
+from decon_core.features.rewriting.rewritings import OTHER_ITEM, REWRITINGS
 from decon_core.storage.store import Store
-from decon_core.text.rewriting import OTHER_ITEM, REWRITINGS
-from decon_core.text.rewriting.item_texts import ItemTexts
 from decon_core.wording import counted
 
 ITEM_KEY = ("benchmark", "split", "instance_index", "sub_index")

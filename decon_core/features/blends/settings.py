@@ -36,7 +36,7 @@ from decon_core.config.validation import (
 )
 from decon_core.errors import Problem
 
-# The last but one are those of `text/rewriting`; the last is by an endpoint.
+# The last but one are those of `features/rewriting`; the last is by an endpoint.
 Form = Literal[
     "source",
     "target",

@@ -31,8 +31,8 @@ from decon_core.execution.jobs import run_jobs
 from decon_core.execution.local import LOCAL
 from decon_core.execution.progress import advance
 from decon_core.features.neighbours.paragraphs import paragraphs
+from decon_core.features.neighbours.schemas import PARAGRAPHS
 from decon_core.features.neighbours.settings import Neighbours
-from decon_core.schemas import PARAGRAPHS
 from decon_core.storage.checksums import is_whole
 from decon_core.storage.store import Store
 from decon_core.storage.tables import read_parquet, write_parquet

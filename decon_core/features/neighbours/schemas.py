@@ -53,3 +53,14 @@ STRATA = pa.schema(
         required("weight", pa.float64(), "documents that a sampled one stands for"),
     ]
 )
+
+# One row per paragraph of a sampled document of a shard, in order.
+PARAGRAPHS = pa.schema(
+    [
+        required("row", pa.int64(), "row of the document in the shard"),
+        field("doc_id", pa.string(), "the document's own id, if it has one"),
+        required("start", pa.int64(), "first character of the paragraph in the document"),
+        required("stop", pa.int64(), "character after its last"),
+        required("text", pa.string(), "the paragraph"),
+    ]
+)

@@ -10,7 +10,7 @@ from decon_core.feature import Command, Feature
 
 FEATURE = Feature(
     name="scorecard",
-    requires=("similarity",),
+    requires=("rewriting", "similarity"),
     folders={"scorecard": "summary.json"},
     commands={
         "scorecard": Command(

@@ -26,6 +26,7 @@ from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.tasks import parse_task_mappings, task_of
+from decon_core.features.study import schemas
 from decon_core.features.study.arms import page as arms_page
 from decon_core.features.study.arms.differences import Comparison, compare_arms
 from decon_core.features.study.arms.scores import ArmScores, key_of, read_arms
@@ -43,7 +44,6 @@ from decon_core.features.study.inputs import SUMMARY, Inputs, fingerprint_of, st
 from decon_core.features.study.settings import Study
 from decon_core.features.study.translation.metrics import CorpusMetric, Counts
 from decon_core.report.items import load_report_items
-from decon_core.schemas import EFFECTS, STUDY_ARMS, STUDY_DIFFERENCES, STUDY_PROBLEMS
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.tables import as_csv
@@ -262,10 +262,10 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
         for one in inputs.study.arm
     )
     return {
-        "arms": table(arms, STUDY_ARMS),
-        "differences": table(arms_page.rows_of(found.comparison), STUDY_DIFFERENCES),
-        "effects": table(exposure_page.rows_of(found.effects), EFFECTS),
-        "problems": table((asdict(one) for one in found.problems), STUDY_PROBLEMS),
+        "arms": table(arms, schemas.ARMS),
+        "differences": table(arms_page.rows_of(found.comparison), schemas.DIFFERENCES),
+        "effects": table(exposure_page.rows_of(found.effects), schemas.EFFECTS),
+        "problems": table((asdict(one) for one in found.problems), schemas.PROBLEMS),
     }
 
 

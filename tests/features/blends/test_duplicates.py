@@ -14,12 +14,12 @@ from decon_core.features.blends.build import ITEMS_FILE, TEXTS_FILE, Blender, bl
 from decon_core.features.blends.items import choose_items, item_text, rewritten
 from decon_core.features.blends.settings import Blend, Contamination
 from decon_core.features.blends.verify import verify_blend
+from decon_core.features.rewriting.names import persons_in
+from decon_core.features.rewriting.rewritings import OTHER_ITEM
 from decon_core.index.idf import freeze
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json
-from decon_core.text.rewriting import OTHER_ITEM
-from decon_core.text.rewriting.names import persons_in
 from tests.core.places import CLEAN, Place, manifest_of
 
 NAMES = ("Laura", "Omar", "Emily", "Brian", "Julia", "Kevin", "Nora", "Peter", "Tanya", "Walter")

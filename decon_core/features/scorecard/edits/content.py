@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import chain, zip_longest
 from random import Random
 
+from decon_core.features.rewriting import names
 from decon_core.features.scorecard.edits.edit import DATA, Edit, Material, graded
 from decon_core.features.scorecard.items import Choice, Item, as_text, body, ending, together
 from decon_core.features.scorecard.lexicon import Lexicon, is_name_like
 from decon_core.text import segments
-from decon_core.text.rewriting import names
 
 _LABELS = {"1. 2. 3.": "{}. ", "bullets": "• "}
 

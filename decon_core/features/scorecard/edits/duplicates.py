@@ -1,14 +1,14 @@
-"""Duplicates: the same task with other names or in another order (`text/rewriting`)."""
+"""Duplicates: the same task with other names or in another order (`features/rewriting`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
 
+from decon_core.features.rewriting.item_texts import ItemTexts
+from decon_core.features.rewriting.rewritings import OTHER_ITEM, REWRITINGS, Rewriting
 from decon_core.features.scorecard.edits.edit import Edit, Material, graded
 from decon_core.features.scorecard.items import Choice, Item, as_text
-from decon_core.text.rewriting import OTHER_ITEM, REWRITINGS, Rewriting
-from decon_core.text.rewriting.item_texts import ItemTexts
 
 
 def rewritten(rewriting: Rewriting, m: Material) -> str | None:

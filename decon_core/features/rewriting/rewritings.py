@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from decon_core.text.rewriting.clauses import clauses_reordered
-from decon_core.text.rewriting.clues import clues_shuffled
-from decon_core.text.rewriting.item_texts import ItemTexts, Shuffle
-from decon_core.text.rewriting.names import names_and_numbers_replaced, names_replaced
-from decon_core.text.rewriting.programs import identifiers_renamed, statements_reordered
+from decon_core.features.rewriting.clauses import clauses_reordered
+from decon_core.features.rewriting.clues import clues_shuffled
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
+from decon_core.features.rewriting.names import names_and_numbers_replaced, names_replaced
+from decon_core.features.rewriting.programs import identifiers_renamed, statements_reordered
 
 Rewriting = Callable[[ItemTexts, Shuffle], ItemTexts | None]
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
+from decon_core.features.rewriting.words import listed
 from decon_core.text import segments
-from decon_core.text.rewriting.item_texts import ItemTexts, Shuffle
-from decon_core.text.rewriting.words import listed
 
 _WORD = re.compile(r"\w+")  # of "Ann's" the name alone
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]+\b")

@@ -10,8 +10,8 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle, another_order
 from decon_core.text import segments
-from decon_core.text.rewriting.item_texts import ItemTexts, Shuffle, another_order
 
 _ANNOUNCED = re.compile(
     r"\b(?:conditions?|requirements?|constraints?|restrictions?|rules|clues)\b[^.:?\n]*[:?]\s*",

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
+from decon_core.features.rewriting.names import persons_in
+from decon_core.features.rewriting.words import listed
 from decon_core.text import segments
-from decon_core.text.rewriting.item_texts import ItemTexts, Shuffle
-from decon_core.text.rewriting.names import persons_in
-from decon_core.text.rewriting.words import listed
 
 _CONJUNCTIONS = "if|when|whenever|while|because|although|though|unless|once|after|before|until"
 _FIRST = re.compile(

@@ -11,6 +11,6 @@ from importlib.resources import files
 def listed(group: str, name: str) -> tuple[str, ...]:
     """Return the words of a list, in its order."""
     read = tomllib.loads(
-        files("decon_core.text.rewriting").joinpath("words.toml").read_text("utf-8")
+        files("decon_core.features.rewriting").joinpath("words.toml").read_text("utf-8")
     )
     return tuple(read[group][name].split())

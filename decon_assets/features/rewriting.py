@@ -1,0 +1,1 @@
+"""Rewriting has no assets of its own: other features use it."""
