@@ -67,6 +67,9 @@ class Feature:
     why: Mapping[str, str] = field(default_factory=dict)
     """Keys of the account of a document, and the value of each: a function of configuration,
     builder of mixtures and place. why.txt.j2 in the feature's folder prints them."""
+    shard_report: str = ""
+    """(folder, shard, source, matches, records by benchmark, policy): writes what `scan --compat`
+    asks for."""
     page: str = ""
     """(configuration, store) -> an `Addition` to the page of the report, or None."""
     demonstrate: str = ""

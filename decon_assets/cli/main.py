@@ -78,7 +78,6 @@ _OF_THE_CORE = {
         "scan": ("scan:scan", "scan any folder for benchmark items"),
         "normalize": ("recipes:normalize", "try the recipes of a file, and print some records"),
         "catalog": ("recipes:catalog", "list the recipes that come with the package"),
-        "reference": ("reference:reference_group", "import and export reports of AI2's decon"),
         "warm": ("warm:warm", "compile the search kernels beforehand, for images and nodes"),
     },
     "Demonstration": {

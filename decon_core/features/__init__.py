@@ -14,4 +14,5 @@ FEATURES = (
     "game",
     "haystack",
     "scorecard",
+    "decon_reports",
 )

@@ -38,11 +38,11 @@ from decon_core.errors import (
 )
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
+from decon_core.feature import feature_hooks
 from decon_core.folder_scan import results
 from decon_core.folder_scan.corpus import corpus_files, saved_pack
 from decon_core.folder_scan.estimates import SAMPLE_FILE, write_rates
 from decon_core.index.parts import index_alone, index_fingerprint
-from decon_core.interop.decon_jsonl import write_report
 from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
 from decon_core.quality.integrity import remove_damaged
 from decon_core.report.tables import ONLY_SOURCE
@@ -191,6 +191,7 @@ def _scan_folder(
     on_progress: Progress | None,
 ) -> results.Outcome:
     out, policy = request.out, request.policy
+    _report_writers(request)
     # These are absent until this scan is complete. The format of the reports has no place that says
     # that they are of a sample, so none stand beside one, not even those of an earlier full scan.
     outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE]
@@ -316,12 +317,21 @@ def _write_common(out: Path, scanned: results.ScannedFolder) -> int:
     return int(common.num_rows)
 
 
+def _report_writers(request: Request) -> list[Any]:
+    """Return what writes a report of each shard; raise `InputError` if nothing can."""
+    writers = [*feature_hooks("shard_report")] if request.has_compat else []
+    if request.has_compat and not writers:
+        expected = "the feature `decon_reports`, which was removed"
+        raise InputError(Problem("reports for AI2 decon", "nothing that writes them", expected))
+    return writers
+
+
 def _write_optional(
     request: Request, scanned: results.ScannedFolder, outcome: results.Outcome, leaked: LeakedItems
 ) -> None:
     """Write reports in AI2 decon's format, and the clean benchmarks, if they are requested."""
     store, versions = scanned.reader.store, scanned.reader.versions
-    if request.has_compat:
+    for write_report in _report_writers(request):
         records = {version.benchmark: load_records(store, version) for version in versions}
         with atomic_path(request.out / results.COMPAT_FOLDER) as folder:
             folder.mkdir()

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from decon_core.config.policy import Policy
-from decon_core.interop.decon_jsonl import MARKS
+from decon_core.features.decon_reports.decon_jsonl import MARKS
 from decon_core.scan.pair_ids import digest_of, pair_name
 from decon_core.text.canonical import canonical
 

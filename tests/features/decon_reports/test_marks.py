@@ -7,7 +7,7 @@ import pytest
 from decon_core.benchmarks.records import load_records
 from decon_core.config.policy import Policy
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.interop.decon_jsonl import overlap_text, report_name, write_report
+from decon_core.features.decon_reports.decon_jsonl import overlap_text, report_name, write_report
 from decon_core.scan.scanner import scan_packs
 
 FIELDS = {
@@ -98,7 +98,7 @@ def test_benchmark_texts_are_canonical(report):
 
 
 def test_a_number_that_the_reference_gave_is_kept():
-    from decon_core.interop.decon_jsonl import _original_instance
+    from decon_core.features.decon_reports.decon_jsonl import _original_instance
 
     assert _original_instance({"extras": '{"eval_instance_index": 7}', "instance_index": 2}) == 7
     assert _original_instance({"extras": None, "instance_index": 2}) == 2

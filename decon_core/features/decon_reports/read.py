@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from decon_core.errors import InputError, Problem
-from decon_core.interop.report_lines import (
+from decon_core.features.decon_reports.report_lines import (
     Line,
     LineError,
     match_row,
@@ -25,7 +25,7 @@ from decon_core.interop.report_lines import (
     parse_marks,
     read_line,
 )
-from decon_core.interop.write import MANIFEST
+from decon_core.features.decon_reports.write import MANIFEST
 from decon_core.report.database import write_database
 from decon_core.report.tables import ONLY_SOURCE, TABLES, table_of
 from decon_core.storage.files import read_json

@@ -46,7 +46,7 @@ def read(
     Examples:
       decon-assets reference read results/ --out reference.duckdb
     """
-    from decon_core.interop.read import read_reports
+    from decon_core.features.decon_reports.read import read_reports
 
     done = read_reports(folder, out, may_skip=skip_bad)
     say(f"{done.n_lines - done.n_bad:,} leaks from {done.n_files:,} reports: {out}")
@@ -67,7 +67,7 @@ def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPa
     Examples:
       decon-assets reference write --out reports/
     """
-    from decon_core.interop.write import write_reports
+    from decon_core.features.decon_reports.write import write_reports
     from decon_core.inventory import builder_of
 
     loaded = load_config(config)
