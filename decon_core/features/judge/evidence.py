@@ -25,5 +25,5 @@ def evidence_of(config: Config) -> Evidence:
 
 
 @lru_cache(maxsize=100)
-def _candidates_at(path: Path, stamp: Stamp) -> tuple[Candidate, ...]:  # noqa: ARG001 - of the key
+def _candidates_at(path: Path, stamp: Stamp) -> tuple[Candidate, ...]:  # noqa: ARG001 - cache key
     return tuple(replace(one, item_text="", text=None) for one in read_candidates(path))
