@@ -49,7 +49,7 @@ class InventoryConfig(dg.Config):
     code_version="1",
 )
 def inventory(context: dg.AssetExecutionContext, decon: Decon, config: InventoryConfig) -> None:
-    """Registers benchmarks, packs, mixtures and such as the partitions of all other assets.
+    """Registers benchmarks, packs, mixtures and blends as the partitions of all other assets.
 
     Materialize it after input files were added, changed or removed, or decon.toml was edited. It
     first reads some rows of every benchmark; if one cannot be read, it fails and changes nothing.

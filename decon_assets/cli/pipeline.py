@@ -360,7 +360,7 @@ def stage_lines(*, is_verbose: bool) -> StageLines:
 
 
 def _say_products(registered: Registration) -> None:
-    """Print where mixtures and the like are, and the command that lists them."""
+    """Print where mixtures and blends are, and the command that lists them."""
     config, store = registered.config, registered.store
     if config.kept:
         say(f"stored at {config.kept}; the local copies are:")

@@ -321,8 +321,8 @@ def _report_writers(request: Request) -> list[Any]:
     """Return what writes a report of each shard; raise `InputError` if nothing can."""
     writers = [*feature_hooks("shard_report")] if request.has_compat else []
     if request.has_compat and not writers:
-        expected = "the feature `decon_reports`, which was removed"
-        raise InputError(Problem("reports for AI2 decon", "nothing that writes them", expected))
+        found, expected = "no feature that writes them", "a feature with the hook `shard_report`"
+        raise InputError(Problem("reports for AI2 decon", found, expected))
     return writers
 
 

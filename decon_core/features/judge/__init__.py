@@ -1,4 +1,4 @@
-"""Annotations of pairs by a language model, a person or a file."""
+"""Annotations of pairs by a language model, or from a file."""
 
 from decon_core.feature import Command, Feature
 
