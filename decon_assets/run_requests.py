@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from dagster import AssetKey, DagsterInstance, MultiPartitionKey
 
@@ -16,7 +17,9 @@ from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.stage import STAGES, Stage
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.partitions import MOST_CELLS, PACK, Rectangle, contiguous_runs, rectangles
-from decon_core.missing import Plan, missing_cells
+
+if TYPE_CHECKING:
+    from decon_core.missing import Plan
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
@@ -64,9 +67,10 @@ class Materialized:
 
 
 @dataclass(frozen=True)
-class State(Plan):
+class State:
     """A plan, and what Dagster has recorded."""
 
+    plan: Plan
     known: Materialized
 
 
@@ -77,9 +81,9 @@ def requests(state: State, asset: str) -> list[Request]:
     such a run keeps what exists, so it costs almost nothing, and the UI then shows them.
     """
     stage = STAGES[asset]
-    if stage.not_configured(state.config):
+    if stage.not_configured(state.plan.config):
         return []
-    missing = stage.missing(state)
+    missing = stage.missing(state.plan)
     if isinstance(missing, bool):
         return [Request(asset)] if missing else []
     if isinstance(missing, Mapping):
@@ -125,7 +129,9 @@ def next_requests(state: State, asked: Mapping[str, str]) -> tuple[list[Request]
 
 def unscanned_or_unknown(state: State) -> dict[str, set[str]]:
     """Return, for each pack, the benchmarks not scanned or not recorded as scanned by Dagster."""
-    return _with_unknown(state, STAGES["scan"], missing_cells(state))
+    from decon_core.missing import missing_cells
+
+    return _with_unknown(state, STAGES["scan"], missing_cells(state.plan))
 
 
 def grid_requests(

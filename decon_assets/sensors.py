@@ -10,18 +10,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import dagster as dg
 
 from decon_assets.graph import GRAPH, Graph
 from decon_assets.resources import Decon
 from decon_assets.run_requests import Materialized, Request, State, next_requests
-from decon_core.config.load import Config
-from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, format_problems
-from decon_core.inventory import input_files, list_packs
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
 
 NAME = "keep_up"
 FILES_TAG = "decon/files"  # on every requested run: the state of the files at that time
@@ -174,8 +174,10 @@ def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.
     )
 
 
-def state_of_files(config: Config) -> str:
+def state_of_files(config: "Config") -> str:
     """Return a digest of names, sizes and times of all input files."""
+    from decon_core.inventory import input_files
+
     digest = sha256()
     for file in input_files(config):
         digest.update(repr(file).encode())
@@ -207,6 +209,10 @@ def _registered_at(instance: dg.DagsterInstance) -> float:
     return event.timestamp if event else 0.0
 
 
-def _load_state(config: Config, known: Materialized) -> State:
+def _load_state(config: "Config", known: Materialized) -> State:
+    from decon_core.config.open_store import open_store
+    from decon_core.inventory import list_packs
+    from decon_core.missing import Plan
+
     store = open_store(config)
-    return State(config, store, tuple(list_packs(store)), known)
+    return State(Plan(config, store, tuple(list_packs(store))), known)

@@ -38,7 +38,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.choice import require_engine
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.missing import unscanned
+from decon_core.missing import Plan, unscanned
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.estimate import estimate
 from decon_core.wording import counted
@@ -86,8 +86,8 @@ def backfill(
     require_engine(load_config(config).execution)  # fail before a history is created
 
     def wanted(state: State) -> Mapping[str, Collection[str]]:
-        benchmarks = _chosen("benchmark", state.benchmarks, benchmark)
-        packs = _chosen("pack", [one.name for one in state.packs], pack)
+        benchmarks = _chosen("benchmark", state.plan.benchmarks, benchmark)
+        packs = _chosen("pack", [one.name for one in state.plan.packs], pack)
         unscanned = unscanned_or_unknown(state)
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
 
@@ -137,8 +137,8 @@ class _AsRegistered(Materialized):
 
 
 @dataclass(frozen=True)
-class _BeforeIndexing(State):
-    """A state in which records and indexes may still be missing."""
+class _BeforeIndexing(Plan):
+    """A plan in which records and indexes may still be missing."""
 
     @cached_property
     def versions(self) -> list[Version]:
@@ -164,16 +164,17 @@ def _say_cost(
     """
     config = load_config(path)
     store = open_store(config)
-    plan = inventory.plan_registration(config, store)
+    changes = inventory.plan_registration(config, store)
     if not may_retire:
-        inventory.require_most_there(plan, store)
+        inventory.require_most_there(changes, store)
     names = {
         BENCHMARK: [*inventory.benchmarks_of(config)],
-        PACK: [pack.name for pack in plan.current],
+        PACK: [pack.name for pack in changes.current],
     }
     with _history(home_for(path)) as instance:
         known = _AsRegistered(instance, names=names)
-        state = _BeforeIndexing(config, store, tuple(plan.current), known)
+        plan = _BeforeIndexing(config, store, tuple(changes.current))
+        state = State(plan, known)
         cells = wanted(state)
         n_runs = len(grid_requests(state, "scan", cells, most_cells=most_cells))
         known_rate = _last_rate(instance)
@@ -182,7 +183,7 @@ def _say_cost(
         say("nothing is missing")
         return
     missing: defaultdict[str, list[Shard]] = defaultdict(list)
-    for name, pack, shard in unscanned(state):
+    for name, pack, shard in unscanned(plan):
         if name in cells.get(pack, ()):
             missing[name].append(shard)
     rows = []
@@ -198,32 +199,32 @@ def _say_cost(
     source = "rate of the last scan" if known_rate else "assumed: nothing was scanned yet"
     say(f"full scan: {counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
-    _say_sketch(state, {name: shards for name, shards in missing.items() if shards}, rate)
+    _say_sketch(plan, {name: shards for name, shards in missing.items() if shards}, rate)
     logging = _duration(n_cells * inventory.CELL_SECONDS)
     say(f"Dagster's events: {logging} at {inventory.CELL_SECONDS * 1000:.0f} ms per cell")
-    if plan.new:
-        say(f"not registered yet: {counted(len(plan.new), 'new shard')}")
+    if changes.new:
+        say(f"not registered yet: {counted(len(changes.new), 'new shard')}")
 
 
-def _say_sketch(state: State, missing: Mapping[str, Sequence[Shard]], mb_per_second: float) -> None:
+def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_second: float) -> None:
     """Print how much of the shards that each benchmark misses would be read with the sketch."""
-    if state.config.sketch is None or not missing:
+    if plan.config.sketch is None or not missing:
         return
-    why = why_unbounded(state.config.policy)
-    if not state.store.current_snapshot.is_file():
+    why = why_unbounded(plan.config.policy)
+    if not plan.store.current_snapshot.is_file():
         why = "there is no idf snapshot"
     if why:
         say(f"with the sketch: it is not used ({why})")
         return
-    versions = [version for version in state.versions if version.benchmark in missing]
+    versions = [version for version in plan.versions if version.benchmark in missing]
     not_indexed = missing.keys() - {version.benchmark for version in versions}
     shards = {*chain.from_iterable(missing.values())}
     found = estimate(
-        *(state.store, inventory.sketch_fingerprint(state.config)),
-        [pack for pack in state.packs if not shards.isdisjoint(pack.shards)],
+        *(plan.store, inventory.sketch_fingerprint(plan.config)),
+        [pack for pack in plan.packs if not shards.isdisjoint(pack.shards)],
         {shard.fingerprint for shard in shards},
-        *(versions, state.config.policy),
-        new={name: inventory.benchmark_of(state.config, name).normalized for name in not_indexed},
+        *(versions, plan.config.policy),
+        new={name: inventory.benchmark_of(plan.config, name).normalized for name in not_indexed},
     )
     if found is None:
         say("with the sketch: none of these packs has one yet; the scan makes it")

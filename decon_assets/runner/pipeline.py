@@ -22,6 +22,7 @@ from decon_assets.instance.sqlite_history import write_quickly
 from decon_assets.run_requests import Materialized, Request, State, grid_requests, requests
 from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
+from decon_core.missing import Plan
 
 Echo = Callable[[str], None]
 
@@ -89,8 +90,8 @@ class Pipeline:
         )
 
     def _state(self, registered: Registration) -> State:
-        known = Materialized(self._instance, self._graph)
-        return State(registered.config, registered.store, registered.packs, known)
+        plan = Plan(registered.config, registered.store, registered.packs)
+        return State(plan, Materialized(self._instance, self._graph))
 
     def _run_stages(
         self,
