@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from decon_core.config.load import Config
-from decon_core.config.open_store import open_store
+from typing import TYPE_CHECKING
+
 from decon_core.errors import DeconError, Problem
-from decon_core.storage.store import Store
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
 
 REPORT_IS_STALE = (
     "corpus, benchmarks, policy or verdicts changed after this report was built; "
@@ -15,6 +18,8 @@ REPORT_IS_STALE = (
 
 def is_report_current(config: Config) -> bool:
     """Whether nothing changed since the report of this configuration was built."""
+    from decon_core.config.open_store import open_store
+
     return not changes_since_report(config, open_store(config))
 
 

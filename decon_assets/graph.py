@@ -96,7 +96,7 @@ def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]
 GRAPH = Graph(
     _known(dg.load_assets_from_package_module(assets, include_specs=True)),
     dg.load_asset_checks_from_package_module(checks),
-).extended(*(import_module(feature.definitions) for feature in all_features()))
+).extended(*(import_module(one.definitions) for one in all_features() if one.has_assets))
 
 
 def build_graph(

@@ -3,19 +3,23 @@
 The resource holds only the path, so it cannot disagree with the content of the file.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dagster import ConfigurableResource
 from pydantic import Field
 
-from decon_core.config.load import Config, load_config
 from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
-from decon_core.config.open_store import open_store, writable_store
 from decon_core.errors import ConfigError, Problem
-from decon_core.storage.store import Store
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
 
 
 class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its raw value only
@@ -27,6 +31,8 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
 
     def config(self) -> Config:
         """Load the file; it is read on every call, so edits apply to the next materialization."""
+        from decon_core.config.load import load_config
+
         return load_config(self.path())
 
     def path(self) -> Path:
@@ -50,6 +56,8 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
 
     def open_store(self) -> tuple[Config, Store]:
         """Load the configuration and open its store for reading."""
+        from decon_core.config.open_store import open_store
+
         config = self.config()
         return config, open_store(config)
 
@@ -60,6 +68,7 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
         A store at a URL is pushed when the block ends, also after an error.
         """
         from decon_assets.instance.sqlite_history import write_quickly  # imports SQLAlchemy
+        from decon_core.config.open_store import writable_store
 
         write_quickly()  # speeds up the events that a step writes
         config = self.config()

@@ -41,6 +41,8 @@ class Feature:
     products: Mapping[str, str] = field(default_factory=dict)
     """Assets that are made if decon.toml has a table of their name, and whether each is missing or
     outdated: a function of the plan."""
+    jobs: tuple[str, ...] = ()
+    """Jobs that make other assets, in the feature's file in `decon_assets/features`."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """The Arrow schemas of those of `products` whose columns are in the report, for lineage."""
     partitions: Mapping[str, str] = field(default_factory=dict)
@@ -79,6 +81,11 @@ class Feature:
     def definitions(self) -> str:
         """The module with its assets, checks and jobs."""
         return f"decon_assets.features.{self.name}"
+
+    @property
+    def has_assets(self) -> bool:
+        """Whether that module has more than commands."""
+        return bool(self.products or self.jobs)
 
     def function(self, command: str) -> str:
         """Return the place of the function of a command, as `module:name`."""
@@ -154,9 +161,6 @@ def not_made_by_run() -> Collection[str]:
     return {name for one in all_features() for name in one.folders if name not in one.products}
 
 
-def feature_products(tables: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Yield the products that these tables of decon.toml ask for, and whether a plan lacks each."""
-    for feature in all_features():
-        for name, is_missing in feature.products.items():
-            if name in tables:
-                yield name, resolve_name(is_missing)
+def feature_products() -> Mapping[str, str]:
+    """Return the functions that say whether a plan lacks a product, by product."""
+    return {name: place for one in all_features() for name, place in one.products.items()}

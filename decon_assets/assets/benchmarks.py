@@ -1,6 +1,9 @@
 """Assets of benchmarks: normalized records, the frozen idf snapshot, index parts."""
 
-import pyarrow as pa
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from dagster import AssetExecutionContext, AssetKey
 from dagster import Config as RunConfig
 from pydantic import Field
@@ -10,22 +13,20 @@ from decon_assets.assets.inputs import benchmark_files
 from decon_assets.assets.metadata import Metadata, PartitionReporter, preview, record_preview
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of, benchmarks, sorted_keys
-from decon_core import missing
-from decon_core.benchmarks.records import current_version, save_records
-from decon_core.config.load import Config
-from decon_core.decisions.indexability import required_shortfalls, visibilities
-from decon_core.index import idf
-from decon_core.index.parts import build_part, index_fingerprint
-from decon_core.inventory import benchmark_of, benchmarks_of
 from decon_core.schemas import FREQUENCIES, INDEX, RECORDS
-from decon_core.storage.store import Store
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
 
 GROUP = "benchmarks"
 
 
 @stage(
-    missing=missing.missing_records,
+    missing="decon_core.missing:missing_records",
     is_required=True,
     priority=5,
     deps=[benchmark_files],
@@ -40,6 +41,10 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
     Every version of a benchmark has its own table. A benchmark is stale if its recipe or one of
     its files changed since it was normalized.
     """
+    from decon_core.benchmarks.records import save_records
+    from decon_core.index import idf
+    from decon_core.inventory import benchmark_of
+
     reporter = PartitionReporter(context)
     n_items = 0
     for name in sorted_keys(context):
@@ -91,8 +96,8 @@ class FreezeConfig(RunConfig):
 
 
 @stage(
-    missing=missing.needs_snapshot,
-    remarks=missing.outdated_in_snapshot,
+    missing="decon_core.missing:needs_snapshot",
+    remarks="decon_core.missing:outdated_in_snapshot",
     is_required=True,
     priority=5,
     deps=[all_of(records)],
@@ -108,6 +113,10 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
     a benchmark later does not move them, so the scores of other benchmarks stay the same.
     Materializing this asset again keeps the snapshot unless `refreeze` is set.
     """
+    from decon_core.benchmarks.records import current_version
+    from decon_core.index import idf
+    from decon_core.inventory import benchmarks_of
+
     members = config.snapshot or tuple(benchmarks_of(config))
     refreeze = context.op_execution_context.op_config["refreeze"]
     if refreeze or not store.current_snapshot.is_file():
@@ -143,8 +152,8 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
 
 
 @stage(
-    missing=missing.missing_index_parts,
-    unmet=required_shortfalls,
+    missing="decon_core.missing:missing_index_parts",
+    unmet="decon_core.decisions.indexability:required_shortfalls",
     is_required=True,
     priority=5,
     deps=[records, idf_snapshot],
@@ -159,7 +168,12 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
 
     Records that cannot be indexed, such as very short ones, are counted in `dropped` by reason.
     """
-    snapshot = idf.current_snapshot(store, config.policy)
+    from decon_core.benchmarks.records import current_version
+    from decon_core.decisions.indexability import visibilities
+    from decon_core.index.idf import current_snapshot
+    from decon_core.index.parts import build_part, index_fingerprint
+
+    snapshot = current_snapshot(store, config.policy)
     versions = [current_version(store, name) for name in sorted_keys(context)]
     parts = {}
     for version in versions:

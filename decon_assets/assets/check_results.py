@@ -1,19 +1,17 @@
 """Check results made from problems, and results reported outside of a check's own run."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from decon_assets.assets.metadata import preview
-from decon_core.config.load import Config
 from decon_core.errors import DeconError, Problem
-from decon_core.execution.jobs import wanted_workers
-from decon_core.inventory import indexed_versions, list_packs
-from decon_core.quality.canaries import run_canaries
-from decon_core.quality.store_faults import changed_faults_of_scan
-from decon_core.scan.coverage import scan_fingerprint
-from decon_core.storage.store import Store
-from decon_core.storage.verification import Inspection
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
+    from decon_core.storage.verification import Inspection
 
 _PROBLEM_WIDTH = 400  # wide enough for whole paths and remedies
 
@@ -39,7 +37,7 @@ def result_of(
 
 
 def result_of_inspection(
-    inspection: Inspection, *, is_warning: bool = False
+    inspection: "Inspection", *, is_warning: bool = False
 ) -> dg.AssetCheckResult:
     """Return the result of an incremental check, with how much of it was skipped as unchanged."""
     counts = {"looked_at": inspection.n_inspected, "right_and_unchanged": inspection.n_unchanged}
@@ -78,8 +76,12 @@ def report_for_other_asset(
 # read one shard fails, but its other tiles are used, so the asset `scan` then reports these itself.
 
 
-def inspect_canaries(config: Config, store: Store) -> dg.AssetCheckResult:
+def inspect_canaries(config: "Config", store: "Store") -> dg.AssetCheckResult:
     """Return the result of `canaries_are_found`."""
+    from decon_core.execution.jobs import wanted_workers
+    from decon_core.inventory import indexed_versions
+    from decon_core.quality.canaries import run_canaries
+
     try:
         versions = indexed_versions(config, store)
         canaries = run_canaries(store, versions, config.policy, workers=wanted_workers())
@@ -98,8 +100,12 @@ def inspect_canaries(config: Config, store: Store) -> dg.AssetCheckResult:
     )
 
 
-def inspect_ledgers(config: Config, store: Store) -> dg.AssetCheckResult:
+def inspect_ledgers(config: "Config", store: "Store") -> dg.AssetCheckResult:
     """Return the result of `ledger_is_complete`."""
+    from decon_core.inventory import indexed_versions, list_packs
+    from decon_core.quality.store_faults import changed_faults_of_scan
+    from decon_core.scan.coverage import scan_fingerprint
+
     fingerprint = scan_fingerprint(store, config.policy)
     versions = indexed_versions(config, store)
     return result_of_inspection(

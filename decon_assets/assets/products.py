@@ -1,6 +1,9 @@
 """Assets that people use: mixtures, clean benchmarks and the report."""
 
+from __future__ import annotations
+
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import pyarrow as pa
@@ -22,24 +25,16 @@ from decon_assets.partitions import (
     shares,
     sorted_keys,
 )
-from decon_core import inventory, missing
-from decon_core.benchmarks.records import current_version
-from decon_core.config.load import Config
-from decon_core.config.mixtures import mixture_named
 from decon_core.errors import DeconError, IncompleteError
-from decon_core.execution.choice import open_engine
-from decon_core.execution.jobs import wanted_workers
 from decon_core.feature import all_features, feature_columns
-from decon_core.mixtures.build import build_shares
-from decon_core.mixtures.clean_evals import build_clean_benchmarks
-from decon_core.mixtures.manifest import Built
-from decon_core.mixtures.verify import inspect_changed_mixtures
-from decon_core.report.build import build_report
-from decon_core.report.open import incomplete_notice
 from decon_core.report.tables import TABLES
 from decon_core.schemas import COMMON, MATCHES, RECORDS, REMOVED
-from decon_core.storage.store import Store
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.mixtures.manifest import Built
+    from decon_core.storage.store import Store
 
 GROUP = "products"
 
@@ -82,7 +77,7 @@ _MIXTURE_COLUMNS = (
 
 
 @stage(
-    missing=missing.missing_shares,
+    missing="decon_core.missing:missing_shares",
     deps=[
         dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
         common_ngrams,
@@ -103,6 +98,13 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     could not be read (unless the policy drops such rows); the share of a control, while this holds
     for any pack of its source. A refused share does not stop the others of the run.
     """
+    from decon_core import inventory
+    from decon_core.config.mixtures import mixture_named
+    from decon_core.execution.choice import open_engine
+    from decon_core.execution.jobs import wanted_workers
+    from decon_core.mixtures.build import build_shares
+    from decon_core.mixtures.verify import inspect_changed_mixtures
+
     builder = inventory.builder_of(config, store)
     keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
     packs = {
@@ -164,7 +166,7 @@ def _share_metadata(built: Built) -> dict[str, object]:
 
 
 @stage(
-    missing=missing.missing_clean_benchmarks,
+    missing="decon_core.missing:missing_clean_benchmarks",
     deps=[by_dimension(scan, BENCHMARK), common_ngrams],
     partitions_def=benchmarks,
     group=GROUP,
@@ -178,7 +180,11 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     Refused while any shard is not scanned against the benchmark, or has rows that could not be
     read.
     """
-    builder = inventory.builder_of(config, store)
+    from decon_core.benchmarks.records import current_version
+    from decon_core.inventory import builder_of
+    from decon_core.mixtures.clean_evals import build_clean_benchmarks
+
+    builder = builder_of(config, store)
     reporter = PartitionReporter(context)
     total, n_questions, n_candidates, names = Counter[str](), 0, 0, sorted_keys(context)
     versions = (current_version(builder.store, name) for name in names)
@@ -205,7 +211,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 
 
 @stage(
-    missing=missing.needs_report,
+    missing="decon_core.missing:needs_report",
     priority=1,
     deps=[all_of(scan), all_of(mixture), *_ADDED],
     group=GROUP,
@@ -218,8 +224,14 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
-    packs = inventory.list_packs(store)
-    plan = missing.Plan(config, store, tuple(packs))
+    from decon_core.execution.choice import open_engine
+    from decon_core.inventory import list_packs
+    from decon_core.missing import Plan
+    from decon_core.report.build import build_report
+    from decon_core.report.open import incomplete_notice
+
+    packs = list_packs(store)
+    plan = Plan(config, store, tuple(packs))
     engine = open_engine(config.execution, store)
     summary = build_report(plan.builder, config.showing, additions=plan.additions, engine=engine)
     is_part = summary.gaps or summary.n_unreadable

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dagster import AssetMaterialization, DagsterInstance, DynamicPartitionsDefinition
 
 from decon_assets.assets.metadata import preview
 from decon_assets.partitions import align, benchmarks, mixtures, packs
-from decon_core.config.load import Config, load_config
-from decon_core.config.open_store import writable_store
-from decon_core.corpus.packs import Pack
 from decon_core.errors import DeconError, Problem, RecordError
 from decon_core.feature import feature_partitions
-from decon_core.inventory import benchmarks_of, grid_warning, register_packs
-from decon_core.storage.listing import Skipped
-from decon_core.storage.store import Store
-from decon_core.text.tokenizers import load_tokenizer
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.corpus.packs import Pack
+    from decon_core.storage.listing import Skipped
+    from decon_core.storage.store import Store
 
 Echo = Callable[[str], None]
 
@@ -74,6 +73,11 @@ def register(
     Raises RecordError if the first rows of any benchmark cannot be read: once registered, it would
     fail every run that covers it.
     """
+    from decon_core.config.load import load_config
+    from decon_core.config.open_store import writable_store
+    from decon_core.inventory import benchmarks_of, grid_warning, register_packs
+    from decon_core.text.tokenizers import load_tokenizer
+
     config = load_config(config_path)
     load_tokenizer(config.policy.tokenizer_str)
     by_name = benchmarks_of(config)

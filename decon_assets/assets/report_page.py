@@ -1,21 +1,32 @@
 """The asset `report_page`: the report as a page, and what is published of it."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import dagster as dg
 
 from decon_assets.assets.metadata import Metadata
 from decon_assets.assets.products import GROUP, report
 from decon_assets.assets.report_server import link_to
 from decon_assets.assets.stage import stage
-from decon_core import missing
-from decon_core.config.load import Config
 from decon_core.feature import all_features
-from decon_core.storage.store import Store
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
 
 # Assets of features with a section of the page.
 _ADDED = [name for feature in all_features() if feature.page for name in feature.products]
 
 
-@stage(missing=missing.needs_page, priority=1, deps=[report, *_ADDED], group=GROUP, kind="html")
+@stage(
+    missing="decon_core.missing:needs_page",
+    priority=1,
+    deps=[report, *_ADDED],
+    group=GROUP,
+    kind="html",
+)
 def report_page(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
     """The report as an HTML page, a dataset card section and a JSON summary."""
     from decon_core.report.html.build import additions_of, write_page

@@ -1,7 +1,10 @@
 """Assets of the scan: matches of packs with benchmarks, and common n-grams."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -25,26 +28,15 @@ from decon_assets.partitions import (
     pack_and_other,
     sorted_keys,
 )
-from decon_core.benchmarks.records import current_version
-from decon_core.config.load import Config
-from decon_core.corpus.packs import Pack
-from decon_core.decisions.common_ngrams import freeze_common
-from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import CorpusError, Problem
-from decon_core.execution.choice import open_engine
-from decon_core.execution.jobs import wanted_workers
-from decon_core.index.parts import index_fingerprint
-from decon_core.inventory import current_versions, known_versions, list_packs, packs_of
-from decon_core.missing import missing_cells, needs_common_ngrams
-from decon_core.mixtures.preconditions import require_scanned
-from decon_core.scan import coverage
-from decon_core.scan.answers import why_unbounded
-from decon_core.scan.scanner import ScanSummary, scan_packs
-from decon_core.scan.tiles import Tiles
 from decon_core.schemas import COMMON, MATCHES
-from decon_core.storage.store import Store
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.corpus.packs import Pack
+    from decon_core.scan.scanner import ScanSummary
+    from decon_core.storage.store import Store
 
 GROUP = "scan"
 
@@ -56,7 +48,7 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
 
 @stage(
-    missing=missing_cells,
+    missing="decon_core.missing:missing_cells",
     deps=[
         by_dimension(index, BENCHMARK),
         by_dimension(corpus, PACK),
@@ -83,6 +75,9 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     contain a match are read. A cell without an index fails and never counts as clean. A failed cell
     does not stop the others.
     """
+    from decon_core.inventory import packs_of
+    from decon_core.scan.scanner import ScanSummary
+
     total = ScanSummary()
     problems: list[Problem] = []
     for benchmarks, names in _groups(context).items():
@@ -105,6 +100,11 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
 
 def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: Store) -> list[str]:
     """Return the cells of a failing run that have all their tiles."""
+    from decon_core.benchmarks.records import current_version
+    from decon_core.inventory import list_packs
+    from decon_core.scan import coverage
+    from decon_core.scan.tiles import Tiles
+
     packs = {pack.name: pack for pack in list_packs(store)}
     tiles = Tiles(store, coverage.scan_fingerprint(store, config.policy))
 
@@ -139,6 +139,12 @@ def _scan_group(
     packs: list[Pack],
     benchmarks: Collection[str],
 ) -> ScanSummary:
+    from decon_core.benchmarks.records import current_version
+    from decon_core.execution.choice import open_engine
+    from decon_core.execution.jobs import wanted_workers
+    from decon_core.inventory import known_versions
+    from decon_core.scan.scanner import scan_packs
+
     logged_at = -_SECONDS_BETWEEN_LOG_LINES
     engine = open_engine(config.execution, store, store_url=config.kept)
 
@@ -176,6 +182,12 @@ def _scan_group(
 def _describe(
     context: dg.AssetExecutionContext, config: Config, store: Store, total: ScanSummary
 ) -> None:
+    from decon_core.benchmarks.records import current_version
+    from decon_core.inventory import list_packs
+    from decon_core.scan import coverage
+    from decon_core.scan.answers import why_unbounded
+    from decon_core.scan.tiles import Tiles
+
     run = {
         "run_shards_read": total.n_shards_read,
         "run_tiles_written": total.n_tiles_written,
@@ -217,6 +229,11 @@ def _plot_of_scores(
     """Plot the scores of a run's matches; nothing for a large run, as it reads all tiles."""
     if sum(len(pack.shards) for pack in packs) > _MAX_SHARDS_PLOTTED:
         return {}
+    from decon_core.benchmarks.records import current_version
+    from decon_core.decisions.match_reader import MatchReader
+    from decon_core.decisions.score_bins import score_bins
+    from decon_core.scan import coverage
+
     versions = [current_version(store, name) for name in sorted(benchmarks)]
     fingerprint = coverage.scan_fingerprint(store, config.policy)
     thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
@@ -225,7 +242,7 @@ def _plot_of_scores(
 
 
 @stage(
-    missing=needs_common_ngrams,
+    missing="decon_core.missing:needs_common_ngrams",
     deps=[all_of(scan)],
     group=GROUP,
     kind="parquet",
@@ -239,6 +256,13 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     leaks are decided. Shards that could not be read are not counted, and neither are benchmarks
     that were answered from the sketch.
     """
+    from decon_core.decisions.common_ngrams import freeze_common
+    from decon_core.decisions.match_reader import MatchReader
+    from decon_core.index.parts import index_fingerprint
+    from decon_core.inventory import current_versions, list_packs
+    from decon_core.mixtures.preconditions import require_scanned
+    from decon_core.scan import coverage
+
     versions = current_versions(config, store)
     fingerprint = coverage.scan_fingerprint(store, config.policy)
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)

@@ -1,38 +1,34 @@
 """The asset `sketch`: filters of all n-grams of the corpus, from which later cells are answered."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import dagster as dg
 
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import PartitionReporter
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import packs, sorted_keys
-from decon_core import missing
-from decon_core.config.load import Config
-from decon_core.corpus.packs import Pack
-from decon_core.corpus.sketch.pack_sketch import (
-    build_pack_sketch,
-    has_pack_sketch,
-    open_pack_sketch,
-)
 from decon_core.errors import CorpusError
-from decon_core.execution.choice import open_engine
-from decon_core.execution.jobs import wanted_workers
-from decon_core.inventory import known_versions, packs_of, sketch_fingerprint
-from decon_core.scan.scanner import scan_packs
-from decon_core.storage.store import Store
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.corpus.packs import Pack
+    from decon_core.storage.store import Store
 
 _TABLE = "[sketch]"
 
 
 @stage(
-    missing=missing.unsketched_packs,
+    missing="decon_core.missing:unsketched_packs",
     deps=[corpus],
     partitions_def=packs,
     pool="scan",  # it uses all cores
     group="scan",
     kind="binary",
-    not_configured=lambda config: None if config.sketch else _TABLE,
+    table=_TABLE,
 )
 def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
     """Filters of all n-grams in blocks of documents, of each pack.
@@ -41,6 +37,12 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
     all benchmarks that have an index. A benchmark that is added later is then scanned only in
     blocks where the filters do not exclude a match.
     """
+    from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch
+    from decon_core.execution.choice import open_engine
+    from decon_core.execution.jobs import wanted_workers
+    from decon_core.inventory import known_versions, packs_of, sketch_fingerprint
+    from decon_core.scan.scanner import scan_packs
+
     reporter = PartitionReporter(context)
     keys = sorted_keys(context)
     if config.sketch is None:  # "Materialize all" includes it
@@ -73,6 +75,8 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
 
 def _described(store: Store, fingerprint: str, pack: Pack) -> dict[str, object]:
     """Return the size of a pack's sketch."""
+    from decon_core.corpus.sketch.pack_sketch import has_pack_sketch, open_pack_sketch
+
     n_bytes = sum(shard.n_bytes for shard in pack.shards)
     if not has_pack_sketch(store, fingerprint, pack):
         return {"sketch": "missing: a shard could not be read", "fingerprint": fingerprint}

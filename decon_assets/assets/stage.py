@@ -3,11 +3,16 @@
 Beside what Dagster needs, `stage` takes the function that returns what is missing. The order of the
 stages, their gates, the plan, the status and the sensor follow from the asset graph
 (`decon_assets/graph.py`): a new asset is a new function under `stage`, and nothing else.
+
+The code location is loaded again for every run, so an asset's module imports only what describes
+the asset. Functions of the core are named as `module:name`, or imported in the body.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, TypeAlias
 
 import dagster as dg
 import pyarrow as pa
@@ -18,18 +23,19 @@ from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_CELLS, PACK
 from decon_assets.resources import Decon
-from decon_core.config.load import Config
 from decon_core.errors import IncompleteError, Problem
-from decon_core.missing import Plan
-from decon_core.storage.store import Store
+from decon_core.feature import feature_products
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.missing import Plan
+    from decon_core.storage.store import Store
 
 # Whether a whole asset is missing; or the keys of its missing partitions; or, for a grid, those of
 # each pack.
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
-Body = Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]
-Problems = Callable[[Config, Store], Sequence[Problem]]
-NotConfigured = Callable[[Config], str | None]
+Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,36 @@ class Stage:
     """What a plan needs to know of an asset."""
 
     name: str
-    missing: Callable[[Plan], Missing]
+    missing_function: str
     dimensions: tuple[str, ...]  # of its partitions; of a grid, the pack comes first
     is_required: bool  # whether later stages wait until nothing of it is missing
     priority: int  # in the queue: assets that others depend on, and quick ones, first
-    remarks: Problems  # on a stage that is kept as it is; may raise
-    unmet: Problems  # requirements in the settings that are not met
-    not_configured: NotConfigured  # the table that decon.toml lacks, if the stage needs one
+    remarks_function: str
+    unmet_function: str
+    table: str  # the table of decon.toml that asks for it; empty: it is always made
+
+    def missing(self, plan: "Plan") -> Missing:
+        """Return what of it is missing or outdated."""
+        missing: Missing = resolve_name(self.missing_function)(plan)
+        return missing
+
+    def remarks(self, config: "Config", store: "Store") -> Sequence[Problem]:
+        """Return remarks on a stage that is kept as it is. May raise."""
+        return _problems(self.remarks_function, config, store)
+
+    def unmet(self, config: "Config", store: "Store") -> Sequence[Problem]:
+        """Return requirements in the settings that are not met."""
+        return _problems(self.unmet_function, config, store)
+
+    def not_configured(self, config: "Config") -> str | None:
+        """Return the table that decon.toml lacks, if the stage needs one."""
+        is_made = not self.table or config.has_table(self.table.strip("[]"))
+        return None if is_made else self.table
+
+
+def _problems(function: str, config: "Config", store: "Store") -> Sequence[Problem]:
+    problems: Sequence[Problem] = resolve_name(function)(config, store) if function else ()
+    return problems
 
 
 STAGES: dict[str, Stage] = {}  # by the name of the asset
@@ -51,9 +80,9 @@ STAGES: dict[str, Stage] = {}  # by the name of the asset
 
 def stage(
     *,
-    missing: Callable[[Plan], Missing],
     group: str,
     kind: str,
+    missing: str = "",
     deps: Sequence[dg.AssetDep | dg.AssetsDefinition | dg.AssetSpec | str] = (),
     partitions_def: Partitions | None = None,
     schema: pa.Schema | None = None,
@@ -63,16 +92,16 @@ def stage(
     run_config: type[dg.Config] | None = None,
     is_required: bool = False,
     priority: int = 0,
-    remarks: Problems = lambda *_: (),
-    unmet: Problems = lambda *_: (),
-    not_configured: NotConfigured = lambda _: None,
+    remarks: str = "",
+    unmet: str = "",
+    table: str = "",
 ) -> Callable[[Body], dg.AssetsDefinition]:
     """Declare an asset of the pipeline.
 
     Its function is called with the run's context, the configuration and the open store, when no
-    upstream check blocks it; what it returns is the metadata of an unpartitioned asset.
+    upstream check blocks it; what it returns is the metadata of an unpartitioned asset. The product
+    of a feature is made if decon.toml has its table, and the feature says what of it is missing.
     """
-
     dimensions: tuple[str, ...] = ()
     backfill_policy = None
     if isinstance(partitions_def, dg.MultiPartitionsDefinition):
@@ -85,7 +114,14 @@ def stage(
     def declare(body: Body) -> dg.AssetsDefinition:
         name = body.__name__
         STAGES[name] = Stage(
-            name, missing, dimensions, is_required, priority, remarks, unmet, not_configured
+            name,
+            missing or feature_products()[name],
+            dimensions,
+            is_required,
+            priority,
+            remarks,
+            unmet,
+            table or ("" if missing else f"[{name}]"),
         )
 
         def execute(context: dg.AssetExecutionContext, decon: Decon) -> None:
@@ -115,7 +151,7 @@ def stage(
 
 
 def require_unblocked(
-    instance: dg.DagsterInstance, gates: Sequence[str], config: Config, store: Store
+    instance: dg.DagsterInstance, gates: Sequence[str], config: "Config", store: "Store"
 ) -> None:
     """Raise IncompleteError if a blocking check of an upstream asset is failed, or a demand unmet.
 

@@ -6,13 +6,7 @@ from decon_assets.assets.benchmarks import idf_snapshot, index, records
 from decon_assets.assets.check_results import result_of, result_of_inspection
 from decon_assets.assets.metadata import preview
 from decon_assets.resources import Decon
-from decon_core.decisions.indexability import shortfalls, visibilities_of
-from decon_core.decisions.scripts import split_scripts
 from decon_core.errors import Problem
-from decon_core.index.idf import outdated_members
-from decon_core.index.parts import index_fingerprint, open_part
-from decon_core.inventory import benchmarks_of, indexed_versions
-from decon_core.quality.store_faults import changed_faults_of_records
 
 
 @asset_check(asset=records, blocking=True)
@@ -21,6 +15,9 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
 
     Their counts and content are as saved, and no two items share a number.
     """
+    from decon_core.inventory import benchmarks_of
+    from decon_core.quality.store_faults import changed_faults_of_records
+
     with decon.writable_store() as (config, store):
         return result_of_inspection(changed_faults_of_records(store, [*benchmarks_of(config)]))
 
@@ -32,6 +29,8 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
     A snapshot of older versions stays in use until it is frozen again. This check also runs when
     `records` is materialized.
     """
+    from decon_core.index.idf import outdated_members
+
     _, store = decon.open_store()
     return result_of(outdated_members(store), is_warning=True)
 
@@ -39,6 +38,9 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=index, blocking=True)
 def index_is_complete(decon: Decon) -> AssetCheckResult:
     """Every index accounts for each record of its benchmark, and at least one is indexable."""
+    from decon_core.index.parts import index_fingerprint, open_part
+    from decon_core.inventory import indexed_versions
+
     config, store = decon.open_store()
     fingerprint = index_fingerprint(store, config.policy)
     problems, blind = [], []
@@ -60,6 +62,9 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
 
     For a benchmark that is not required, a smaller share is a warning.
     """
+    from decon_core.decisions.indexability import shortfalls, visibilities_of
+    from decon_core.inventory import benchmarks_of
+
     config, store = decon.open_store()
     every = visibilities_of(config, store, benchmarks_of(config))
     blocking = shortfalls(config, (one for one in every if one.benchmark in config.required))
@@ -76,6 +81,9 @@ def no_script_is_split(decon: Decon) -> AssetCheckResult:
     Asked if a detector compares tokens; of what shares only a formula with a document, it would
     find less than with the tokenizer that the warning names.
     """
+    from decon_core.decisions.scripts import split_scripts
+    from decon_core.inventory import indexed_versions
+
     config, store = decon.open_store()
     found = split_scripts(store, indexed_versions(config, store), config.policy)
     return result_of(found, is_warning=True)

@@ -8,20 +8,14 @@ from decon_assets.assets.check_results import result_of
 from decon_assets.assets.products import clean_benchmark
 from decon_assets.assets.sketching import sketch
 from decon_assets.resources import Decon
-from decon_core.inventory import (
-    current_versions,
-    list_packs,
-    sketch_fingerprint,
-)
-from decon_core.quality.product_faults import (
-    faults_of_clean_benchmark,
-    faults_of_sketch,
-)
 
 
 @asset_check(asset=clean_benchmark, blocking=True)
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
     """Items left and items removed are all items; none that leaked is left; no file was changed."""
+    from decon_core.inventory import current_versions
+    from decon_core.quality.product_faults import faults_of_clean_benchmark
+
     config, store = decon.open_store()
     names = [version.benchmark for version in current_versions(config, store)]
     faults = (faults_of_clean_benchmark(store, name) for name in names)
@@ -31,6 +25,9 @@ def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=sketch)
 def sketch_is_whole(decon: Decon) -> AssetCheckResult:
     """The sketch of each pack can be opened and covers all of its shards."""
+    from decon_core.inventory import list_packs, sketch_fingerprint
+    from decon_core.quality.product_faults import faults_of_sketch
+
     config, store = decon.open_store()
     if config.sketch is None:
         return result_of([])

@@ -9,19 +9,15 @@ from decon_assets.assets.products import mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem
-from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
-from decon_core.mixtures.control import Matched
-from decon_core.mixtures.verify import inspect_changed_mixtures
-from decon_core.report.publish.drift import drift_of
-from decon_core.report.verify import faults_of_report
-from decon_core.scan.coverage import gaps_of, scan_fingerprint
-from decon_core.storage.files import read_json
 from decon_core.wording import counted
 
 
 @asset_check(asset=mixture, blocking=True)
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents read equal documents kept plus documents removed, and no file was changed."""
+    from decon_core.inventory import list_packs
+    from decon_core.mixtures.verify import inspect_changed_mixtures
+
     with decon.writable_store() as (config, store):
         return result_of_inspection(
             inspect_changed_mixtures(store, config.mixtures, list_packs(store))
@@ -34,6 +30,10 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
     This is impossible where the leaked documents are longer than all others of a source.
     """
+    from decon_core.inventory import list_packs
+    from decon_core.mixtures.control import Matched
+    from decon_core.storage.files import read_json
+
     config, store = decon.open_store()
     problems = {}
     controls = [one.name for one in config.mixtures if one.take == "control"]
@@ -55,6 +55,10 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
 
     The report also contains all items and all shares of mixtures, and its counts add up.
     """
+    from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
+    from decon_core.report.verify import faults_of_report
+    from decon_core.scan.coverage import gaps_of, scan_fingerprint
+
     config, store = decon.open_store()
     plan = plan_registration(config, store)
     problems = [Problem(path, "gone or changed", "as it was registered") for path in plan.gone]
@@ -88,6 +92,8 @@ def report_is_todays(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=report)
 def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
     """No benchmark's leak rate differs much from that in the previous report."""
+    from decon_core.report.publish.drift import drift_of
+
     with decon.writable_store() as (config, store):
         try:
             drift = drift_of(store, config.drift)

@@ -10,10 +10,6 @@ from decon_assets.assets.check_results import (
 )
 from decon_assets.assets.scanning import scan
 from decon_assets.resources import Decon
-from decon_core.inventory import indexed_versions, list_packs
-from decon_core.quality.excluded_blocks import matches_in_excluded_blocks
-from decon_core.quality.store_faults import changed_rows
-from decon_core.scan.coverage import scan_fingerprint
 
 
 @asset_check(asset=scan, blocking=True)
@@ -33,6 +29,9 @@ def ledger_is_complete(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=scan, blocking=True)
 def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
     """There is no match in a random sample of the blocks that the sketch excludes."""
+    from decon_core.inventory import indexed_versions, list_packs
+    from decon_core.quality.excluded_blocks import matches_in_excluded_blocks
+
     with decon.writable_store() as (config, store):
         versions = indexed_versions(config, store)
         found, n = matches_in_excluded_blocks(store, list_packs(store), versions, config.policy)
@@ -45,6 +44,10 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
 
     Unreadable rows block the mixtures of their pack, unless the policy drops such rows.
     """
+    from decon_core.inventory import list_packs
+    from decon_core.quality.store_faults import changed_rows
+    from decon_core.scan.coverage import scan_fingerprint
+
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
         inspection = changed_rows(store, list_packs(store), fingerprint, what="rows")
@@ -54,6 +57,10 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=scan)
 def text_is_utf8(decon: Decon) -> AssetCheckResult:
     """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
+    from decon_core.inventory import list_packs
+    from decon_core.quality.store_faults import changed_rows
+    from decon_core.scan.coverage import scan_fingerprint
+
     with decon.writable_store() as (config, store):
         fingerprint = scan_fingerprint(store, config.policy)
         inspection = changed_rows(store, list_packs(store), fingerprint, what="utf8")

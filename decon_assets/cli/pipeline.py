@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from decon_assets.cli.serve import export_engine, export_workers
@@ -524,8 +525,10 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         say(f"  mixture {one.name}: {len(plan.packs) - unmixed[one.name]} of {n_packs} up to date")
     partitions = feature_partitions()
     is_made = {}
-    for name, missing_of in feature_products(plan.config.tables):
-        absent = missing_of(plan)
+    for name, missing_of in feature_products().items():
+        if name not in plan.config.tables:
+            continue
+        absent = resolve_name(missing_of)(plan)
         is_made[name] = not absent
         if name in partitions:
             n = len(partitions[name](plan.config))

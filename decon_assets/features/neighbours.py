@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -13,41 +14,35 @@ from decon_assets.assets.scanning import GROUP
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of
 from decon_assets.resources import Decon
-from decon_core import inventory
-from decon_core.config.load import Config
-from decon_core.execution.choice import open_engine
-from decon_core.execution.jobs import wanted_workers
-from decon_core.features.neighbours.build import has_neighbours
-from decon_core.features.neighbours.product import (
-    faults_of_neighbours,
-    is_missing,
-    wanted_neighbours,
-)
 from decon_core.features.neighbours.schemas import NEIGHBOURS
-from decon_core.features.neighbours.settings import Neighbours
-from decon_core.storage.store import Store
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
 
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 
 
 @stage(
-    missing=is_missing,
     deps=[all_of(records), all_of(corpus)],
     pool="scan",  # it uses all cores
     group=GROUP,
     kind="parquet",
     schema=NEIGHBOURS,
     origins=same("records", *ITEM),
-    not_configured=lambda config: None if config.table(Neighbours) else "[neighbours]",
 )
-def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
+def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
     """Paragraphs of a sample of the corpus that are nearest to each benchmark item by embedding.
 
     Made if decon.toml has a table [neighbours]. Sample and embeddings are kept in blocks, so a run
     that was stopped goes on where it was.
     """
+    from decon_core.execution.choice import open_engine
+    from decon_core.execution.jobs import wanted_workers
     from decon_core.features.neighbours.build import build_neighbours
+    from decon_core.features.neighbours.settings import Neighbours
+    from decon_core.inventory import current_versions, list_packs
 
     settings = config.table(Neighbours)
     if settings is None:  # "Materialize all" includes it; the report is made without it
@@ -62,8 +57,8 @@ def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) 
 
     built = build_neighbours(
         store,
-        inventory.list_packs(store),
-        inventory.current_versions(config, store),
+        list_packs(store),
+        current_versions(config, store),
         settings,
         tokenizer=config.policy.tokenizer_str,
         workers=wanted_workers(),
@@ -87,12 +82,17 @@ def neighbours(context: dg.AssetExecutionContext, config: Config, store: Store) 
 @dg.asset_check(asset=neighbours)
 def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
     """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
+    from decon_core.features.neighbours.build import has_neighbours
+    from decon_core.features.neighbours.product import faults_of_neighbours, wanted_neighbours
+    from decon_core.features.neighbours.settings import Neighbours
+    from decon_core.inventory import current_versions, list_packs
+
     config, store = decon.open_store()
     settings = config.table(Neighbours)
     if settings is None:
         return result_of([])
-    versions = inventory.current_versions(config, store)
-    key = wanted_neighbours(config, inventory.list_packs(store), versions)
+    versions = current_versions(config, store)
+    key = wanted_neighbours(config, list_packs(store), versions)
     if not key or not has_neighbours(store, key):
         return result_of([])
     return result_of([*faults_of_neighbours(store, key, versions, settings.top)])

@@ -141,6 +141,10 @@ class Config:
     storage: tuple[str, ...]  # schemes with options
     tables: Mapping[str, FeatureTable]  # of features, by name
 
+    def has_table(self, name: str) -> bool:
+        """Return whether an optional table is there."""
+        return name in self.tables or (name == "sketch" and self.sketch is not None)
+
     def table(self, model: type[Settings]) -> Settings | None:
         """Return the table of a feature, by its model; None without one."""
         return next((one for one in self.tables.values() if isinstance(one, model)), None)

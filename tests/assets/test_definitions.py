@@ -3,14 +3,17 @@
 import re
 import subprocess
 import sys
+from importlib import import_module
+from pkgutil import resolve_name
 
-from dagster import AssetKey
+from dagster import AssetKey, load_asset_checks_from_modules, load_assets_from_modules
 
 from decon_assets.assets.metadata import OWNERS
 from decon_assets.assets.stage import STAGES
 from decon_assets.definitions import definitions
 from decon_assets.graph import GRAPH
 from decon_assets.partitions import MOST_CELLS
+from decon_core.feature import all_features
 
 _SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match)(_[a-z0-9]+)*"
 
@@ -18,18 +21,24 @@ _SENTENCE = r"[a-z]+(_[a-z]+)*_(is|are|was|adds|match)(_[a-z0-9]+)*"
 # and every code server, so that each of these would be paid for each time.
 _HEAVY = (
     "datasets",
-    "decon_core.compare",
-    "decon_core.report.html",
-    "decon_core.features.scorecard.run",
-    "decon_core.discovery",
+    "decon_core.benchmarks",
+    "decon_core.config.load",
+    "decon_core.corpus",
+    "decon_core.inventory",
+    "decon_core.missing",
+    "decon_core.mixtures",
+    "decon_core.report.build",
+    "decon_core.scan",
     "fsspec",
     "huggingface_hub",
     "numba",
     "pandas",
     "plotly",
     "splintr",
+    "polars",
     "sqlalchemy",
     "tokenizers",
+    "typer",
 )
 _LOADED = """
 import sys
@@ -38,7 +47,7 @@ print(*sorted(set(sys.argv[1:]) & set(sys.modules)))
 """
 
 
-def test_importing_the_location_loads_no_compiler_no_tokenizer_and_no_plots():
+def test_importing_the_location_loads_only_what_describes_the_graph():
     command = [sys.executable, "-c", _LOADED, *_HEAVY]
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert loaded == []
@@ -74,6 +83,18 @@ def test_the_graph_has_every_stage_and_every_asset_says_what_it_is():
         assert node.owners == OWNERS, key
         assert node.kinds, key
         assert node.code_version, key
+
+
+def test_every_function_that_a_stage_names_is_there():
+    for stage in STAGES.values():
+        for function in (stage.missing_function, stage.remarks_function, stage.unmet_function):
+            assert not function or callable(resolve_name(function))
+
+
+def test_a_feature_that_declares_neither_products_nor_jobs_has_only_commands():
+    others = [import_module(one.definitions) for one in all_features() if not one.has_assets]
+    assert not load_assets_from_modules(others, include_specs=True)
+    assert not load_asset_checks_from_modules(others)
 
 
 def test_materialize_all_leaves_out_the_scorecard_which_has_a_job_of_its_own():

@@ -25,8 +25,12 @@ def lengths_of(store):
     return store.root / "lengths" / "lengths.txt"
 
 
+def has_no_lengths(plan):
+    return not lengths_of(plan.store).is_file()
+
+
 @stage(
-    missing=lambda plan: not lengths_of(plan.store).is_file(),
+    missing="toy:has_no_lengths",
     deps=[index],
     group="toys",
     kind="file",
@@ -47,7 +51,11 @@ def lengths_are_right(decon):
     return AssetCheckResult(passed=is_right, metadata={"problems": "not three"})
 
 
-@stage(missing=lambda plan: True, deps=[lengths], group="toys", kind="file")
+def is_always_missing(plan):
+    return True
+
+
+@stage(missing="toy:is_always_missing", deps=[lengths], group="toys", kind="file")
 def after_lengths(context, config, store):
     """What is made of the lengths."""
 '''

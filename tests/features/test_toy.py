@@ -78,18 +78,11 @@ from decon_assets.terminal.options import ConfigPath
 from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.features.toy.count import Toy, is_missing
 from decon_core.inventory import current_versions
 from decon_core.storage.files import atomic_path
 
 
-@stage(
-    missing=is_missing,
-    deps=[all_of(records)],
-    group=GROUP,
-    kind="text",
-    not_configured=lambda config: None if config.table(Toy) else "[toy]",
-)
+@stage(deps=[all_of(records)], group=GROUP, kind="text")
 def toy(context, config, store):
     """The number of items."""
     n_items = sum(version.n_records for version in current_versions(config, store))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -12,24 +13,18 @@ from decon_assets.assets.products import mixture
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of, sorted_keys
 from decon_assets.resources import Decon
-from decon_core.config.load import Config
 from decon_core.errors import DeconError, IncompleteError, Problem
-from decon_core.execution.choice import open_engine
-from decon_core.execution.jobs import wanted_workers
-from decon_core.features.blends.build import build_blends
-from decon_core.features.blends.product import blender_of, missing_blends
 from decon_core.features.blends.schemas import BLENDED
-from decon_core.features.blends.settings import blend_named, declared_blends
-from decon_core.features.blends.verify import inspect_changed_blends
-from decon_core.inventory import builder_of
-from decon_core.storage.store import Store
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
 
 partitions = dg.DynamicPartitionsDefinition(name="blend")
 
 
 @stage(
-    missing=missing_blends,
     deps=[
         all_of(mixture),
         all_of(records),  # for inserted test items
@@ -39,15 +34,23 @@ partitions = dg.DynamicPartitionsDefinition(name="blend")
     kind="file",
     schema=BLENDED,
     origins=same("records", *ITEM, "sub_index"),
-    not_configured=lambda config: None if declared_blends(config) else "[[blend]]",
+    table="[[blend]]",
 )
-def blend(context: dg.AssetExecutionContext, config: Config, store: Store) -> None:
+def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> None:
     """Weighted streams of documents drawn from the mixtures, with test items if asked for.
 
     A blend fixes the order of the documents, how often each is repeated, and where test items are
     inserted. It is refused while a share of its mixture is missing, or if the test items do not
     fit. A refused blend does not stop the others of the run.
     """
+    from decon_core.execution.choice import open_engine
+    from decon_core.execution.jobs import wanted_workers
+    from decon_core.features.blends.build import build_blends
+    from decon_core.features.blends.product import blender_of
+    from decon_core.features.blends.settings import blend_named
+    from decon_core.features.blends.verify import inspect_changed_blends
+    from decon_core.inventory import builder_of
+
     blender = blender_of(config, builder_of(config, store))
     wanted = [blend_named(blender.blends, name) for name in sorted_keys(context)]
     problems: list[Problem] = []
@@ -96,5 +99,8 @@ def blend_adds_up(decon: Decon) -> dg.AssetCheckResult:
 
     No file was changed since.
     """
+    from decon_core.features.blends.settings import declared_blends
+    from decon_core.features.blends.verify import inspect_changed_blends
+
     with decon.writable_store() as (config, store):
         return result_of_inspection(inspect_changed_blends(store, declared_blends(config)))

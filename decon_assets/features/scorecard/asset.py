@@ -15,10 +15,8 @@ from decon_assets.assets.stage import require_unblocked
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import all_of
 from decon_assets.resources import Decon
-from decon_core.benchmarks.records import load_records
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.features.scorecard import FEATURE
-from decon_core.inventory import current_versions, list_packs
 
 if TYPE_CHECKING:
     from decon_core.features.scorecard.marks import Marks
@@ -63,9 +61,11 @@ def plant_and_scan(context: dg.OpExecutionContext, decon: Decon, config: Scoreca
 
     Records recall and false alarms of each detector as the asset `scorecard`.
     """
+    from decon_core.benchmarks.records import load_records
     from decon_core.features.scorecard.corpora import hosts_of_packs
     from decon_core.features.scorecard.page import recall_table
     from decon_core.features.scorecard.run import run_scorecard
+    from decon_core.inventory import current_versions, list_packs
 
     with dagster_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context.instance, decon.gates_of("scorecard"), settings, store)

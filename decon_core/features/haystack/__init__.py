@@ -10,7 +10,7 @@ FEATURE = Feature(
     folders={"haystack": "haystack.json"},
     commands={
         "haystack": Command(
-            function="haystack_command",
+            function="command:haystack_command",
             group="Studies",
             about="rank test items among documents by quality scorers",
             examples=(

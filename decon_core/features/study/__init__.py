@@ -15,7 +15,7 @@ FEATURE = Feature(
     folders={"study": "study.json"},
     commands={
         "study": Command(
-            function="study_command",
+            function="command:study_command",
             group="Studies",
             about="compare models that were trained on variants of the data",
             examples=(

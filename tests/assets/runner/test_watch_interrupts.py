@@ -65,7 +65,7 @@ def test_a_stage_that_lost_a_signal_stops_at_its_next_message(number, at_home, m
             os.kill(os.getpid(), number)
         return build_part(*_, **__)
 
-    monkeypatch.setattr("decon_assets.assets.benchmarks.build_part", lose)
+    monkeypatch.setattr("decon_core.index.parts.build_part", lose)
     assert main(["run"]) == 130
     assert calls == [number]  # of two benchmarks
     assert capsys.readouterr().err.splitlines()[-1] == _STOPPED
@@ -123,7 +123,7 @@ def test_a_stage_that_turns_the_stop_into_an_error_has_not_failed(
         except BaseException:  # noqa: BLE001 - as a library does
             raise RuntimeError("a library stopped") from None
 
-    monkeypatch.setattr("decon_assets.assets.benchmarks.build_part", interrupted)
+    monkeypatch.setattr("decon_core.index.parts.build_part", interrupted)
     assert main(["run"]) == 130
     said = capsys.readouterr()
     assert said.err.splitlines()[-1] == _STOPPED

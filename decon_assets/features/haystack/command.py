@@ -1,96 +1,30 @@
-"""The asset `haystack`, its check, and `decon-assets haystack`: planted items ranked by scorers."""
+"""`decon-assets haystack`: rank planted items among documents by quality scorers."""
 
-import base64
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dagster as dg
-
-from decon_assets.assets.benchmarks import records
-from decon_assets.assets.check_results import result_of
-from decon_assets.assets.inputs import corpus
-from decon_assets.assets.metadata import Metadata, preview
-from decon_assets.assets.products import GROUP
-from decon_assets.assets.stage import stage
-from decon_assets.partitions import all_of
-from decon_assets.resources import Decon
 from decon_assets.terminal.options import ConfigPath, Workers, optional, repeatable
 from decon_assets.terminal.output import say, say_table, warn
 from decon_assets.terminal.progress import ShardProgress
-from decon_core import inventory
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store
 from decon_core.config.validation import SettingsReader
 from decon_core.errors import ConfigError
 from decon_core.execution.jobs import wanted_workers
-from decon_core.features.haystack.product import faults_of_haystack, haystack_folder, is_missing
 from decon_core.features.haystack.settings import Haystack
 from decon_core.storage.files import atomic_path
-from decon_core.storage.store import Store
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.features.haystack.planted import Planting
     from decon_core.features.haystack.run import Study
 
-_MOST_ROWS = 40
 _PICKLES = "sklearn: opening a pickle runs the code in it; use files that you trust"
-
-
-@stage(
-    missing=is_missing,
-    deps=[all_of(records), all_of(corpus)],
-    group=GROUP,
-    kind="csv",
-    not_configured=lambda config: None if config.table(Haystack) else "[haystack]",
-)
-def haystack(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
-    """Percentiles of test items among documents of the corpus, by quality scorers.
-
-    Made if decon.toml has a table [haystack]. Items of the benchmarks are planted among documents
-    that are drawn by a seed, and every scorer ranks them: how much more frequent leaked items are
-    in what a quality filter keeps.
-    """
-    from decon_core.features.haystack.page import CUT_HEADS, HEADS, cut_lines, lines, write
-    from decon_core.features.haystack.picture import svg
-    from decon_core.features.haystack.run import haystack_key, run_haystack
-
-    settings = config.table(Haystack)
-    if settings is None:  # "Materialize all" includes it
-        return {"haystack": "off: decon.toml has no table [haystack]"}
-    packs, versions = inventory.list_packs(store), inventory.current_versions(config, store)
-    inputs = packs, versions, settings
-    key = haystack_key(*inputs)
-    study = run_haystack(*(store, *inputs), workers=wanted_workers())
-    write(study, haystack_folder(store), key=key)
-    n_documents = counted(study.n_documents, "document")
-    context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
-    for one in study.scored:
-        context.log.info(f"{one.name}: {one.about}")
-    picture = base64.b64encode(svg(study).encode()).decode()
-    rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
-    tables = {
-        name: preview([dict(zip(heads, row, strict=True)) for row in some], most=_MOST_ROWS)
-        for name, (heads, some) in rows.items()
-    }
-    return {
-        **tables,
-        "planted": len(study.planted),
-        "documents": study.n_documents,
-        "unreadable_rows": sum(one.n_unreadable for one in study.sources),
-        "plot": dg.MetadataValue.md(f"![haystack](data:image/svg+xml;base64,{picture})"),
-        "folder": dg.MetadataValue.path(haystack_folder(store)),
-    }
-
-
-@dg.asset_check(asset=haystack)
-def haystack_is_whole(decon: Decon) -> dg.AssetCheckResult:
-    """No file of the haystack was changed, and no scorer ranks more items than were planted."""
-    _, store = decon.open_store()
-    return result_of([*faults_of_haystack(haystack_folder(store))])
 
 
 def haystack_command(
@@ -211,7 +145,7 @@ def _settings(config: Config, options: Mapping[str, Any]) -> Haystack:
     return settings
 
 
-def _write_planted(planting: "Planting", path: Path) -> None:
+def _write_planted(planting: Planting, path: Path) -> None:
     from decon_core.features.haystack.page import planted_lines
 
     with atomic_path(path) as draft:
@@ -219,7 +153,7 @@ def _write_planted(planting: "Planting", path: Path) -> None:
     say(f"{counted(len(planting.planted), 'planted item')}: {path}")
 
 
-def _say(study: "Study") -> None:
+def _say(study: Study) -> None:
     from decon_core.features.haystack import page
 
     planted = counted(len(study.planted), "item")

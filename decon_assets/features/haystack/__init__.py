@@ -1,0 +1,79 @@
+"""The asset `haystack` and its check: planted items ranked by quality scorers."""
+
+import base64
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from decon_assets.assets.benchmarks import records
+from decon_assets.assets.check_results import result_of
+from decon_assets.assets.inputs import corpus
+from decon_assets.assets.metadata import Metadata, preview
+from decon_assets.assets.products import GROUP
+from decon_assets.assets.stage import stage
+from decon_assets.partitions import all_of
+from decon_assets.resources import Decon
+from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
+
+_MOST_ROWS = 40
+
+
+@stage(
+    deps=[all_of(records), all_of(corpus)],
+    group=GROUP,
+    kind="csv",
+)
+def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
+    """Percentiles of test items among documents of the corpus, by quality scorers.
+
+    Made if decon.toml has a table [haystack]. Items of the benchmarks are planted among documents
+    that are drawn by a seed, and every scorer ranks them: how much more frequent leaked items are
+    in what a quality filter keeps.
+    """
+    from decon_core.execution.jobs import wanted_workers
+    from decon_core.features.haystack.page import CUT_HEADS, HEADS, cut_lines, lines, write
+    from decon_core.features.haystack.picture import svg
+    from decon_core.features.haystack.product import haystack_folder
+    from decon_core.features.haystack.run import haystack_key, run_haystack
+    from decon_core.features.haystack.settings import Haystack
+    from decon_core.inventory import current_versions, list_packs
+
+    settings = config.table(Haystack)
+    if settings is None:  # "Materialize all" includes it
+        return {"haystack": "off: decon.toml has no table [haystack]"}
+    packs, versions = list_packs(store), current_versions(config, store)
+    inputs = packs, versions, settings
+    key = haystack_key(*inputs)
+    study = run_haystack(*(store, *inputs), workers=wanted_workers())
+    write(study, haystack_folder(store), key=key)
+    n_documents = counted(study.n_documents, "document")
+    context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
+    for one in study.scored:
+        context.log.info(f"{one.name}: {one.about}")
+    picture = base64.b64encode(svg(study).encode()).decode()
+    rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
+    tables = {
+        name: preview([dict(zip(heads, row, strict=True)) for row in some], most=_MOST_ROWS)
+        for name, (heads, some) in rows.items()
+    }
+    return {
+        **tables,
+        "planted": len(study.planted),
+        "documents": study.n_documents,
+        "unreadable_rows": sum(one.n_unreadable for one in study.sources),
+        "plot": dg.MetadataValue.md(f"![haystack](data:image/svg+xml;base64,{picture})"),
+        "folder": dg.MetadataValue.path(haystack_folder(store)),
+    }
+
+
+@dg.asset_check(asset=haystack)
+def haystack_is_whole(decon: Decon) -> dg.AssetCheckResult:
+    """No file of the haystack was changed, and no scorer ranks more items than were planted."""
+    from decon_core.features.haystack.product import faults_of_haystack, haystack_folder
+
+    _, store = decon.open_store()
+    return result_of([*faults_of_haystack(haystack_folder(store))])

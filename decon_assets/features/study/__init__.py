@@ -1,0 +1,71 @@
+"""The asset `study` and its check: models compared with a baseline."""
+
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from decon_assets.assets.check_results import result_of
+from decon_assets.assets.metadata import Metadata, preview
+from decon_assets.assets.products import GROUP, report
+from decon_assets.assets.stage import stage
+from decon_assets.resources import Decon
+from decon_core.features.study.schemas import DIFFERENCES
+from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
+    from decon_core.storage.store import Store
+
+_SHOWN = ("arm", "benchmark", "score", "difference", "low", "high", "p")
+_MOST_SHOWN = 50
+
+
+@stage(
+    priority=1,
+    deps=[report],
+    group=GROUP,
+    kind="duckdb",
+    schema=DIFFERENCES,
+)
+def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
+    """Scores of models that were trained on variants of the data, compared with a baseline.
+
+    Made if decon.toml has a table [study]. Where results are by item, also the effects on planted,
+    held-back, leaked and clean items.
+    """
+    from decon_core.features.study.build import DATABASE, PAGE, build_study
+    from decon_core.features.study.inputs import study_folder
+    from decon_core.features.study.product import study_inputs
+
+    inputs = study_inputs(config, store)
+    if inputs is None:  # "Materialize all" includes it
+        return {"study": "off: decon.toml has no table [study]"}
+    found = build_study(inputs)
+    compared = [*found.comparison.averages, *found.comparison.benchmarks]
+    n_benchmarks = len({one.benchmark for one in found.comparison.benchmarks})
+    context.log.info(
+        f"{counted(len(found.arms), 'arm')}, {counted(n_benchmarks, 'benchmark')}, "
+        f"{counted(len(found.effects), 'effect')} by exposure"
+    )
+    if found.problems:
+        n_problems = counted(len(found.problems), "problem")
+        context.log.warning(f"{n_problems} of results, listed in {study_folder(store) / PAGE}")
+    rows = [{name: getattr(one, name) for name in _SHOWN} for one in compared]
+    return {
+        "dagster/row_count": len(compared),
+        "differences": preview(rows, most=_MOST_SHOWN),
+        "effects": len(found.effects),
+        "problems": len(found.problems),
+        "database": dg.MetadataValue.path(study_folder(store) / DATABASE),
+        "page": dg.MetadataValue.md((study_folder(store) / PAGE).read_text(encoding="utf-8")),
+    }
+
+
+@dg.asset_check(asset=study)
+def results_are_read(decon: Decon) -> dg.AssetCheckResult:
+    """All results that the study names could be read and compared."""
+    from decon_core.features.study.build import faults_of_study
+    from decon_core.features.study.inputs import study_folder
+
+    _, store = decon.open_store()
+    return result_of([*faults_of_study(study_folder(store))], is_warning=True)
