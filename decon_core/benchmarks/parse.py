@@ -281,7 +281,7 @@ class YamlSource:
         self._lines: dict[Place, int] = {}
         self.problems: list[Problem] = []
         try:
-            self._loader = yaml.SafeLoader(content.decode())
+            self._loader = yaml.CSafeLoader(content.decode())
             node = self._loader.get_single_node()
             self.value: object = None if node is None else self._build(node, ())
         except (UnicodeDecodeError, yaml.YAMLError) as error:
