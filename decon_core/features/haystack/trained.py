@@ -30,11 +30,15 @@ def train(positive: Sequence[str], negative: Sequence[str]) -> Callable[[Sequenc
     from sklearn.linear_model import LogisticRegression
 
     features = vstack([features_of(tuple(positive)), features_of(tuple(negative))])
+    in_use = np.flatnonzero(features.getnnz(axis=0))  # all others would have the weight 0
     is_positive = np.arange(features.shape[0]) < len(positive)
-    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(features, is_positive)
+    model = LogisticRegression(class_weight="balanced", max_iter=1000)
+    model.fit(features[:, in_use], is_positive)
 
     def score(texts: Sequence[str]) -> Floats:
-        logits = model.decision_function(features_of(tuple(texts))) if texts else np.zeros(0)
+        if not texts:
+            return np.zeros(0)
+        logits = model.decision_function(features_of(tuple(texts))[:, in_use])
         return np.round(logits, _DECIMALS) + 0.0
 
     return score
