@@ -21,7 +21,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
-from decon_core.corpus.formats.json_lines import compile_reader
+from decon_core.corpus.formats.recognize import compile_readers
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import changed
 from decon_core.corpus.shards import read_blocks, read_places
@@ -326,9 +326,9 @@ def compile_kernels(job: ShardJob, *, n_bytes: int | None = None) -> None:
         tokens = scanner.compile_words()
         if _is_first(scanner) and not is_little:
             with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
-                compile_reader(job.source)
+                compile_readers(job.source)
                 scanner.detectors.compile_all_but_judging(tokens)
-        compile_reader(job.source)
+        compile_readers(job.source)
         scanner.compile()
 
 

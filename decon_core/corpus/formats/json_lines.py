@@ -136,6 +136,11 @@ class JsonLines(LineFormat):
                     yield value if isinstance(value, dict) else None
                 line = file.readline(_MAX_LINE_BYTES)
 
+    def compile_reader(self, source: Source) -> None:
+        """Compile the line kernel by running it on an empty line, unless it is to be put off."""
+        for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
+            block.batch(source)
+
     def line_of(self, value: Value, *, like: bytes) -> bytes:
         """Serialize a row like the old line: same escaping, byte order mark and line break."""
         try:
@@ -144,12 +149,6 @@ class JsonLines(LineFormat):
             line = json.dumps(value).encode()
         head = BYTE_ORDER_MARK if like.startswith(BYTE_ORDER_MARK) else b""
         return head + line + like[len(like.rstrip(b"\r\n")) :]
-
-
-def compile_reader(source: Source) -> None:
-    """Compile the line kernel by running it on an empty line, unless it is to be put off."""
-    for block in blocks_of(b"{}\n", JsonBlock, block_bytes=64):
-        block.batch(source)
 
 
 def _without_mark(line: bytes, row: int) -> bytes:

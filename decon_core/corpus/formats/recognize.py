@@ -1,38 +1,52 @@
-"""Recognize the format of a shard, by its suffix and by its first bytes, which must agree.
-
-`__init__.py` collects the formats.
-"""
+"""Recognize the format of a shard, by its suffix and by its first bytes, which must agree."""
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
+from decon_core.config.sources import Source
 from decon_core.corpus.formats.shard_format import ShardFormat
 from decon_core.corpus.shard_file import REGISTER
 from decon_core.errors import CorpusError, Problem
 from decon_core.storage import compression as packing
 from decon_core.storage.compression import COMPRESSIONS, compression_of, suffix_of
 
-FORMATS: dict[str, ShardFormat] = {}  # filled by the package
-
 _ZIP = b"PK\x03\x04"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
+@cache
+def shard_formats() -> dict[str, ShardFormat]:
+    """Return the formats by suffix. Their files are imported when they are first asked for."""
+    names = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]))
+    modules = (import_module(f"{__package__}.{name}") for name in names)
+    formats = (one for module in modules for one in getattr(module, "SHARD_FORMATS", ()))
+    return {suffix: one for one in formats for suffix in one.suffixes}
+
+
+def compile_readers(source: Source) -> None:
+    """Compile the kernels that read shards, unless they are to be put off."""
+    for one in dict.fromkeys(shard_formats().values()):
+        one.compile_reader(source)
+
+
 def is_shard(path: Path) -> bool:
     """Return whether a file has the suffix of a shard format, compressed or not."""
-    return suffix_of(path) in FORMATS
+    return suffix_of(path) in shard_formats()
 
 
 def known_suffixes() -> str:
-    return ", ".join(FORMATS)
+    return ", ".join(shard_formats())
 
 
 def format_of(path: Path) -> ShardFormat:
     """Return the format of a shard by its suffix. Raises `CorpusError` if it is unknown."""
     if not is_shard(path):
         raise CorpusError(unknown_format(path))
-    return FORMATS[suffix_of(path)]
+    return shard_formats()[suffix_of(path)]
 
 
 def unknown_format(path: Path) -> Problem:
@@ -43,7 +57,7 @@ def sniff(head: bytes) -> tuple[str, str] | None:
     """Detect a file type from the first bytes: its description and suffix, or None if unknown."""
     if packed := packing.sniff(head):
         return packed
-    for suffix, form in FORMATS.items():
+    for suffix, form in shard_formats().items():
         for magic, kind in form.magics:
             if head.startswith(magic):
                 return kind, suffix
@@ -81,9 +95,9 @@ def require_utf8(head: bytes, path: Path) -> None:
 def _misnamed(path: Path, kind: str, suffix: str) -> Problem:
     """Describe a file whose suffix does not match its content."""
     stem = path.with_suffix("") if compression_of(path) else path
-    form = FORMATS.get(suffix_of(path))
+    form = shard_formats().get(suffix_of(path))
     ending = suffix_of(path) if form and form.is_text else ".jsonl"
-    if suffix in FORMATS:
+    if suffix in shard_formats():
         remedy = f"rename it to {stem.with_suffix(suffix).name}"
     elif suffix in ("", *COMPRESSIONS):
         remedy = f"rename it to {stem.with_suffix(ending).name}{suffix}, if it contains JSON lines"

@@ -107,7 +107,7 @@ Decide = Callable[[Part | None], Changes]
 
 
 class ShardFormat(ABC):
-    """A format of shards. To add one, write a class and add it to `formats/__init__.py`."""
+    """A format of shards. A file lists its instances in `SHARD_FORMATS`."""
 
     suffixes: ClassVar[tuple[str, ...]]  # the usual one first
     # First bytes of a file, and what to call it. Files of a format without any are text.
@@ -116,6 +116,10 @@ class ShardFormat(ABC):
     @property
     def is_text(self) -> bool:
         return not self.magics
+
+    def compile_reader(self, source: Source) -> None:
+        """Compile its kernels, if it has any, unless that is to be put off."""
+        del source
 
     @abstractmethod
     def parts(

@@ -13,7 +13,7 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Unreadable, document_of
 from decon_core.corpus.formats.lines import LineBlock, LineFormat
-from decon_core.corpus.formats.recognize import FORMATS
+from decon_core.corpus.formats.recognize import shard_formats
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.discovery.corpus import survey_corpus
@@ -62,7 +62,7 @@ class TabText(LineFormat):
 
 @pytest.fixture
 def tab(monkeypatch):
-    monkeypatch.setitem(FORMATS, ".tab", TabText())
+    monkeypatch.setitem(shard_formats(), ".tab", TabText())
 
 
 SOURCE = Source(name="tab", path="tab/*.tab*", text="text", id="id")
@@ -99,7 +99,7 @@ def test_an_unknown_suffix_is_refused_with_the_known_ones(tmp_path, monkeypatch)
     with pytest.raises(CorpusError, match=rf"a\.tab \(no format of shards\).* files in {known}"):
         found_in(path.parent)
     with monkeypatch.context() as patch:
-        patch.setitem(FORMATS, ".tab", TabText())
+        patch.setitem(shard_formats(), ".tab", TabText())
         (shard,) = found_in(path.parent)
         assert [row.text for row in read_shard(shard, SOURCE)] == ["x"]
     # Registered by another version.
