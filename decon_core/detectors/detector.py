@@ -21,8 +21,6 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds, reaches
 from decon_core.detectors.finding import Finding
 from decon_core.detectors.visibility import RecordTexts, Unmet
-from decon_core.text.characters import Form
-from decon_core.text.shared_words import Agreement, agreement_of
 
 if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
@@ -158,10 +156,6 @@ class Detector(Declaration):
         for step in steps(0.0, self.score_threshold(policy)):
             highest[self.reaches_threshold(scores, step)] = step
         return highest
-
-    def agreement(self, document: str, item: str, form: Form) -> Agreement:
-        """Return what a matched text and its question share, if `compares_any_order`."""
-        return agreement_of(document, item, form)
 
     def missing(
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]

@@ -22,13 +22,6 @@ from decon_core.storage.files import atomic_path
 _DERIVED = Path(__file__).with_name("derived.sql")
 _VIEWS = Path(__file__).with_name("views.sql")
 _SCRIPTS = (_DERIVED, _VIEWS, *feature_files("views.sql"))
-_MACRO = (
-    f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}; "
-    f"CREATE MACRO items_of_benchmarks() AS '{ITEMS_OF_BENCHMARKS}'; "
-    f"CREATE MACRO least_judged() AS {Leaks.min_judged}; "
-    f"CREATE MACRO near_kinds() AS {near_kinds()}"
-)
-
 # Rows come from Parquet files or Arrow memory; DuckDB spills to disk above this limit.
 _MEMORY = "1GB"
 
@@ -57,7 +50,7 @@ def write_database(
             # made empty tables of them.
             connection.execute("BEGIN")
             connection.execute("; ".join(comment for name in TABLES for comment in _comments(name)))
-            connection.execute(_MACRO)
+            connection.execute(_macros())
             for script in _SCRIPTS:
                 connection.execute(script.read_text(encoding="utf-8"))
             connection.execute("COMMIT")
@@ -68,7 +61,16 @@ def schema_digest() -> str:
     """Return a digest of all tables and views: a report with another one is out of date."""
     tables = [f"{name} {one.about} {one.schema}" for name, one in TABLES.items()]
     scripts = [script.read_text(encoding="utf-8") for script in _SCRIPTS]
-    return sha256("\n".join([*tables, _MACRO, *scripts]).encode()).hexdigest()
+    return sha256("\n".join([*tables, _macros(), *scripts]).encode()).hexdigest()
+
+
+def _macros() -> str:
+    return (
+        f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}; "
+        f"CREATE MACRO items_of_benchmarks() AS '{ITEMS_OF_BENCHMARKS}'; "
+        f"CREATE MACRO least_judged() AS {Leaks.min_judged}; "
+        f"CREATE MACRO near_kinds() AS {near_kinds()}"
+    )
 
 
 def _load(

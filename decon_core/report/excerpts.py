@@ -9,10 +9,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from decon_core.config import detector_registry as registry
-from decon_core.detectors.detector import Detector
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
-from decon_core.text.shared_words import Agreement
+from decon_core.text.shared_words import Agreement, agreement_of
 
 PARTS = ("question", "answer", "passage")
 
@@ -59,7 +58,7 @@ Spans = Mapping[str, tuple[int, int]]  # characters of the document, by part
 def agree_of(name: str) -> Agree | None:
     """Return how a detector shows what two texts share, if words of any order agree."""
     found = registry.find(name)
-    return found.agreement if isinstance(found, Detector) and found.compares_any_order else None
+    return agreement_of if found and found.compares_any_order else None
 
 
 def spans_of(match: Mapping[str, Any]) -> Spans:
