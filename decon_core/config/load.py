@@ -12,14 +12,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.detector_registry import names
 from decon_core.config.execution import Execution
-from decon_core.config.feature_table import FeatureTable
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
 from decon_core.config.report import Report, Showing
@@ -40,7 +39,10 @@ from decon_core.errors import ConfigError, Problem
 from decon_core.feature import feature_candidates, feature_tables
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
-Settings = TypeVar("Settings", bound=FeatureTable)
+if TYPE_CHECKING:
+    from decon_core.config.feature_table import FeatureTable
+
+Settings = TypeVar("Settings", bound="FeatureTable")
 
 _STORE = ".decon"
 # Names of secret options.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 from decon_core.benchmarks.records import StoredRecords, Version, current_version, load_records
 from decon_core.config import detector_registry as registry
 from decon_core.config.detector_registry import Reads
-from decon_core.config.load import Config
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import detector
@@ -34,6 +33,9 @@ from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import INDEXABILITY
 from decon_core.storage.store import Store
 from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.config.load import Config
 
 _ITEM = ("split", "instance_index")
 _ABSENT = -1
