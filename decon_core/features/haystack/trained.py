@@ -39,7 +39,8 @@ def train(positive: Sequence[str], negative: Sequence[str]) -> Callable[[Sequenc
         if not texts:
             return np.zeros(0)
         logits = model.decision_function(features_of(tuple(texts))[:, in_use])
-        return np.round(logits, _DECIMALS) + 0.0
+        rounded: Floats = np.round(logits, _DECIMALS) + 0.0
+        return rounded
 
     return score
 
