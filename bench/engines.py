@@ -20,11 +20,11 @@ from pathlib import Path
 
 from bench.corpus import make_corpus
 from bench.sketch import World, make_world
-from decon_core.config.execution import Ray, Slurm
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LocalEngine
-from decon_core.execution.ray_cluster import RayEngine
-from decon_core.execution.slurm import SlurmEngine
+from decon_core.features.clusters.ray_cluster import RayEngine
+from decon_core.features.clusters.settings import Ray, Slurm
+from decon_core.features.clusters.slurm import SlurmEngine
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.store import Store
 
@@ -91,7 +91,7 @@ def _local(_: int, __: Store) -> Iterator[Engine]:
 
 @contextmanager
 def _slurm(n_nodes: int, store: Store) -> Iterator[Engine]:
-    from tests.cluster.slurm_cluster import slurm_cluster
+    from tests.features.clusters.slurm_cluster import slurm_cluster
 
     with slurm_cluster(store.root.with_name(f"{store.root.name}-cluster")) as cluster:
         os.environ.update(cluster.environment)
@@ -101,7 +101,7 @@ def _slurm(n_nodes: int, store: Store) -> Iterator[Engine]:
 
 @contextmanager
 def _ray(n_nodes: int, _: Store) -> Iterator[Engine]:
-    from tests.cluster.ray_nodes import ray_cluster
+    from tests.features.clusters.ray_nodes import ray_cluster
 
     with ray_cluster(n_nodes) as cluster:
         yield RayEngine(Ray(address=cluster.address))

@@ -59,6 +59,9 @@ class Feature:
     """Tables of the report, and the Arrow schema of each. report_tables.toml in the feature's
     folder says what they contain, views.sql has views of them; overview.toml and gather.sql have
     sections of the page."""
+    engines: Mapping[str, str] = field(default_factory=dict)
+    """Engines that run jobs elsewhere, by name, and the model of the one of `tables` that has
+    their settings: an `EngineTable`."""
     files: str = ""
     """(configuration) -> paths of files that it reads, which the sensor watches; may be missing."""
     evidence: str = ""
@@ -124,6 +127,11 @@ def feature_hooks(name: str) -> Iterator[Any]:
 def feature_candidates() -> Mapping[str, str]:
     """Return what adds pairs for the judge, by the name that stands for a detector."""
     return {name: place for one in all_features() for name, place in one.candidates.items()}
+
+
+def feature_engines() -> Mapping[str, str]:
+    """Return the model of the settings of each engine, as `module:name`."""
+    return {name: model for one in all_features() for name, model in one.engines.items()}
 
 
 def feature_columns() -> Mapping[str, Any]:

@@ -81,7 +81,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
 
     def order(item: pytest.Item) -> tuple[bool, str]:
-        folders = {"ui", "assets", "cluster", "features"}.intersection(item.path.parent.parts)
+        folders = {"ui", "assets", "features"}.intersection(item.path.parent.parts)
         is_long = bool(folders) or item.path.parent.name == "tests"
         return not is_long, sha256(item.path.name.encode()).hexdigest() if is_long else ""
 

@@ -119,7 +119,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
         "scan": builder.reader.scan,
         "tiles": dg.MetadataValue.path(store.tiles(builder.reader.scan)),
     }
-    engine = open_engine(config.execution, store)
+    engine = open_engine(config.tables, store)
     done = build_shares(builder, wanted, workers=wanted_workers(), engine=engine)
     for one, pack, future in done:
         try:
@@ -232,7 +232,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
 
     packs = list_packs(store)
     plan = Plan(config, store, tuple(packs))
-    engine = open_engine(config.execution, store)
+    engine = open_engine(config.tables, store)
     summary = build_report(plan.builder, config.showing, additions=plan.additions, engine=engine)
     is_part = summary.gaps or summary.n_unreadable
     context.log.info(

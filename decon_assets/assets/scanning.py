@@ -146,7 +146,7 @@ def _scan_group(
     from decon_core.scan.scanner import scan_packs
 
     logged_at = -_SECONDS_BETWEEN_LOG_LINES
-    engine = open_engine(config.execution, store, store_url=config.kept)
+    engine = open_engine(config.tables, store, store_url=config.kept)
 
     def log_progress(
         n_done: int, n_shards: int, n_bytes: int, n_bytes_total: int, seconds: float

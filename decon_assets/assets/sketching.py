@@ -56,7 +56,7 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
         scan_packs(
             *(store, todo, [], config.policy),
             workers=wanted_workers(),
-            engine=open_engine(config.execution, store, store_url=config.kept),
+            engine=open_engine(config.tables, store, store_url=config.kept),
             along=known_versions(config, store),
             sketch=config.sketch,
             fill_sketch=True,

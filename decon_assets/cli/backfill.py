@@ -83,7 +83,7 @@ def backfill(
         warn(f"--cells-per-run: {cells_per_run} is not 1 or more")
         return 2
     export_engine(engine)
-    require_engine(load_config(config).execution)  # fail before a history is created
+    require_engine(load_config(config).tables)  # fail before a history is created
 
     def wanted(state: State) -> Mapping[str, Collection[str]]:
         benchmarks = _chosen("benchmark", state.plan.benchmarks, benchmark)

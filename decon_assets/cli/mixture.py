@@ -96,7 +96,7 @@ def verify_mixtures(
             text += f"; {_masked(one, found.n_masked_tokens, found.n_input_tokens)}"
         return text
 
-    engine = open_engine(load_config(config).execution, builder.store)
+    engine = open_engine(load_config(config).tables, builder.store)
     verify = partial(verify_mixture, builder)
     return exit_code_for(verify_each(chosen, verify, describe, workers, engine), config)
 

@@ -325,7 +325,7 @@ def _build(
     # would end at an unreadable verdict.
     settings = load_config(config)
     read_verdicts(settings.verdicts)
-    require_engine(settings.execution)
+    require_engine(settings.tables)
     export_workers(workers)
     from decon_assets.everything_job import run_as_job
     from decon_assets.instance.home import home_for, open_instance

@@ -27,7 +27,6 @@ from decon_assets.terminal.options import (
 from decon_assets.terminal.output import say, say_table, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
-from decon_core.config.execution import Execution, load_execution
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.config.sketch import Sketch
 from decon_core.config.validation import bytes_of
@@ -179,7 +178,7 @@ def scan(
     The last line says how much was not scanned, in files, bytes, rows and paths; OUT/ledger.jsonl
     lists it by file, and OUT/skipped.jsonl has what was skipped.
     """
-    from decon_core.execution.choice import open_engine, require_engine
+    from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
     from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
     from decon_core.folder_scan.run import Request, scan_folder
 
@@ -193,9 +192,9 @@ def scan(
     settings = _policy(policy, preset, detectors)
     drawn = _sample(sample, sample_seed)
     export_engine(engine)
-    machines = _execution(execution)
-    require_engine(machines)
-    chosen = open_engine(machines, Store(out / STORE_FOLDER))
+    engines = load_engine_tables(execution) if execution else {}
+    require_engine(engines)
+    chosen = open_engine(engines, Store(out / STORE_FOLDER))
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(
@@ -448,10 +447,6 @@ def _bytes(text: str) -> int:
     if (n_bytes := bytes_of(text)) is None:
         raise InputError(Problem("--max-row-bytes", repr(text), "a size like '1 GB'"))
     return n_bytes
-
-
-def _execution(path: Path | None) -> Execution:
-    return load_execution(path) if path else Execution()
 
 
 def _verdicts(path: Path | None) -> Verdicts:

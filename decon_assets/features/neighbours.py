@@ -62,7 +62,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
         settings,
         tokenizer=config.policy.tokenizer_str,
         workers=wanted_workers(),
-        engine=open_engine(config.execution, store),
+        engine=open_engine(config.tables, store),
         on_progress=log_progress,
     )
     n_paragraphs = sum(one.n_paragraphs for one in built.strata)

@@ -16,8 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from decon_core.config import detector_registry as registry
-from decon_core.config.execution import EngineName
 from decon_core.errors import InputError, Problem
+from decon_core.execution.choice import engine_names, unknown_engine
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -99,11 +99,21 @@ Workers = Annotated[
         min=1,
     ),
 ]
+
+
+def _known_engine(name: str | None) -> str | None:
+    if name and name not in engine_names():
+        raise InputError(unknown_engine("--engine", name))
+    return name
+
+
 EngineOption = Annotated[
-    EngineName | None,
+    str | None,
     option(
         "where jobs run (docs/ten-terabytes.md): local, processes of this machine; slurm; ray "
         "(default: $DECON_ENGINE, else [execution] in decon.toml, else local)",
+        "|".join(engine_names()),
+        callback=_known_engine,
     ),
 ]
 Verbose = Annotated[

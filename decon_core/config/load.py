@@ -18,7 +18,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.detector_registry import names
-from decon_core.config.execution import Execution
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
 from decon_core.config.report import Report, Showing
@@ -104,7 +103,6 @@ SECTIONS: Mapping[str, Any] = {
     "review": Review,
     "report": Report,
     "store": StoreTable,
-    "execution": Execution,
     "storage": Annotated[
         dict[str, dict[str, Any]],
         Field(
@@ -137,7 +135,6 @@ class Config:
     clears: tuple[str, ...]  # verdicts that make a match no leak
     showing: Showing
     drift: float  # accepted change of a benchmark's leak rate between reports
-    execution: Execution
     store: Path  # the local folder
     kept: RemotePath | None  # its remote copy, if there is one
     storage: tuple[str, ...]  # schemes with options
@@ -194,6 +191,7 @@ class ConfigReader(SettingsReader):
         self._use_options(values.get("storage", {}))
         section = self.table(StoreTable, "store", values.get("store", {}))
         store, kept = self._store(section or StoreTable())
+        self.has_store_url = kept is not None
         review = self.table(Review, "review", values.get("review", {})) or Review()
         verdicts = self.local_file("review.verdicts", review.verdicts)
         sources, packing, unread = read_sources(self, values.get("corpus", {}))
@@ -220,9 +218,6 @@ class ConfigReader(SettingsReader):
             for name, model in of_features.items()
             if name in values and (table := model.read(self, name, values[name]))
         }
-        execution = self.table(Execution, "execution", values.get("execution", {})) or Execution()
-        if problem := execution.problem(has_url=kept is not None):
-            self.wrong(problem.where, problem.found, problem.expected, problem.remedy)
         sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None
         if self.problems or policy is None or evals is None or idf is None:
             raise ConfigError(self.problems)
@@ -244,7 +239,6 @@ class ConfigReader(SettingsReader):
             clears=review.clears,
             showing=Showing(report.snippets == "on", report.context, report.most_pairs),
             drift=report.drift,
-            execution=execution.beside(self.folder),
             store=store,
             kept=kept,
             storage=tuple(values.get("storage", {})),

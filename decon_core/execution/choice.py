@@ -1,84 +1,95 @@
-"""Opens the engine that the configuration or the environment names."""
+"""Opens the engine that decon.toml or the environment names: this machine, or one of a feature."""
 
 from __future__ import annotations
 
-import logging
 import os
+import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 
-from decon_core.config.execution import (
-    ENGINE_VARIABLE,
-    ENGINES,
-    NEEDS_FOLDER,
-    EngineName,
-    Execution,
-)
-from decon_core.config.validation import did_you_mean
+from decon_core.config.feature_table import FeatureTable
+from decon_core.config.validation import SettingsReader, did_you_mean
 from decon_core.errors import ConfigError, Problem
-from decon_core.execution.engine import Engine
+from decon_core.execution.engine import Engine, EngineTable
 from decon_core.execution.local import LocalEngine
+from decon_core.feature import feature_engines, feature_tables
 from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store
 
-_log = logging.getLogger(__name__)
+ENGINE_VARIABLE = "DECON_ENGINE"  # overrides the settings
+LOCAL = "local"
+
+Tables = Mapping[str, FeatureTable]
 
 
-def open_engine(
-    settings: Execution, store: Store, *, store_url: RemotePath | None = None
-) -> Engine:
+def open_engine(tables: Tables, store: Store, *, store_url: RemotePath | None = None) -> Engine:
     """Return the engine named by $DECON_ENGINE, or else by the settings; it starts nothing yet.
 
-    On a cluster, all nodes must see the folder of the store. Without `shared_store`, they get files
-    from `store_url`; work that does not pass it runs on this machine.
+    On a cluster, all nodes must see the folder of the store, or get files from `store_url`.
     """
-    name = engine_name(settings)
-    if name == "local":
-        return LocalEngine()
-    if not settings.shared_store:
-        return _engine_without_folder(settings, name, store_url)
-    if name == "ray":
-        from decon_core.execution.ray_cluster import RayEngine
-
-        return RayEngine(settings.ray)
-    from decon_core.execution.slurm import SlurmEngine
-
-    logs = Path(settings.slurm.logs) if settings.slurm.logs else store.root / "logs"
-    return SlurmEngine(settings.slurm, store.drafts.resolve(), logs.resolve())
+    name = engine_name(tables)
+    return LocalEngine() if name == LOCAL else _settings(tables, name).open(name, store, store_url)
 
 
-def require_engine(settings: Execution) -> None:
+def require_engine(tables: Tables) -> None:
     """Raise an error if the engine has an unknown name, or cannot be used from this machine."""
-    name = engine_name(settings)
-    if name == "slurm":
-        from decon_core.execution.slurm_queue import require_slurm
-
-        require_slurm()
-    elif name == "ray":
-        from decon_core.execution.ray_cluster import require_ray
-
-        require_ray(settings.ray)
+    name = engine_name(tables)
+    if name != LOCAL:
+        _settings(tables, name).require(name)
 
 
-def _engine_without_folder(
-    settings: Execution, name: EngineName, store_url: RemotePath | None
-) -> Engine:
-    if name != "ray":
-        raise ConfigError(NEEDS_FOLDER)
-    if store_url is None:
-        _log.info("this step runs on this machine: the nodes do not see the folder of the store")
-        return LocalEngine()
-    from decon_core.execution.ray_cluster import RayEngine
-
-    return RayEngine(settings.ray, store_url)
+def engine_names() -> tuple[str, ...]:
+    return (LOCAL, *feature_engines())
 
 
-def engine_name(settings: Execution) -> EngineName:
+def engine_name(tables: Tables) -> str:
     """Return the name of the engine to use."""
-    value = os.environ.get(ENGINE_VARIABLE)
-    if not value:
-        return settings.engine
-    for name in ENGINES:
-        if name == value:
-            return name
-    expected, remedy = f"one of {', '.join(ENGINES)}", did_you_mean(value, ENGINES)
-    raise ConfigError(Problem(f"${ENGINE_VARIABLE}", repr(value), expected, remedy))
+    name = os.environ.get(ENGINE_VARIABLE)
+    if not name:
+        chosen = (table.engine for table in tables.values() if isinstance(table, EngineTable))
+        return next(chosen, LOCAL)
+    if name not in engine_names():
+        raise ConfigError(unknown_engine(f"${ENGINE_VARIABLE}", name))
+    return name
+
+
+def unknown_engine(where: str, name: str) -> Problem:
+    names = engine_names()
+    return Problem(where, repr(name), f"one of {', '.join(names)}", did_you_mean(name, names))
+
+
+def _settings(tables: Tables, name: str) -> EngineTable:
+    """Return the table with the settings of an engine, or the defaults if decon.toml has none."""
+    model = resolve_name(feature_engines()[name])
+    settings: EngineTable | None = next(
+        (table for table in tables.values() if isinstance(table, model)), None
+    )
+    return settings or model()
+
+
+def load_engine_tables(path: Path) -> Tables:
+    """Read the tables of engines from a TOML file. Raises one `ConfigError` with all problems."""
+    models = {
+        name: model for name, model in feature_tables().items() if issubclass(model, EngineTable)
+    }
+    expected = f"the table {' or '.join(f'[{name}]' for name in models)}"
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        found = error.strerror or str(error)
+        raise ConfigError(Problem(str(path), found, f"a TOML file with {expected}")) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from error
+    present = [name for name in models if name in values]
+    if not present:
+        found = f"only {', '.join(sorted(values))}" if values else "nothing in it"
+        guesses = (did_you_mean(name, tuple(models)) for name in values)
+        remedy = next((guess for guess in guesses if guess), "")
+        raise ConfigError(Problem(str(path), found, expected, remedy))
+    reader = SettingsReader(str(path), folder=path.resolve().parent)
+    tables = {name: reader.table(models[name], name, values[name]) for name in present}
+    checked = {name: table.checked(reader) for name, table in tables.items() if table}
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return checked

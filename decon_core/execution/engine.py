@@ -1,4 +1,4 @@
-"""What every engine does: run a list of jobs, and count them."""
+"""What every engine does: run a list of jobs, and count them; and how a feature opens its own."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from decon_core.config.feature_table import FeatureTable
 from decon_core.execution.preparation import Prepare
 from decon_core.execution.progress import Advance, JobCounts
 from decon_core.storage.paths import RemotePath
+from decon_core.storage.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +48,17 @@ class Engine(Protocol):
 
     def run(self, work: Work, *, workers: int) -> Iterator[Ended]:
         """Yield jobs by number when they end; closing the iterator stops what it started."""
+
+
+class EngineTable(FeatureTable):
+    """A table of decon.toml with the chosen engine, and settings of the engines of a feature."""
+
+    engine: str
+
+    def open(self, name: str, store: Store, store_url: RemotePath | None) -> Engine:
+        """Return this engine; it starts nothing yet. Work that passes no `store_url` needs none."""
+        raise NotImplementedError
+
+    def require(self, name: str) -> None:
+        """Raise an error if this engine cannot be used from this machine."""
+        raise NotImplementedError

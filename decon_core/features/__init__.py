@@ -2,6 +2,7 @@
 
 # In the order in which help and pages list them.
 FEATURES = (
+    "clusters",
     "endpoints",
     "rewriting",
     "judge",

@@ -56,7 +56,7 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     problems: list[Problem] = []
     total, n_blends = Counter[str](), 0
     reporter = PartitionReporter(context)
-    engine = open_engine(config.execution, store)
+    engine = open_engine(config.tables, store)
     done = build_blends(blender, wanted, workers=wanted_workers(), engine=engine)
     for one, result in done:
         if isinstance(result, DeconError):

@@ -139,7 +139,7 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
             text += f", which also contain {counted(found.n_given_away, 'held-out item')}"
         return text
 
-    engine = open_engine(load_config(config).execution, blender.builder.store)
+    engine = open_engine(load_config(config).tables, blender.builder.store)
     verify = partial(verify_blend, blender)
     return exit_code_for(verify_each(chosen, verify, describe, workers, engine), config)
 

@@ -51,7 +51,7 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
     assert main(["status"]) == 0
     assert "harbor: 3 of 3 shards scanned" in capsys.readouterr().out
     at_home.add_shard("s7")
-    monkeypatch.setattr("decon_core.execution.slurm_queue.require_slurm", lambda: None)
+    monkeypatch.setattr("decon_core.features.clusters.slurm_queue.require_slurm", lambda: None)
     monkeypatch.setenv("DECON_ENGINE", "slurm")
     assert main(["run", "--verbose", "--workers", "1"]) == 0
     said = capsys.readouterr().out

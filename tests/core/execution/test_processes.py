@@ -10,7 +10,7 @@ from decon_core.errors import CorpusError, EngineError
 from decon_core.execution import processes
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.local import LocalEngine
-from tests.cluster.jobs import Job, double, note_preparation, results_of
+from tests.core.execution.jobs import Job, double, note_preparation, results_of
 
 
 def name_of(job):

@@ -1,6 +1,6 @@
 """The program of a Slurm task: runs its jobs in as many processes as it has CPUs.
 
-    python -m decon_core.execution.slurm_task FOLDER ARRAY
+    python -m decon_core.features.clusters.slurm_task FOLDER ARRAY
 
 The number of the task within the array is in the environment.
 """
@@ -16,7 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from decon_core.execution.processes import Kind, Task, run_in_processes
-from decon_core.execution.task_files import EventWriter, TaskFiles, prepare_pickled, run_pickled
+from decon_core.features.clusters.task_files import (
+    EventWriter,
+    TaskFiles,
+    prepare_pickled,
+    run_pickled,
+)
 
 _SECONDS_BETWEEN_LOOKS = 60.0
 

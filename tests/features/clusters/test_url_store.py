@@ -14,14 +14,14 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 
 from decon_assets.instance.home import ensure_home
-from decon_core.config.execution import Ray
 from decon_core.config.sketch import Sketch
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
 from decon_core.execution.local import run_here
 from decon_core.execution.progress import JobCounts
-from decon_core.execution.ray_cluster import RayEngine
+from decon_core.features.clusters.ray_cluster import RayEngine
+from decon_core.features.clusters.settings import Ray
 from decon_core.index.idf import current_snapshot
 from decon_core.scan import node_store
 from decon_core.scan.blocks import kept_scanners
@@ -30,9 +30,9 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.paths import RemotePath, list_files, parse_path, use_options
 from tests.assets.test_remote import contents, run, settings_for
-from tests.cluster.conftest import NO_RAY, files_of, make_shards, packs_of, require
-from tests.cluster.test_pipeline import command
 from tests.core.conftest import Bench, words
+from tests.features.clusters.conftest import NO_RAY, files_of, make_shards, packs_of, require
+from tests.features.clusters.test_pipeline import command
 from tests.long_runs import only_in_long_runs
 
 # Ray leaves sockets and files to the garbage collector.
@@ -59,7 +59,7 @@ _OF_MACHINE = (".mirror.json", ".mirror.lock")
 def nodes(tmp_path_factory):
     """Two nodes, each with a folder of its own for temporary files. They know no endpoint of S3."""
     require(find_spec("ray"), NO_RAY)
-    from tests.cluster.ray_nodes import ray_cluster
+    from tests.features.clusters.ray_nodes import ray_cluster
 
     def environments():
         while True:

@@ -8,17 +8,17 @@ from importlib.util import find_spec
 
 import pytest
 
-from decon_core.config.execution import Slurm
 from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.execution import slurm as slurm_engine
-from decon_core.execution.slurm import SlurmEngine
+from decon_core.features.clusters import slurm as slurm_engine
+from decon_core.features.clusters.settings import Slurm
+from decon_core.features.clusters.slurm import SlurmEngine
 from decon_core.mixtures.build import Builder, build_shares
 from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
-from tests.cluster.slurm_cluster import INSTALL, missing_programs, slurm_cluster
 from tests.core.conftest import Bench, words
+from tests.features.clusters.slurm_cluster import INSTALL, missing_programs, slurm_cluster
 from tests.waiting import wait_until
 
 N_SHARDS, N_PACKS, N_DOCUMENTS = 24, 4, 900
@@ -63,7 +63,7 @@ def slurm(cluster, tmp_path, monkeypatch):
 def ray_nodes():
     """A running Ray cluster: a head without CPUs, and two nodes with one each."""
     require(find_spec("ray"), NO_RAY)
-    from tests.cluster.ray_nodes import ray_cluster
+    from tests.features.clusters.ray_nodes import ray_cluster
 
     with ray_cluster() as running:
         yield running

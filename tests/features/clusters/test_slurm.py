@@ -11,9 +11,9 @@ import pytest
 
 from decon_core.errors import CorpusError, EngineError
 from decon_core.execution.jobs import run_jobs
-from tests.cluster.conftest import wait_for
-from tests.cluster.jobs import Job, double, results_of
-from tests.cluster.slurm_cluster import NODES, n_idle
+from tests.core.execution.jobs import Job, double, results_of
+from tests.features.clusters.conftest import wait_for
+from tests.features.clusters.slurm_cluster import NODES, n_idle
 
 pytestmark = pytest.mark.clusters
 
@@ -137,10 +137,10 @@ def test_closing_the_iterator_cancels_its_tasks_and_no_others(cluster, slurm, tm
 _PROGRAM = """
 import sys
 from pathlib import Path
-from decon_core.config.execution import Slurm
-from decon_core.execution.slurm import SlurmEngine
+from decon_core.features.clusters.settings import Slurm
+from decon_core.features.clusters.slurm import SlurmEngine
 from decon_core.execution.jobs import run_jobs
-from tests.cluster.jobs import Job, double
+from tests.core.execution.jobs import Job, double
 
 folder = Path(sys.argv[1])
 engine = SlurmEngine(Slurm(jobs_per_task=1, memory="500M"), folder / "drafts", folder / "logs")

@@ -6,14 +6,14 @@ from collections import Counter
 
 from decon_core.execution.outcome import outcome_of
 from decon_core.execution.processes import Event, Kind
-from decon_core.execution.task_files import (
+from decon_core.features.clusters.task_files import (
     EventReader,
     EventWriter,
     TaskFiles,
     TaskJobs,
     run_pickled,
 )
-from tests.cluster.jobs import Job, double
+from tests.core.execution.jobs import Job, double
 
 
 def test_events_are_read_while_they_are_written_and_a_cut_line_waits(tmp_path):

@@ -8,13 +8,13 @@ from contextlib import closing, suppress
 
 import pytest
 
-from decon_core.config.execution import Ray
 from decon_core.errors import CorpusError, EngineError
-from decon_core.execution import ray_cluster
 from decon_core.execution.jobs import run_jobs
-from decon_core.execution.ray_cluster import RayEngine
-from tests.cluster.conftest import wait_for
-from tests.cluster.jobs import Job, double, results_of
+from decon_core.features.clusters import ray_cluster
+from decon_core.features.clusters.ray_cluster import RayEngine
+from decon_core.features.clusters.settings import Ray
+from tests.core.execution.jobs import Job, double, results_of
+from tests.features.clusters.conftest import wait_for
 
 # Ray leaves sockets and files to the garbage collector.
 pytestmark = [
@@ -173,10 +173,10 @@ def test_closing_the_iterator_cancels_its_tasks(engine, tmp_path, monkeypatch, n
 _PROGRAM = """
 import sys
 from pathlib import Path
-from decon_core.config.execution import Ray
+from decon_core.features.clusters.settings import Ray
 from decon_core.execution.jobs import run_jobs
-from decon_core.execution.ray_cluster import RayEngine
-from tests.cluster.jobs import Job, double
+from decon_core.features.clusters.ray_cluster import RayEngine
+from tests.core.execution.jobs import Job, double
 
 jobs = [Job(number, Path(sys.argv[1]), "wait") for number in range(4)]
 for _ in run_jobs(double, jobs, workers=1, engine=RayEngine(Ray())):

@@ -15,17 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from decon_core.config.execution import Slurm
 from decon_core.errors import EngineError, Problem
-from decon_core.execution import slurm_queue
 from decon_core.execution.engine import Ended, Work
-from decon_core.execution.interrupts import cancelled_at_end
 from decon_core.execution.local import Follower
 from decon_core.execution.outcome import MOST_DEATHS
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import JobCounts, Tracker
-from decon_core.execution.slurm_queue import GONE, TaskState
-from decon_core.execution.task_files import EventReader, TaskFiles, TaskJobs
+from decon_core.features.clusters import slurm_queue
+from decon_core.features.clusters.interrupts import cancelled_at_end
+from decon_core.features.clusters.settings import Slurm
+from decon_core.features.clusters.slurm_queue import GONE, TaskState
+from decon_core.features.clusters.task_files import EventReader, TaskFiles, TaskJobs
 from decon_core.storage.drafts import draft_name, remove
 from decon_core.wording import counted
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from decon_assets.instance.home import ensure_home
-from tests.cluster.conftest import files_of, wait_for
+from tests.features.clusters.conftest import files_of, wait_for
 from tests.finished_world import DATA, copy_finished_world
 from tests.long_runs import only_in_long_runs
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from decon_core.config.execution import Slurm
 from decon_core.errors import EngineError, Problem
-from decon_core.execution import slurm, slurm_queue
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.outcome import outcome_of
 from decon_core.execution.processes import Event, Kind
-from decon_core.execution.slurm import SlurmEngine
-from decon_core.execution.slurm_queue import TaskState
-from decon_core.execution.task_files import EventWriter, TaskFiles
-from tests.cluster.jobs import Job, double, results_of
+from decon_core.features.clusters import slurm, slurm_queue
+from decon_core.features.clusters.settings import Slurm
+from decon_core.features.clusters.slurm import SlurmEngine
+from decon_core.features.clusters.slurm_queue import TaskState
+from decon_core.features.clusters.task_files import EventWriter, TaskFiles
+from tests.core.execution.jobs import Job, double, results_of
 
 REFUSAL = EngineError(Problem("sbatch", "the controller is busy", "a job that Slurm accepts"))
 COMPLETED = TaskState("COMPLETED", "n1")

@@ -5,31 +5,31 @@ from dataclasses import replace
 
 import pytest
 
-from decon_core.config.execution import ENGINE_VARIABLE, Execution, Ray, Slurm, load_execution
 from decon_core.config.load import config_from
 from decon_core.errors import ConfigError, EngineError
-from decon_core.execution.choice import open_engine
+from decon_core.execution.choice import ENGINE_VARIABLE, load_engine_tables, open_engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LocalEngine
-from decon_core.execution.ray_cluster import RayEngine
-from decon_core.execution.slurm import SlurmEngine
+from decon_core.features.clusters.ray_cluster import RayEngine
+from decon_core.features.clusters.settings import Execution, Ray, Slurm
+from decon_core.features.clusters.slurm import SlurmEngine
 from decon_core.storage.paths import parse_path
 from decon_core.storage.store import Store
-from tests.cluster.jobs import Job, double, results_of
+from tests.core.execution.jobs import Job, double, results_of
 
 
 def test_the_environment_overrides_the_settings(tmp_path, monkeypatch):
     store = Store(tmp_path / "store")
     monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
-    assert isinstance(open_engine(Execution(), store), LocalEngine)
-    chosen = open_engine(Execution(engine="slurm"), store)
+    assert isinstance(open_engine({}, store), LocalEngine)
+    chosen = open_engine({"execution": Execution(engine="slurm")}, store)
     assert isinstance(chosen, SlurmEngine)
     assert (chosen.drafts, chosen.logs) == (store.drafts, store.root / "logs")
     monkeypatch.setenv(ENGINE_VARIABLE, "ray")
-    assert isinstance(open_engine(Execution(engine="slurm"), store), RayEngine)
+    assert isinstance(open_engine({"execution": Execution(engine="slurm")}, store), RayEngine)
     monkeypatch.setenv(ENGINE_VARIABLE, "slrum")
     with pytest.raises(ConfigError, match=r"one of local, slurm, ray. did you mean 'slurm'\?"):
-        open_engine(Execution(), store)
+        open_engine({}, store)
 
 
 def test_settings_are_read_from_a_file_of_their_own(tmp_path):
@@ -37,41 +37,43 @@ def test_settings_are_read_from_a_file_of_their_own(tmp_path):
     path.write_text(
         '[execution]\nengine = "slurm"\n[execution.slurm]\nlogs = "logs"\ntime = "90"\n'
     )
-    found = load_execution(path)
-    assert found.slurm == Slurm(logs=str(tmp_path / "logs"), time="90")
+    tables = load_engine_tables(path)
+    assert tables["execution"].slurm == Slurm(logs=str(tmp_path / "logs"), time="90")
     path.write_text('[execution]\nengine = "slrum"\nray = { cpus = -1 }\n')
     with pytest.raises(ConfigError) as caught:
-        load_execution(path)
+        load_engine_tables(path)
     said = str(caught.value)
     assert "2 problems" in said
     assert "execution.engine: found 'slrum'; expected one of local, slurm, ray" in said
     assert "execution.ray.cpus" in said
     path.write_text('[executon]\nengine = "slurm"\n')
     with pytest.raises(ConfigError, match=r"only executon; .*did you mean 'execution'\?"):
-        load_execution(path)
+        load_engine_tables(path)
     with pytest.raises(ConfigError, match="No such file"):
-        load_execution(tmp_path / "none.toml")
+        load_engine_tables(tmp_path / "none.toml")
 
 
 def test_nodes_that_share_no_folder_need_ray_and_a_store_at_a_url(tmp_path, monkeypatch, caplog):
     monkeypatch.delenv(ENGINE_VARIABLE, raising=False)
     store, url = Store(tmp_path / "store"), parse_path("s3://mill/out")
     settings = Execution(engine="ray", shared_store=False)
-    assert open_engine(settings, store, store_url=url).store_url == url
-    assert open_engine(Execution(engine="ray"), store, store_url=url).store_url is None
+    assert open_engine({"execution": settings}, store, store_url=url).store_url == url
+    assert (
+        open_engine({"execution": Execution(engine="ray")}, store, store_url=url).store_url is None
+    )
     with caplog.at_level("INFO"):
-        assert isinstance(open_engine(settings, store), LocalEngine)
+        assert isinstance(open_engine({"execution": settings}, store), LocalEngine)
     assert "this step runs on this machine" in caplog.text
     monkeypatch.setenv(ENGINE_VARIABLE, "slurm")
     with pytest.raises(ConfigError, match=r'shared_store.*the engine "ray"'):
-        open_engine(settings, store, store_url=url)
+        open_engine({"execution": settings}, store, store_url=url)
     monkeypatch.setenv(ENGINE_VARIABLE, "local")
-    assert isinstance(open_engine(settings, store, store_url=url), LocalEngine)
+    assert isinstance(open_engine({"execution": settings}, store, store_url=url), LocalEngine)
 
     path = tmp_path / "cluster.toml"
     path.write_text('[execution]\nengine = "ray"\nshared_store = false\n')
     with pytest.raises(ConfigError, match=r"cluster\.toml: execution\.shared_store: found false"):
-        load_execution(path)
+        load_engine_tables(path)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ def test_a_store_that_nodes_cannot_reach_is_refused(tmp_path, engine, store, exp
     (tmp_path / "evals.yaml").write_text("{}")
     path = tmp_path / "decon.toml"
     if expected is None:
-        assert not config_from(values, path).execution.shared_store
+        assert not config_from(values, path).tables["execution"].shared_store
         return
     with pytest.raises(ConfigError, match=r"execution\.shared_store: ") as caught:
         config_from(values, path)

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from decon_core.config.execution import Slurm
 from decon_core.errors import EngineError, Problem
+from decon_core.features.clusters.settings import Slurm
 
 _COMMANDS = ("sbatch", "squeue", "scancel")
 _SECONDS_TO_ANSWER = 120.0
@@ -99,7 +99,7 @@ def _parsed(output: str) -> Iterator[tuple[str, TaskState]]:
 
 
 def _script(settings: Slurm, folder: Path, array: int) -> str:
-    arguments = [settings.python or sys.executable, "-m", "decon_core.execution.slurm_task"]
+    arguments = [settings.python or sys.executable, "-m", "decon_core.features.clusters.slurm_task"]
     program = shlex.join([*arguments, str(folder), str(array)])
     return "\n".join(["#!/bin/bash", *settings.setup, f"exec {program}", ""])
 

@@ -23,15 +23,15 @@ from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
-from decon_core.config.execution import Ray
 from decon_core.errors import EngineError, Problem
 from decon_core.execution.engine import Ended, Work
-from decon_core.execution.interrupts import cancelled_at_end
 from decon_core.execution.local import Follower
 from decon_core.execution.outcome import MOST_DEATHS, future_of
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import JobCounts, Tracker
-from decon_core.execution.ray_task import ProgressBoard, run_task
+from decon_core.features.clusters.interrupts import cancelled_at_end
+from decon_core.features.clusters.ray_task import ProgressBoard, run_task
+from decon_core.features.clusters.settings import Ray
 from decon_core.storage.paths import RemotePath
 from decon_core.wording import counted, size
 

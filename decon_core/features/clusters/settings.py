@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
+import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -16,15 +16,15 @@ from decon_core.config.validation import (
     Name,
     Positive,
     SettingsReader,
-    did_you_mean,
     expects,
 )
 from decon_core.errors import ConfigError, Problem
+from decon_core.execution.engine import Engine, EngineTable
+from decon_core.execution.local import LocalEngine
+from decon_core.storage.paths import RemotePath
+from decon_core.storage.store import Store
 
-ENGINE_VARIABLE = "DECON_ENGINE"  # overrides `engine`
-
-EngineName = Literal["local", "slurm", "ray"]
-ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+_log = logging.getLogger(__name__)
 
 Lines = Annotated[tuple[Name, ...], expects("a list of lines in quotes")]
 _Amount = Annotated[float, Field(ge=0)]
@@ -78,10 +78,10 @@ class Ray:
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
-class Execution:
+class Execution(EngineTable):
     """[execution]: where shards are scanned and products are made."""
 
-    engine: EngineName = "local"
+    engine: Literal["local", "slurm", "ray"] = "local"
     """Local: processes of this machine. --engine and $DECON_ENGINE override it
     (docs/ten-terabytes.md)."""
     shared_store: bool = True
@@ -92,52 +92,57 @@ class Execution:
     ray: Ray = Field(default_factory=Ray)
     """Settings of Ray."""
 
-    def beside(self, folder: Path) -> Execution:
+    def checked(self, reader: SettingsReader) -> Self:
         """Return the settings with paths below the folder of their file."""
+        if not self.shared_store and self.engine == "slurm":
+            reader.problems.append(_NEEDS_FOLDER)
+        elif not self.shared_store and not reader.has_store_url:
+            found, expected = "false, and a store that is a folder", "true, or a store at a URL"
+            remedy = 'set `path = "s3://..."` in [store]'
+            reader.wrong("execution.shared_store", found, expected, remedy)
         if self.slurm.logs is None:
             return self
-        return replace(self, slurm=replace(self.slurm, logs=str(folder / self.slurm.logs)))
+        return replace(self, slurm=replace(self.slurm, logs=str(reader.folder / self.slurm.logs)))
 
-    def problem(self, *, has_url: bool) -> Problem | None:
-        """Return what is wrong with the place of the store; `has_url`: it is kept at a URL."""
+    def open(self, name: str, store: Store, store_url: RemotePath | None) -> Engine:
+        """Return an engine. Without `shared_store`, nodes get files from `store_url`.
+
+        Work that does not pass it then runs on this machine.
+        """
+        if name == "ray":
+            return self._ray(store_url)
+        if not self.shared_store:
+            raise ConfigError(_NEEDS_FOLDER)
+        from decon_core.features.clusters.slurm import SlurmEngine
+
+        logs = Path(self.slurm.logs) if self.slurm.logs else store.root / "logs"
+        return SlurmEngine(self.slurm, store.drafts.resolve(), logs.resolve())
+
+    def _ray(self, store_url: RemotePath | None) -> Engine:
+        from decon_core.features.clusters.ray_cluster import RayEngine
+
         if self.shared_store:
-            return None
-        if self.engine == "slurm":
-            return NEEDS_FOLDER
-        if has_url:
-            return None
-        found, expected = "false, and a store that is a folder", "true, or a store at a URL"
-        remedy = 'set `path = "s3://..."` in [store]'
-        return Problem("execution.shared_store", found, expected, remedy)
+            return RayEngine(self.ray)
+        if store_url is None:
+            _log.info("this step runs on this machine: nodes do not see the folder of the store")
+            return LocalEngine()
+        return RayEngine(self.ray, store_url)
+
+    def require(self, name: str) -> None:
+        """Raise an error if Slurm or Ray cannot be used from this machine."""
+        if name == "slurm":
+            from decon_core.features.clusters.slurm_queue import require_slurm
+
+            require_slurm()
+        else:
+            from decon_core.features.clusters.ray_cluster import require_ray
+
+            require_ray(self.ray)
 
 
-NEEDS_FOLDER = Problem(
+_NEEDS_FOLDER = Problem(
     "execution.shared_store",
     'false with the engine "slurm"',
     'true, or the engine "ray"',
     "tasks of Slurm get their jobs by files in a folder that all nodes see",
 )
-
-
-def load_execution(path: Path) -> Execution:
-    """Read the table [execution] of a TOML file. Raises one `ConfigError` with all problems."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        found, expected = error.strerror or str(error), "a TOML file with the table [execution]"
-        raise ConfigError(Problem(str(path), found, expected)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from error
-    if "execution" not in values:
-        found = f"only {', '.join(sorted(values))}" if values else "nothing in it"
-        guesses = (did_you_mean(name, ("execution",)) for name in values)
-        remedy = next((guess for guess in guesses if guess), "")
-        raise ConfigError(Problem(str(path), found, "the table [execution]", remedy))
-    reader = SettingsReader(str(path))
-    settings = reader.table(Execution, "execution", values["execution"])
-    if settings is None:
-        raise ConfigError(reader.problems)
-    if not settings.shared_store:  # its store is a folder of the output
-        expected = "true: the nodes of this command must see the output folder"
-        raise ConfigError(Problem(f"{path}: execution.shared_store", "false", expected))
-    return settings.beside(path.resolve().parent)
