@@ -126,7 +126,13 @@ class Builder:
         return replace(self.reader, calibration=self._calibrated.load())
 
     def build(self, mixture: Mixture, pack: Pack) -> Built:
-        """Write a mixture of a pack, unless an intact one from the same inputs exists."""
+        """Write a mixture of a pack, unless an intact one from the same inputs exists; its card."""
+        built = self.build_share(mixture, pack)
+        self.update_card(mixture)
+        return built
+
+    def build_share(self, mixture: Mixture, pack: Pack) -> Built:
+        """Build without the card, which takes the manifests of all packs."""
         mixture = self.effective(mixture)
         shards = _shards_of(mixture, pack)
         self._require(mixture, pack)
@@ -135,7 +141,6 @@ class Builder:
         path = self.store.mixture_manifest(mixture.name, pack.name)
         manifest = current_manifest(path, fingerprint, folder)
         if manifest is not None and not manifest_faults(path, folder):
-            self._update_card(mixture)
             return Built(folder, manifest, was_there=True)
         drawn = self.draw_for(mixture, pack)
         rows = drawn.rows if drawn else {}
@@ -155,7 +160,6 @@ class Builder:
             }
             write_json(records / path.name, manifest)
             self._withdraw(mixture, path)
-        self._update_card(mixture)
         return Built(folder, manifest, was_there=False)
 
     def is_current(self, mixture: Mixture, pack: Pack) -> bool:
@@ -326,9 +330,9 @@ class Builder:
         """Take a pack whose data is about to be replaced off the manifests and the card."""
         withdraw(manifest)
         if manifest.parent.name in listed_packs(self.store.mixtures(mixture.name) / CARD):
-            self._update_card(mixture)
+            self.update_card(mixture)
 
-    def _update_card(self, mixture: Mixture) -> None:
+    def update_card(self, mixture: Mixture) -> None:
         """Write the card of a mixture until it matches the packs that exist.
 
         Other processes may build packs at the same time. Each reads the manifests again after
@@ -362,9 +366,10 @@ def build_shares(
     workers: int = 1,
     engine: Engine = LOCAL,
 ) -> Iterator[tuple[Mixture, Pack, Future[Built]]]:
-    """Build mixtures of packs in parallel and yield them as they finish.
+    """Build mixtures of packs in parallel and yield them as they finish; write their cards last.
 
-    A failure is kept in the future of its job; the other jobs go on.
+    A failure is kept in the future of its job; the other jobs go on. Shares of a mixture whose card
+    does not list them, as after a kill, are not current: the next run completes the card.
     """
     # Workers get the calibration, which is made from all packs, and not what it is made from.
     builder = builder.with_calibration()
@@ -386,8 +391,15 @@ def build_shares(
     sizes = [shard.n_bytes for _, pack in wanted for shard in pack.shards]
     n_workers = useful_workers(workers, sizes, engine=engine)
     done = run_jobs(_build, jobs, workers=n_workers, engine=engine, name_of=_name_of)
-    for job, future in done:
-        yield *job[1:], future
+    built: dict[str, Mixture] = {}
+    try:
+        for (_, mixture, pack), future in done:
+            if future.exception() is None:
+                built[mixture.name] = mixture
+            yield mixture, pack, future
+    finally:
+        for mixture in built.values():
+            builder.update_card(mixture)
 
 
 def _name_of(job: _Job) -> str:
@@ -397,7 +409,7 @@ def _name_of(job: _Job) -> str:
 
 def _build(job: _Job) -> Built:
     builder, mixture, pack = job
-    return builder.build(mixture, pack)
+    return builder.build_share(mixture, pack)
 
 
 def _shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
