@@ -22,8 +22,9 @@ import polars as pl
 
 from decon_core.config.policy import Policy
 from decon_core.config.seeding import numbers, shuffled
-from decon_core.folder_scan.results import MATCHES_FILE
-from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.config.sources import Source
+from decon_core.library.results import MATCHES_FILE
+from decon_core.library.scan import Request, scan_folder
 from decon_core.wording import table
 
 DETECTORS = ("decon", "ratcliff", "longest_match", "exact", "ngram_any")
@@ -137,9 +138,12 @@ def measure(
         documents = (_document(n, puzzle) for n, puzzle in enumerate(puzzles))
         _write(folder / "corpus" / "documents.jsonl", documents)
         request = Request(
-            evals=evals.parent, corpus=str(folder / "corpus"), out=folder / "out", policy=policy
+            evals=evals.parent,
+            source=Source(name="corpus", path=str(folder / "corpus"), id="id"),
+            out=folder / "out",
+            policy=policy,
         )
-        scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+        scan_folder(request)
         matches = pl.read_parquet(folder / "out" / MATCHES_FILE)
     leaks = matches.filter(pl.col("is_contaminated"))
     is_item = pl.col("row") == pl.col("instance_index")

@@ -25,8 +25,9 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from decon_core.config.policy import Policy
-from decon_core.folder_scan.results import LEDGER_FILE, MATCHES_FILE, SUMMARY_FILE
-from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.config.sources import Source
+from decon_core.library.results import LEDGER_FILE, MATCHES_FILE, SUMMARY_FILE
+from decon_core.library.scan import Request, scan_folder
 from tests.oracle.layout_files import write_rows
 from tests.oracle.layouts import (
     Sentences,
@@ -113,8 +114,13 @@ def scan_for(texts: Collection[str], corpus: Path, out: Path) -> dict[str, int]:
     items = {text: number for number, text in enumerate(sorted(texts))}
     evals = out.with_name(f"{out.name}-evals")
     _write_items(evals, items)
-    request = Request(evals=evals, corpus=str(corpus), out=out, policy=_POLICY)
-    outcome = scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+    request = Request(
+        evals=evals,
+        source=Source(name="corpus", path=str(corpus), id="id"),
+        out=out,
+        policy=_POLICY,
+    )
+    outcome = scan_folder(request)
     if unseen := outcome.n_unseen["exact"]:
         raise RuntimeError(f"{unseen} sentences cannot be found by `exact` in any file")
     return items

@@ -27,8 +27,8 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.folder_scan.corpus import pack_of
-from decon_core.library.folder import open_folder
+from decon_core.library.scan import pack_of
+from decon_core.library.stored_index import open_folder
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.drafts import remove

@@ -24,10 +24,10 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_shard
-from decon_core.folder_scan.corpus import pack_of
-from decon_core.folder_scan.results import STORE_FOLDER
 from decon_core.index.parts import index_fingerprint
 from decon_core.kernels.jit import compiled_at_once
+from decon_core.library.results import STORE_FOLDER
+from decon_core.library.scan import pack_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.drafts import remove

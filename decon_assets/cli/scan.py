@@ -29,6 +29,7 @@ from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.config.sketch import Sketch
+from decon_core.config.sources import ONLY_SOURCE, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots
@@ -38,8 +39,8 @@ from decon_core.wording import counted, have, hold, percent, size
 if TYPE_CHECKING:
     from decon_core.corpus.sample import Sample
     from decon_core.decisions.verdicts import Verdicts
-    from decon_core.folder_scan.estimates import Rate
-    from decon_core.folder_scan.results import Outcome
+    from decon_core.library.estimates import Rate
+    from decon_core.library.results import Outcome
 
 _MOST_SKIPPED_LISTED = 3
 
@@ -179,10 +180,11 @@ def scan(
     lists it by file, and OUT/skipped.jsonl has what was skipped.
     """
     from decon_core.execution.choice import load_engine_tables, open_engine, require_engine
-    from decon_core.folder_scan.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
-    from decon_core.folder_scan.run import Request, scan_folder
+    from decon_core.library.results import CLEAN_FOLDER, COMPAT_FOLDER, STORE_FOLDER
+    from decon_core.library.scan import Request, scan_folder
 
-    given = [name for name, value in _readings(text, messages, layout) if value]
+    readings = {"--text": text, "--messages": messages, "--layout": layout}
+    given = [name for name, value in readings.items() if value]
     if len(given) > 1:
         found = " and ".join(given)
         raise InputError(Problem("scan", found, "one of them, or none: then every text is read"))
@@ -195,26 +197,32 @@ def scan(
     engines = load_engine_tables(execution) if execution else {}
     require_engine(engines)
     chosen = open_engine(engines, Store(out / STORE_FOLDER))
+    if (n_bytes := bytes_of(max_row_bytes)) is None:
+        raise InputError(Problem("--max-row-bytes", repr(max_row_bytes), "a size like '1 GB'"))
+    source = Source(
+        name=ONLY_SOURCE,
+        path=corpus,
+        text=(text[0] if len(text) == 1 else tuple(text)) if text else None,
+        messages=messages,
+        roles=tuple(role),
+        layout=layout,
+        ignore=tuple(ignore),
+        id=id_field,
+        max_row_bytes=n_bytes,
+    )
     with ShardProgress(sys.stderr, chosen) as progress:
         outcome = scan_folder(
             Request(
                 evals=evals,
-                corpus=corpus,
+                source=source,
                 out=out,
                 policy=settings,
-                text=(text[0] if len(text) == 1 else tuple(text)) if text else None,
-                messages=messages,
-                roles=tuple(role),
-                layout=layout,
-                ignore=tuple(ignore),
-                id=id_field,
                 workers=workers,
                 sketch=Sketch() if sketch else None,
                 has_compat=compat,
                 has_clean_evals=clean_evals,
                 verdicts=_verdicts(verdicts),
                 sample=drawn,
-                max_row_bytes=_bytes(max_row_bytes),
             ),
             on_step=progress.step,
             on_work=lambda shards: progress.begin(len(shards), sum(s.n_bytes for s in shards)),
@@ -256,12 +264,6 @@ def scan(
     is_unread = bool(outcome.unread_text) and not allow_unread
     is_skipped = bool(outcome.unexpected) and not allow_skipped
     return 4 if is_partly_read or is_unread or is_skipped else 0
-
-
-def _readings(
-    text: list[str], messages: str | None, layout: str | None
-) -> list[tuple[str, object]]:
-    return [("--text", text), ("--messages", messages), ("--layout", layout)]
 
 
 def _require_layout(name: str | None) -> None:
@@ -317,7 +319,7 @@ def _say_table(outcome: Outcome) -> None:
 
 def _say_estimates(outcome: Outcome, out: Path) -> None:
     """Print what a sample says about the whole corpus."""
-    from decon_core.folder_scan.estimates import SAMPLE_FILE
+    from decon_core.library.estimates import SAMPLE_FILE
 
     if outcome.sample is None:
         return
@@ -348,7 +350,7 @@ def _estimate_row(rate: Rate) -> tuple[object, ...]:
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:
-    from decon_core.folder_scan import results
+    from decon_core.library import results
 
     noun = "sampled document" if outcome.sample else "document"
     n, n_documents = outcome.n_contaminated_documents, counted(outcome.n_documents, noun)
@@ -388,7 +390,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
 
 def _format_coverage(outcome: Outcome) -> str:
     """Return the last line: how much of the input was scanned, and what was not."""
-    from decon_core.folder_scan.results import SKIPPED_FILE
+    from decon_core.library.results import SKIPPED_FILE
 
     n_unread = outcome.n_shards_unread + len(outcome.unread)
     n_single = outcome.n_unreadable - outcome.n_rows_unread
@@ -419,7 +421,7 @@ def _format_coverage(outcome: Outcome) -> str:
 
 
 def _policy(path: Path | None, preset: str | None, detectors: str | None) -> Policy:
-    from decon_core.folder_scan.run import load_policy
+    from decon_core.config.policy_file import load_policy
 
     base = Policy.from_mapping({"preset": preset} if preset else {}, where="--preset")
     policy = load_policy(path, like=base) if path else base
@@ -441,12 +443,6 @@ def _sample(share: str | None, seed: int | None) -> Sample | None:
     except ValueError:
         raise InputError(Problem("--sample", repr(share), "a share, as 1% or 0.01")) from None
     return Sample.of(given, seed=seed or 0)
-
-
-def _bytes(text: str) -> int:
-    if (n_bytes := bytes_of(text)) is None:
-        raise InputError(Problem("--max-row-bytes", repr(text), "a size like '1 GB'"))
-    return n_bytes
 
 
 def _verdicts(path: Path | None) -> Verdicts:

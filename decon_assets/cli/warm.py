@@ -45,7 +45,7 @@ def warm(
 
     Exit codes: 0 done; 1 no folder can be written.
     """
-    from decon_core.folder_scan.warm import warm as compile_all
+    from decon_core.library.warm import warm as compile_all
 
     if cache:
         cache.mkdir(parents=True, exist_ok=True)

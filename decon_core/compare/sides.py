@@ -9,10 +9,9 @@ from pathlib import Path
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Config, config_from, load_config
 from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
+from decon_core.config.policy_file import policy_from, read_policy
 from decon_core.config.report import Showing
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
-from decon_core.folder_scan.as_report import is_scan, read_folder
-from decon_core.folder_scan.run import policy_from, read_policy
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
 from decon_core.inventory import (
@@ -22,6 +21,7 @@ from decon_core.inventory import (
     unread_rule,
     verdicts_of,
 )
+from decon_core.library.as_report import is_scan, read_folder
 from decon_core.mixtures.build import Builder
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches

@@ -24,6 +24,7 @@ from decon_core.config.validation import (
 
 _DEFAULT_PACK_SHARDS = 64
 MAX_ROW_BYTES = 1_000_000_000
+ONLY_SOURCE = "corpus"  # the name of the source where there is no decon.toml
 _LIMITS = ("pack_shards", "pack_bytes")
 
 

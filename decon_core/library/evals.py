@@ -27,15 +27,19 @@ _FIELDS = ("question", "answer", "passage")
 _EXPECTED = "a path, a list of dictionaries, or a table with a row for each item"
 
 
-def records_of(evals: Evals, *, name: str, recipe: Mapping[str, Any] | None) -> dict[str, pa.Table]:
+def records_of(
+    evals: Evals, *, name: str = "evals", recipe: Mapping[str, Any] | None = None
+) -> dict[str, pa.Table]:
     """Return the records of each benchmark, by name.
 
     `name` is the benchmark of rows that name none, and of all rows if there is a recipe.
     """
+    where, found = "evals", "no item"
     if isinstance(evals, str | PathLike):
         if recipe is not None:
             expected = "no recipe beside a path: a recipe file (.yaml) names its files"
             raise InputError(Problem("recipe", "a recipe and a path", expected))
+        where, found = str(evals), "no record in any file"
         tables = records_in(Path(evals))
     else:
         rows = _rows(evals)
@@ -46,7 +50,7 @@ def records_of(evals: Evals, *, name: str, recipe: Mapping[str, Any] | None) -> 
         else:
             tables = _by_name(rows, name)
     if not sum(table.num_rows for table in tables.values()):
-        raise InputError(Problem("evals", "no item", "at least one"))
+        raise InputError(Problem(where, found, "at least one"))
     return tables
 
 
@@ -86,7 +90,12 @@ def _by_name(rows: Iterable[Row], name: str) -> dict[str, pa.Table]:
     check_names(places, what="benchmark")
     return {
         benchmark: pa.concat_tables(
-            normalize_rows(_as_records(benchmark, split), of_split, split=split, origin="evals")
+            normalize_rows(
+                Recipe(name=benchmark, source=LocalSource(), splits=(split,)),
+                of_split,
+                split=split,
+                origin="evals",
+            )
             for split, of_split in by_split.items()
         ).combine_chunks()
         for benchmark, by_split in sorted(places.items())
@@ -109,7 +118,3 @@ def _require_no_misspelt_field(rows: Iterable[Row]) -> None:
     ]
     if problems:
         raise RecordError(problems)
-
-
-def _as_records(benchmark: str, split: str) -> Recipe:
-    return Recipe(name=benchmark, source=LocalSource(), splits=(split,))

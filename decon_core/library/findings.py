@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, overload
 
 import pyarrow as pa
 
 from decon_core.config.mixtures import Leaks
-from decon_core.config.policy import Policy
 from decon_core.corpus.documents import Part
 from decon_core.errors import IncompleteError, Problem
 from decon_core.schemas import ENTRIES
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from decon_core.library.index import Index
 
 Span = tuple[int, int]
 _PARTS = ("question", "answer", "passage")
@@ -80,15 +81,6 @@ class Finding:
         return next((call for call, is_called in calls.items() if is_called), "no leak")
 
 
-class Compared(Protocol):
-    """What findings ask of the index that they are from."""
-
-    @property
-    def policy(self) -> Policy: ...
-
-    def record(self, finding: Finding) -> Mapping[str, Any]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Findings(Sequence[Finding]):
     """What was found in one text or row; empty if nothing was.
@@ -108,13 +100,13 @@ class Findings(Sequence[Finding]):
     """Why the text could not be read; None: it was read."""
     has_invalid_utf8: bool
     """Whether bytes of the text were not UTF-8. Only Arrow arrays can hold such."""
-    unread: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    unread: Mapping[str, tuple[int, int]] = field(hash=False)
     """Texts of the row beside the column that was read: how many, and their bytes, by path."""
+    _index: Index = field(compare=False, repr=False)
     _found: tuple[Finding, ...] = ()
     _is_removed: bool = False
     _parts: tuple[Part, ...] = field(default=(), compare=False, repr=False)
     _entries: pa.Table | None = field(default=None, compare=False, repr=False)
-    _index: Compared | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_leaked(self) -> bool:
@@ -139,7 +131,7 @@ class Findings(Sequence[Finding]):
         that was read in part.
         """
         self._require_readable()
-        is_dropped = self.has_invalid_utf8 and self._policy.invalid_utf8 == "drop"
+        is_dropped = self.has_invalid_utf8 and self._index.policy.invalid_utf8 == "drop"
         if self.unreadable or is_dropped or self._is_removed:
             return False
         self._require_whole()
@@ -192,17 +184,13 @@ class Findings(Sequence[Finding]):
 
         return html_of(self, self._index)
 
-    @property
-    def _policy(self) -> Policy:
-        return self._index.policy if self._index else Policy()
-
     def _require_readable(self) -> None:
         """Raise `IncompleteError` if the policy does not allow what could not be read."""
         where = f"text {self.row}"
-        if self.unreadable and self._policy.unreadable == "block":
+        if self.unreadable and self._index.policy.unreadable == "block":
             remedy = "Leave it out, or drop such texts: unreadable='drop' in the policy."
             raise IncompleteError(Problem(where, self.unreadable, "a text", remedy))
-        if self.has_invalid_utf8 and self._policy.invalid_utf8 == "block":
+        if self.has_invalid_utf8 and self._index.policy.invalid_utf8 == "block":
             remedy = "Repair it, or set invalid_utf8='replace' or 'drop' in the policy."
             raise IncompleteError(Problem(where, "bytes that are not UTF-8", "UTF-8", remedy))
 
@@ -219,20 +207,22 @@ class Findings(Sequence[Finding]):
 
 def findings_in(entries: pa.Table) -> list[tuple[Finding, bool]]:
     """Return decided matches as objects, and whether a clean mixture removes a text for each."""
-    names = [*_NAMES, "is_contaminated", "verdict", *(edge for both in _EDGES for edge in both)]
-    columns = [entries[name].to_pylist() for name in names]
-    return [_finding(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+    findings = []
+    for entry in entries.select(_COLUMNS).to_pylist():
+        values = {name: entry[name] for name in _SAME_NAMES}
+        for part in _PARTS:
+            span = entry[f"{part}_char_start"], entry[f"{part}_char_stop"]
+            values[f"{part}_span"] = None if span[0] is None else span
+        finding = Finding(**values, is_leak=entry["is_contaminated"])
+        findings.append((finding, _REMOVED_BY_DEFAULT.counts(entry)))
+    return findings
 
 
-_EDGES = [(f"{part}_char_start", f"{part}_char_stop") for part in _PARTS]
-_SPANS = [f"{part}_span" for part in _PARTS]
-_NAMES = [name for name in Finding.__slots__ if name not in (*_SPANS, "is_leak")]
+_SAME_NAMES = [name for name in Finding.__slots__ if name in ENTRIES.names]
+_COLUMNS = [
+    *_SAME_NAMES,
+    "is_contaminated",
+    "verdict",
+    *(f"{part}_char_{edge}" for part in _PARTS for edge in ("start", "stop")),
+]
 _REMOVED_BY_DEFAULT = Leaks()
-
-
-def _finding(entry: Mapping[str, Any]) -> tuple[Finding, bool]:
-    values: dict[str, Any] = {name: entry[name] for name in _NAMES}
-    for name, (start, stop) in zip(_SPANS, _EDGES, strict=True):
-        values[name] = None if entry[start] is None else (entry[start], entry[stop])
-    found = Finding(**values, is_leak=entry["is_contaminated"])
-    return found, _REMOVED_BY_DEFAULT.counts(entry)

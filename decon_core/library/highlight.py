@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from decon_core.library.findings import Compared, Finding, Findings
+from decon_core.library.findings import Finding, Findings
 from decon_core.library.texts import TEXT
 from decon_core.report.excerpts import PARTS, Excerpt, Mark, agree_of, make_excerpt
 from decon_core.wording import counted, render
+
+if TYPE_CHECKING:
+    from decon_core.library.index import Index
 
 _MOST_SHOWN = 10  # findings; a text with a whole benchmark in it has thousands
 _CONTEXT = 200  # characters shown before and after a span
@@ -46,9 +49,9 @@ def _place(finding: Finding, part: str) -> str:
     return f"{part} {share}{slot}at characters {span[0]}-{span[1]}"
 
 
-def html_of(findings: Findings, index: Compared | None) -> str:
+def html_of(findings: Findings, index: Index) -> str:
     """Return findings as HTML that reads in light and dark notebooks; all texts are escaped."""
-    shown = [_shown(findings, one, index) for one in findings[:_MOST_SHOWN]] if index else []
+    shown = [_shown(findings, one, index) for one in findings[:_MOST_SHOWN]]
     n_more = len(findings) - len(shown)
     return render(
         _TEMPLATE,
@@ -58,7 +61,7 @@ def html_of(findings: Findings, index: Compared | None) -> str:
     )
 
 
-def _shown(findings: Findings, finding: Finding, index: Compared) -> dict[str, Any]:
+def _shown(findings: Findings, finding: Finding, index: Index) -> dict[str, Any]:
     record = index.record(finding)
     excerpt = _excerpt(findings.text or "", finding, record, index)
     parts = [(part, record[part]) for part in PARTS if record[part]]
@@ -70,7 +73,7 @@ def _shown(findings: Findings, finding: Finding, index: Compared) -> dict[str, A
     }
 
 
-def _excerpt(text: str, finding: Finding, record: Mapping[str, Any], index: Compared) -> Excerpt:
+def _excerpt(text: str, finding: Finding, record: Mapping[str, Any], index: Index) -> Excerpt:
     spans = {part: span for part in PARTS if (span := getattr(finding, f"{part}_span")) is not None}
     agree = agree_of(finding.detector)
     form = index.policy.form

@@ -8,10 +8,11 @@ import shutil
 import warnings
 import weakref
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -23,20 +24,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.benchmarks.fields import describe
-from decon_core.benchmarks.records import load_records
 from decon_core.config.layouts import covers_any
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Block
 from decon_core.corpus.documents import Document, Unreadable
-from decon_core.decisions.indexability import indexability
-from decon_core.decisions.match_reader import MatchReader
-from decon_core.errors import InputError, Problem
+from decon_core.errors import ConfigError, InputError, Problem
 from decon_core.execution.jobs import in_threads, wanted_workers
 from decon_core.library.evals import Evals, records_of
 from decon_core.library.findings import FINDINGS, Finding, Findings, findings_in
-from decon_core.library.folder import IndexFolder, open_folder, write_folder
-from decon_core.library.rows import TextOrRow, is_conversation
-from decon_core.library.texts import Paths, Texts, blocks_of, paths_of
+from decon_core.library.stored_index import StoredIndex, open_folder, write_folder
+from decon_core.library.texts import (
+    Paths,
+    TextOrRow,
+    Texts,
+    blocks_of,
+    is_conversation,
+    paths_of,
+)
 from decon_core.scan.blocks import Scanner, compilation_notice
 from decon_core.scan.matches import Columns
 from decon_core.wording import counted
@@ -70,9 +74,9 @@ def build_index(
     """
     chosen = _policy_of(policy) or Policy()
     tables = records_of(evals, name=name, recipe=recipe)
-    path = None if folder is None else Path(folder)
-    index = Index(write_folder(path, tables, chosen), is_temporary=folder is None)
-    index._warn_of_invisible()  # noqa: SLF001 - only a new index warns
+    stored = write_folder(None if folder is None else Path(folder), tables, chosen)
+    index = Index(stored, is_temporary=folder is None)
+    _warn_of_invisible(stored)
     return index
 
 
@@ -86,12 +90,38 @@ def open_index(folder: _Folder, *, policy: Policy | Mapping[str, Any] | None = N
 
 
 def _policy_of(policy: object) -> Policy | None:
-    if policy is None or isinstance(policy, Policy):
-        return policy
-    if not isinstance(policy, Mapping):
+    """Return the settings; raise `ConfigError` if they need a whole corpus."""
+    if isinstance(policy, Mapping):
+        policy = Policy.from_mapping(policy)
+    if policy is not None and not isinstance(policy, Policy):
         expected = "a Policy, or a dictionary with its settings"
         raise InputError(Problem("policy", describe(policy), expected))
-    return Policy.from_mapping(policy)
+    if policy and policy.leave_out_common:
+        remedy = "Scan the corpus: `decon-assets scan`."
+        expected = "false: how common an n-gram is depends on a whole corpus"
+        raise ConfigError(Problem("policy.leave_out_common", "true", expected, remedy))
+    return policy
+
+
+def _warn_of_invisible(stored: StoredIndex) -> None:
+    """Warn of items that no detector can find, and refuse an index of nothing else."""
+    items = stored.visibility.group_by(["benchmark", "split", "instance_index"])
+    seen = items.aggregate([("is_visible", "any"), ("reason", "min")])
+    lost = seen.filter(pc.invert(seen["is_visible_any"]))
+    if not lost.num_rows:
+        return
+    counts = pc.value_counts(lost["reason_min"]).to_pylist()
+    reasons = "; ".join(f"{one['values']}: {one['counts']:,}" for one in counts)
+    if lost.num_rows == seen.num_rows:
+        found = f"{counted(stored.n_items, 'item')}, none visible ({reasons})"
+        expected = f"an item that a detector can find ({', '.join(stored.policy.detectors)})"
+        remedy = "docs/detectors.md has what each detector needs."
+        raise InputError(Problem("evals", found, expected, remedy))
+    warnings.warn(
+        f"no detector can find {lost.num_rows:,} of {counted(stored.n_items, 'item')} "
+        f"({reasons}). Nothing is known of them in any text; `invisible()` lists them.",
+        stacklevel=3,
+    )
 
 
 class Index:
@@ -101,38 +131,37 @@ class Index:
     process that was forked after an index found matches cannot use any: that raises `InputError`.
     """
 
-    def __init__(self, folder: IndexFolder, *, is_temporary: bool = False) -> None:
-        self._folder = folder
-        # No tiles are read: matches are given to it.
-        self._reader = MatchReader(folder.store, folder.versions, folder.policy, folder.scan)
+    def __init__(self, stored: StoredIndex, *, is_temporary: bool = False) -> None:
+        self._stored = stored
+        self._reader = stored.reader()  # reads no tiles: matches are given to it
         self._free: SimpleQueue[Scanner] = SimpleQueue()
         self._first, self._is_compiled = Lock(), False
         if is_temporary:
-            weakref.finalize(self, _remove_own, folder.path.parent, os.getpid())
+            weakref.finalize(self, _remove_own, self.folder.parent, os.getpid())
 
     def __reduce__(self) -> tuple[Callable[..., Index], tuple[object, ...]]:
         # The fingerprint enters the caches of those who hash what they call, as `datasets` does.
-        return _reopen, (self.folder, self.policy, self._folder.fingerprint)
+        return _reopen, (self.folder, self.policy, self._stored.fingerprint)
 
     @property
     def folder(self) -> Path:
         """The folder of the index."""
-        return self._folder.path
+        return self._stored.store.root
 
     @property
     def policy(self) -> Policy:
         """The settings by which texts are compared and matches decided."""
-        return self._folder.policy
+        return self._stored.policy
 
     @property
     def benchmarks(self) -> tuple[str, ...]:
         """The names of the benchmarks."""
-        return tuple(version.benchmark for version in self._folder.versions)
+        return tuple(version.benchmark for version in self._stored.versions)
 
     @property
     def n_items(self) -> int:
         """How many items the benchmarks have."""
-        return sum(version.n_items for version in self._folder.versions)
+        return self._stored.n_items
 
     def check(self, text: TextOrRow) -> Findings:
         """Compare one text, row (a dictionary) or conversation (a list of messages)."""
@@ -173,7 +202,7 @@ class Index:
             checked: Iterator[list[Findings]] = map(check, groups)
         else:
             checked = in_threads(check, groups, threads=n_threads)
-        return (one for findings in checked for one in findings)
+        return (findings for group in checked for findings in group)
 
     def keep(self, text: TextOrRow) -> bool:
         """Return whether a clean mixture keeps a text: nothing leaked, no question without answer.
@@ -195,8 +224,8 @@ class Index:
         Raises `IncompleteError` at a null; with `unreadable="drop"` in the policy it is not kept.
         Also raises it at a row with unread text that `ignore` does not allow.
         """
-        every = self.check_all(texts, column=column, ignore=ignore, threads=threads)
-        return [one.is_kept for one in every]
+        checked = self.check_all(texts, column=column, ignore=ignore, threads=threads)
+        return [findings.is_kept for findings in checked]
 
     def table(
         self,
@@ -211,14 +240,14 @@ class Index:
         Raises `IncompleteError` as `keep_all` does; with `unreadable="drop"` in the policy a null
         has no row.
         """
-        every = self.check_all(texts, column=column, ignore=ignore, threads=threads)
+        checked = self.check_all(texts, column=column, ignore=ignore, threads=threads)
         # `is_leaked` raises for a null.
-        found = [one.to_arrow() for one in every if one.is_leaked or len(one)]
-        return pa.concat_tables([FINDINGS.empty_table(), *found])
+        tables = [findings.to_arrow() for findings in checked if findings.is_leaked or findings]
+        return pa.concat_tables([FINDINGS.empty_table(), *tables])
 
     def record(self, finding: Finding) -> dict[str, Any]:
         """Return the record of a benchmark that was found: question, answer, passage and labels."""
-        records = self._records(finding.benchmark)
+        records = self._stored.records(finding.benchmark)
         record: dict[str, Any] = records.slice(finding.record, 1).to_pylist()[0]
         return record
 
@@ -227,52 +256,15 @@ class Index:
 
         A text is never reported as clean of these: nothing is known of them.
         """
-        return self._visibility.filter(pc.invert(self._visibility["is_visible"]))
+        return self._stored.invisible
 
     def __repr__(self) -> str:
         names = counted(len(self.benchmarks), "benchmark")
         detectors = ", ".join(self.policy.detectors)
-        lost = [f"{counted(n, 'item')} not visible to {name}" for name, n in self._n_invisible()]
+        n_lost = Counter(self.invisible()["detector"].to_pylist())
+        lost = [f"{counted(n, 'item')} not visible to {name}" for name, n in n_lost.items()]
         items = counted(self.n_items, "item")
         return f"<Index: {names}, {items}; {'; '.join([detectors, *lost])}; in {self.folder}>"
-
-    @cached_property
-    def _visibility(self) -> pa.Table:
-        return indexability(self._folder.store, self._folder.versions, self.policy)
-
-    def _n_invisible(self) -> list[tuple[str, int]]:
-        counts = pc.value_counts(self.invisible()["detector"]).to_pylist()
-        return [(one["values"], one["counts"]) for one in counts]
-
-    def _warn_of_invisible(self) -> None:
-        """Warn of items that no detector can find, and refuse an index of nothing else."""
-        items = self._visibility.group_by(["benchmark", "split", "instance_index"])
-        seen = items.aggregate([("is_visible", "any"), ("reason", "min")])
-        lost = seen.filter(pc.invert(seen["is_visible_any"]))
-        if not lost.num_rows:
-            return
-        counts = pc.value_counts(lost["reason_min"]).to_pylist()
-        reasons = "; ".join(f"{one['values']}: {one['counts']:,}" for one in counts)
-        if lost.num_rows == seen.num_rows:
-            found = f"{counted(self.n_items, 'item')}, none visible ({reasons})"
-            expected = f"an item that a detector can find ({', '.join(self.policy.detectors)})"
-            remedy = "docs/detectors.md has what each detector needs."
-            raise InputError(Problem("evals", found, expected, remedy))
-        warnings.warn(
-            f"no detector can find {lost.num_rows:,} of {counted(self.n_items, 'item')} "
-            f"({reasons}). Nothing is known of them in any text; `invisible()` lists them.",
-            stacklevel=3,
-        )
-
-    @cached_property
-    def _tables(self) -> dict[str, pa.Table]:
-        return {}
-
-    def _records(self, benchmark: str) -> pa.Table:
-        if benchmark not in self._tables:
-            versions = {version.benchmark: version for version in self._folder.versions}
-            self._tables[benchmark] = load_records(self._folder.store, versions[benchmark])
-        return self._tables[benchmark]
 
     @contextmanager
     def _scanner(self) -> Iterator[Scanner]:
@@ -281,7 +273,7 @@ class Index:
         try:
             scanner = self._free.get_nowait()
         except Empty:
-            scanner = self._folder.new_scanner()
+            scanner = self._stored.scanner()
         try:
             with self._first:  # threads wait: each would compile the same
                 if not self._is_compiled:
@@ -299,7 +291,6 @@ class Index:
         """Compare the texts of blocks with the benchmarks; return findings for each row."""
         checked: list[Findings] = []
         matches: list[Columns] = []
-        first_row = blocks[0].place.row
         texts: list[Callable[[int], Any]] = []  # reads a row again, by block
         with self._scanner() as scanner:
             for block in blocks:
@@ -313,12 +304,7 @@ class Index:
                 unread = _unread_of_rows(batch, rows, ignore)
                 checked += [
                     Findings(
-                        row,
-                        None,
-                        unreadable.get(row),
-                        row in invalid,
-                        unread.get(row, {}),
-                        _index=self,
+                        row, None, unreadable.get(row), row in invalid, unread.get(row, {}), self
                     )
                     for row in rows
                 ]
@@ -326,14 +312,13 @@ class Index:
             entries = self._entries(scanner, matches)
         if not entries.num_rows:
             return checked
-        first_rows = [block.place.row for block in blocks]
-        at = 0
+        first_rows, at = [block.place.row for block in blocks], 0
         by_row = zip(entries["row"].to_pylist(), findings_in(entries), strict=True)
         for row, group in groupby(by_row, itemgetter(0)):
             found, is_removed = zip(*(one for _, one in group), strict=True)
             document = texts[bisect_right(first_rows, row) - 1](row)
-            checked[row - first_row] = replace(
-                checked[row - first_row],
+            checked[row - first_rows[0]] = replace(
+                checked[row - first_rows[0]],
                 text=document.text,
                 _found=found,
                 _is_removed=any(is_removed),
@@ -392,9 +377,7 @@ def _unread_of_rows(
 
 def _reopen(folder: Path, policy: Policy, fingerprint: str) -> Index:
     """Open a pickled index; raise `StaleError` if its folder has another one now."""
-    opened = open_folder(folder, policy)
-    opened.require(fingerprint)
-    return Index(opened)
+    return Index(open_folder(folder, policy, fingerprint=fingerprint))
 
 
 def _remove_own(root: Path, process: int) -> None:

@@ -7,14 +7,18 @@ reported.
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from numbers import Number
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import orjson
 import pyarrow as pa
 
 from decon_core.benchmarks.fields import describe
@@ -28,8 +32,9 @@ from decon_core.corpus.formats.tables import TablePart, columns_of
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.errors import InputError, Problem
 from decon_core.kernels.json_tokens import PADDING
-from decon_core.library.rows import NO_ROW, TextOrRow, line_of
 
+# A text; a row, as a line of JSON Lines holds it; or a conversation, a list of its messages.
+TextOrRow: TypeAlias = "str | Mapping[str, Any] | Sequence[Mapping[str, Any]]"
 # An iterable of texts and rows; an Arrow array, a polars series or the like of strings, lists or
 # structs; or a table, or a data set of the Hugging Face library.
 Texts: TypeAlias = "Iterable[TextOrRow | None] | Any"
@@ -38,11 +43,19 @@ Paths: TypeAlias = "str | Iterable[str] | None"
 
 TEXT, MESSAGES = "text", "messages"  # the fields that texts and conversations without one are in
 _NO_FILE = Path("texts")
+_NO_ROW = b"null"
+# Values without text, as those in a table that are no strings, lists or structs.
+_WITHOUT_TEXT = (bytes, bytearray, memoryview, Number, dt.date, dt.time, dt.timedelta)
 _MAX_ROWS = 1 << 16  # of a block: texts may be empty
 _DATASET_ROWS = 1 << 10  # that are read of a data set at once: their texts may be long
 _EXPECTED = "an iterable of texts or rows, an Arrow array, a polars series, a table or a data set"
 
 _Piece = tuple["pa.RecordBatch | Sequence[bytes]", Source]
+
+
+def is_conversation(value: object) -> bool:
+    """Return whether a value is a list of messages."""
+    return isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value)
 
 
 def blocks_of(
@@ -133,14 +146,42 @@ def _line_of(text: object, number: int, source: Source) -> bytes:
     """Return a row or a conversation as a line of JSON."""
     where = f"text {number}"
     if isinstance(text, Mapping):
-        return line_of(text, where)
+        return _json_line(text, where)
     if source.paths:
         found = f"{describe(text)} and the column {', '.join(map(repr, source.paths))}"
         raise InputError(Problem(where, found, "a column only for rows, a table or a data set"))
     if isinstance(text, list | tuple):
-        return line_of({MESSAGES: text}, where)
+        return _json_line({MESSAGES: text}, where)
     expected = "a string, a row (a dictionary), a conversation (a list of messages) or None"
     raise InputError(Problem(where, describe(text), expected))
+
+
+def _json_line(row: Mapping[Any, Any], where: str = "") -> bytes:
+    """Return a row as JSON in one line; raise `InputError` if it holds what JSON has no form for.
+
+    Numbers, times and bytes may be lost: they are no text.
+    """
+    try:
+        return orjson.dumps(row, default=_json_form)
+    except (TypeError, RecursionError):  # also: lone surrogates, long integers, keys of other types
+        pass
+    try:
+        return json.dumps(row, default=_json_form).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        remedy = "Convert the value to dictionaries, lists and strings, or leave it out."
+        raise InputError(Problem(where, str(error), "values that JSON has", remedy)) from None
+
+
+def _json_form(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, _WITHOUT_TEXT):
+        return None
+    if hasattr(value, "tolist"):  # arrays of numpy and the like
+        return value.tolist()
+    if isinstance(value, Sequence):
+        return [*value]
+    raise TypeError(f"a value of type {type(value).__name__}")
 
 
 def _piece_of(texts: list[str | bytes | None], source: Source) -> _Piece:
@@ -149,7 +190,7 @@ def _piece_of(texts: list[str | bytes | None], source: Source) -> _Piece:
     if len(strings) == len(texts) and not source.paths:
         return pa.record_batch([_strings(strings)], [TEXT]), _source((TEXT,))
     lines = [
-        NO_ROW if text is None else line_of({TEXT: text}) if isinstance(text, str) else text
+        _NO_ROW if text is None else _json_line({TEXT: text}) if isinstance(text, str) else text
         for text in texts
     ]
     return lines, source

@@ -17,8 +17,6 @@ import pyarrow as pa
 from decon_core.feature import all_features, feature_files
 from decon_core.schemas import COMMON, ENTRIES, INDEXABILITY, REMOVED
 
-ONLY_SOURCE = "corpus"  # source name in reports made without a decon.toml
-
 _MARK = pa.struct([("start", pa.int64()), ("stop", pa.int64()), ("part", pa.string())])
 _KINDS = {
     "text": pa.string(),

@@ -12,10 +12,11 @@ from decon_assets.features.scorecard.asset import scorecard_job
 from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
+from decon_core.config.sources import Source
 from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError
-from decon_core.folder_scan.run import Request, scan_folder
 from decon_core.inventory import list_packs
+from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.quality.integrity import remove_damaged, verify_store
 from decon_core.storage.checksums import is_whole
@@ -316,14 +317,14 @@ def test_a_folder_scan_makes_damaged_files_of_its_store_again(world, tmp_path):
     world.write_config()
     request = Request(
         evals=world.folder / "evals.yaml",
-        corpus=str(world.folder / "corpus"),
+        source=Source(name="corpus", path=str(world.folder / "corpus"), id="id"),
         out=out,
         policy=world.policy_in_force(),
     )
     said: list[str] = []
 
     def scan() -> bytes:
-        scan_folder(request, on_step=said.append, on_work=lambda _: None)
+        scan_folder(request, on_step=said.append)
         return (out / "matches.parquet").read_bytes()
 
     undamaged, rng = scan(), random.Random(3)

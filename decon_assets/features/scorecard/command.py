@@ -133,9 +133,9 @@ def scorecard_command(
     if out is None:
         raise typer.BadParameter("--out is missing: the folder that the scorecard is written to")
     from decon_core.benchmarks.folder import records_in
+    from decon_core.config.policy_file import load_policy
     from decon_core.features.scorecard.corpora import hosts_below
     from decon_core.features.scorecard.run import PAGE_FILE, run_scorecard
-    from decon_core.folder_scan.run import load_policy
 
     chosen = registry.names() if detectors == "all" else detectors_in(detectors)
     settings = load_policy(policy) if policy else Policy()

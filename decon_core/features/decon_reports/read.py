@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from decon_core.config.sources import ONLY_SOURCE
 from decon_core.errors import InputError, Problem
 from decon_core.features.decon_reports.report_lines import (
     Line,
@@ -27,7 +28,7 @@ from decon_core.features.decon_reports.report_lines import (
 )
 from decon_core.features.decon_reports.write import MANIFEST
 from decon_core.report.database import write_database
-from decon_core.report.tables import ONLY_SOURCE, TABLES, table_of
+from decon_core.report.tables import TABLES, table_of
 from decon_core.storage.files import read_json
 
 MADE_BY = "reference implementation: only what leaked is known"

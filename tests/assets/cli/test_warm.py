@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from decon_assets.cli.main import main
-from decon_core.folder_scan import warm
 from decon_core.kernels import machine_code
+from decon_core.library import warm
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,9 +9,10 @@ import pytest
 from decon_core.compare.differences import compare
 from decon_core.compare.sides import database_of, policy_in
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.errors import ConfigError, InputError, MissingError, StaleError
-from decon_core.folder_scan.as_report import read_folder
-from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.library.as_report import read_folder
+from decon_core.library.scan import Request, scan_folder
 from decon_core.report.open import coverage_of
 
 
@@ -36,11 +37,11 @@ def scanned(tmp_path, make_words):
     def scan(out, *, names="*.jsonl*", policy=None):
         request = Request(
             evals=evals,
-            corpus=str(corpus / names),
+            source=Source(name="corpus", path=str(corpus / names), id="id"),
             out=tmp_path / out,
             policy=policy or Policy(tokenizer_str="words"),
         )
-        scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+        scan_folder(request)
         return request.out
 
     return scan

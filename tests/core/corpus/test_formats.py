@@ -18,7 +18,7 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_blocks, read_shard
 from decon_core.discovery.corpus import survey_corpus
 from decon_core.errors import CorpusError
-from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.library.scan import Request, scan_folder
 from decon_core.storage.compression import create, open_bytes
 from tests.core.places import CLEAN, Place
 
@@ -148,9 +148,12 @@ def test_a_folder_of_it_is_scanned(leaky, tab, tmp_path):
     evals.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert [*records_in(evals)] == ["a"]
     request = Request(
-        evals=evals, corpus=str(bench.folder / "tab"), out=tmp_path / "out", policy=bench.policy
+        evals=evals,
+        source=Source(name="corpus", path=str(bench.folder / "tab"), id="id"),
+        out=tmp_path / "out",
+        policy=bench.policy,
     )
-    outcome = scan_folder(request, on_step=print, on_work=print)
+    outcome = scan_folder(request)
     assert (outcome.n_rows, outcome.n_documents, outcome.n_unreadable) == (10, 8, 2)
     assert (outcome.n_leaks, outcome.benchmarks[0].n_leaked_items) == (2, 2)
     ledger = [*map(json.loads, (tmp_path / "out" / "ledger.jsonl").read_bytes().splitlines())]

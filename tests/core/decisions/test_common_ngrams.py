@@ -20,9 +20,9 @@ from decon_core.decisions.common_ngrams import (
 )
 from decon_core.decisions.decide import decide
 from decon_core.errors import MissingError
-from decon_core.folder_scan.corpus import pack_of
 from decon_core.index.idf import freeze
 from decon_core.index.parts import build_part, index_fingerprint
+from decon_core.library.scan import pack_of
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.scan.tiles import Tiles

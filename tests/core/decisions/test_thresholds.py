@@ -10,10 +10,12 @@ import pytest
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.policy_file import load_policy
+from decon_core.config.sources import Source
 from decon_core.decisions.decide import judge
 from decon_core.decisions.sweep import highest_thresholds
 from decon_core.errors import ConfigError
-from decon_core.folder_scan.run import Request, load_policy, scan_folder
+from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
 from decon_core.report.build import is_current
 from decon_core.schemas import MATCHES
@@ -235,7 +237,12 @@ def test_a_table_for_a_benchmark_that_is_not_there_is_reported(tmp_path, make_wo
     evals.write_text(json.dumps(row) + "\n")
     corpus.write_text(json.dumps({"text": make_words("t", 30)}) + "\n")
     policy = Policy(tokenizer_str="words", benchmark={"quizz": {"exact_threshold": 0.9}})
-    request = Request(evals=evals, corpus=str(corpus), out=tmp_path / "out", policy=policy)
+    request = Request(
+        evals=evals,
+        source=Source(name="corpus", path=str(corpus), id="id"),
+        out=tmp_path / "out",
+        policy=policy,
+    )
     with pytest.raises(ConfigError, match=r"policy\.benchmark\.quizz") as error:
-        scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+        scan_folder(request)
     assert "'quiz'" in str(error.value)

@@ -7,7 +7,9 @@ import duckdb
 import pytest
 
 from bench import code_pairs
-from decon_core.folder_scan.run import Request, load_policy, scan_folder
+from decon_core.config.policy_file import load_policy
+from decon_core.config.sources import Source
+from decon_core.library.scan import Request, scan_folder
 
 RUNS = '''def longest_run(values):
     """Return the length of the longest run of equal values."""
@@ -157,11 +159,11 @@ def scanned(tmp_path, texts, settings=""):
     (tmp_path / "policy.toml").write_text(settings)
     request = Request(
         evals=tmp_path / "tasks.jsonl",
-        corpus=str(tmp_path / "corpus"),
+        source=Source(name="corpus", path=str(tmp_path / "corpus"), id="id"),
         out=tmp_path / "found",
         policy=load_policy(tmp_path / "policy.toml"),
     )
-    scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+    scan_folder(request)
     return rows_of(tmp_path, "matches")
 
 

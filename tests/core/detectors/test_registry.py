@@ -10,13 +10,15 @@ import pytest
 from decon_core.config import detector_registry as registry
 from decon_core.config.detector_registry import BUILT_IN, Reads, Threshold
 from decon_core.config.policy import Policy
+from decon_core.config.policy_file import load_policy
+from decon_core.config.sources import Source
 from decon_core.decisions.decide import judge
 from decon_core.decisions.sweep import highest_thresholds
 from decon_core.detectors.detector import Detector, detector
 from decon_core.errors import ConfigError, InputError
 from decon_core.features.scorecard.page import advice
-from decon_core.folder_scan.as_report import read_folder
-from decon_core.folder_scan.run import Request, load_policy, scan_folder
+from decon_core.library.as_report import read_folder
+from decon_core.library.scan import Request, scan_folder
 from decon_core.report.html import write_page
 from decon_core.report.publish.card import card_of
 from decon_core.report.review.found import PairSummary
@@ -58,9 +60,12 @@ def scanned(place, settings):
     policy = load_policy(place / "policy.toml")
     out = place / "found"
     request = Request(
-        evals=place / "ferries.jsonl", corpus=str(place / "corpus"), out=out, policy=policy
+        evals=place / "ferries.jsonl",
+        source=Source(name="corpus", path=str(place / "corpus"), id="id"),
+        out=out,
+        policy=policy,
     )
-    scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+    scan_folder(request)
     read_folder(out, place / "report.duckdb")
     return policy
 

@@ -21,7 +21,7 @@ from decon_core.errors import (
     RecordError,
     StaleError,
 )
-from decon_core.library import folder as library_folder
+from decon_core.library import stored_index
 from decon_core.library.findings import FINDINGS
 from tests.core.library.samples import CLEAN, HARBOUR, ITEMS, MATH, QUESTION_ONLY, TEXTS, VERBATIM
 
@@ -296,7 +296,7 @@ def test_a_folder_is_kept_opened_and_built_anew_for_other_items(tmp_path, monkey
     assert pickle.loads(pickled).check(VERBATIM).is_leaked
     # A build that fails leaves what was there.
     with monkeypatch.context() as patch:
-        patch.setattr(library_folder, "write_json", lambda *_: 1 / 0)
+        patch.setattr(stored_index, "write_json", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             dc.build_index(ITEMS[:2], folder=folder)
     assert dc.open_index(folder).n_items == 3

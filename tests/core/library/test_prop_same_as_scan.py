@@ -27,12 +27,11 @@ from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.decisions.calibration import NO_CALIBRATION
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.folder_scan.corpus import pack_of
-from decon_core.folder_scan.results import MATCHES_FILE
-from decon_core.folder_scan.run import Request, scan_folder
 from decon_core.library import index as library_index
 from decon_core.library.findings import FINDINGS
-from decon_core.library.folder import open_folder
+from decon_core.library.results import MATCHES_FILE
+from decon_core.library.scan import Request, pack_of, scan_folder
+from decon_core.library.stored_index import open_folder
 from decon_core.library.texts import blocks_of
 from decon_core.mixtures.choice import counted_leaks
 from decon_core.scan.blocks import kept_scanners
@@ -98,8 +97,9 @@ def scanned(folder: Path, rows: list[Row], texts: Texts, policy: Policy) -> pa.T
     evals.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     corpus.write_text("".join(f"{json.dumps({'text': text})}\n" for text in texts))
     out = folder / "out"
-    request = Request(evals=evals, corpus=str(corpus), out=out, policy=policy, text="text")
-    outcome = scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+    source = Source(name="corpus", path=str(corpus), text="text", id="id")
+    request = Request(evals=evals, source=source, out=out, policy=policy)
+    outcome = scan_folder(request)
     assert outcome.n_unreadable == texts.count(None)
     return pq.read_table(out / MATCHES_FILE)
 

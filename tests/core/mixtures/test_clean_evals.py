@@ -5,7 +5,8 @@ import json
 import pytest
 
 from decon_core.config.policy import Policy
-from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.config.sources import Source
+from decon_core.library.scan import Request, scan_folder
 
 WORDS = "amber heron left the quiet harbour before dawn and {} sailed past every lighthouse {}"
 
@@ -45,12 +46,12 @@ def scanned(tmp_path):
     def scan(out, **options):
         request = Request(
             evals=options.pop("evals", evals),
-            corpus=str(corpus),
+            source=Source(name="corpus", path=str(corpus), id="id"),
             out=tmp_path / out,
             policy=Policy(detectors=("longest_match", "exact")),
             has_clean_evals=True,
         )
-        return scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+        return scan_folder(request)
 
     scan("out")
     return tmp_path, scan

@@ -9,10 +9,11 @@ import pytest
 from decon_core.config.load import load_config
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
+from decon_core.config.sources import Source
 from decon_core.decisions.verdicts import Verdict, Verdicts, append_verdicts
 from decon_core.errors import ConfigError
-from decon_core.folder_scan.run import Request, scan_folder
 from decon_core.inventory import verdicts_of
+from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
 from decon_core.mixtures.verify import verify
 from decon_core.report.build import is_current
@@ -281,14 +282,14 @@ def test_a_scan_of_a_folder_goes_by_verdicts_and_scans_nothing_again(tmp_path, m
     (tmp_path / "c.jsonl").write_text(json.dumps({"text": question}) + "\n")
     request = Request(
         evals=tmp_path / "evals.jsonl",
-        corpus=str(tmp_path / "c.jsonl"),
+        source=Source(name="corpus", path=str(tmp_path / "c.jsonl"), id="id"),
         out=tmp_path / "out",
         policy=Policy(tokenizer_str="words"),
         has_clean_evals=True,
     )
 
     def scan(request):
-        return scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+        return scan_folder(request)
 
     assert scan(request).n_leaks == 1
     (found,) = pq.read_table(tmp_path / "out" / "matches.parquet").to_pylist()

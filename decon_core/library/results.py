@@ -1,4 +1,4 @@
-"""The results of a folder scan: matches, ledger, counts and summary.
+"""What a scan of a folder writes: matches, ledger, counts and summary.
 
 <out>/matches.parquet   every match down to the evidence floor, with score and classification
 <out>/ledger.jsonl      per shard: counts of rows and matches, unreadable rows
@@ -14,14 +14,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.config.sources import Source
@@ -34,19 +33,19 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import (
     UnreadRule,
     UnreadText,
-    ledgers_of,
     sources_without_text,
     unread_texts,
 )
 from decon_core.errors import Problem
-from decon_core.folder_scan.benchmark_counts import BenchmarkCount, count_matches
-from decon_core.folder_scan.estimates import Rate, Stratum, source_of
-from decon_core.mixtures.clean_evals import LeakedItems
-from decon_core.report.tables import ONLY_SOURCE
+from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
+from decon_core.library.estimates import Rate, Stratum, source_of
 from decon_core.schemas import ENTRIES
 from decon_core.storage.files import atomic_path
 from decon_core.storage.listing import Skipped
 from decon_core.storage.paths import parse_path
+
+if TYPE_CHECKING:
+    from decon_core.mixtures.clean_evals import LeakedItems
 
 MATCHES_FILE = "matches.parquet"
 LEDGER_FILE = "ledger.jsonl"
@@ -64,7 +63,7 @@ MATCHES_SCHEMA = pa.schema([_FILE, *ENTRIES])
 
 @dataclass
 class Outcome:
-    """The results of a folder scan."""
+    """The results of a scan of a folder."""
 
     benchmarks: list[BenchmarkCount] = field(default_factory=list)
     n_shards: int = 0
@@ -119,85 +118,85 @@ class Outcome:
         return bool(self.n_shards_unread or self.unread or self.without_text)
 
 
-def write_skipped(out: Path, skipped: Sequence[Skipped]) -> None:
-    """List everything that was skipped, in order of the paths."""
-    with atomic_path(out / SKIPPED_FILE) as path:
-        path.write_bytes(b"".join(orjson.dumps(asdict(one)) + b"\n" for one in skipped))
-
-
 @dataclass(frozen=True)
-class ScannedFolder:
+class ScannedPack:
     """The scanned shards, and the reader of their tiles."""
 
     reader: MatchReader
-    packs: Sequence[Pack]
-    unread: set[str]  # shards without tiles
+    pack: Pack
+    unread: set[str]  # names of shards without tiles
 
     @property
-    def shards(self) -> list[tuple[Shard, Source]]:
-        """Return all shards with their sources, sorted by path."""
-        shards = [(shard, pack.source) for pack in self.packs for shard in pack.shards]
-        return sorted(shards, key=lambda one: Path(one[0].path))
+    def shards(self) -> list[Shard]:
+        """All shards, sorted by path."""
+        return sorted(self.pack.shards, key=lambda shard: Path(shard.path))
 
     def entries(self, shard: Shard) -> pa.Table:
-        return self.reader.entries(shard, self.reader.versions, source=ONLY_SOURCE)
+        return self.reader.entries(shard, self.reader.versions, source=self.pack.source.name)
 
 
-def write_matches(out: Path, scanned: ScannedFolder, outcome: Outcome) -> LeakedItems:
-    """Write matches and ledger, add the counts to the outcome, and return the leaked items."""
-    leaked = LeakedItems(scanned.reader.policy)
+def write_matches(
+    out: Path, scanned: ScannedPack, outcome: Outcome, leaked: LeakedItems | None
+) -> None:
+    """Write matches and ledger, and add what they count to the outcome and to the leaked items."""
+    source, reader = scanned.pack.source, scanned.reader
+    ledgers = []
     with (
         atomic_path(out / MATCHES_FILE) as matches,
-        atomic_path(out / LEDGER_FILE) as ledger,
+        atomic_path(out / LEDGER_FILE) as ledger_file,
         pq.ParquetWriter(matches, MATCHES_SCHEMA, compression="zstd") as writer,
-        ledger.open("wb") as lines,
+        ledger_file.open("wb") as lines,
     ):
-        for shard, source in scanned.shards:
+        for shard in scanned.shards:
             if shard.name in scanned.unread:
-                failed = [
-                    str(problem)
-                    for problem in outcome.failed
-                    if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
-                ]
-                line: dict[str, Any]
-                line = {"file": shard.name, "is_read": False, "problems": failed}
+                line = _line_of_unread(shard, outcome.failed)
                 outcome.n_bytes_unread += shard.n_bytes
             else:
-                entries = scanned.entries(shard)
+                entries, ledger = scanned.entries(shard), reader.ledger(shard)
                 names = pa.repeat(pa.scalar(shard.name), entries.num_rows)
                 writer.write_table(entries.add_column(0, _FILE, names).cast(MATCHES_SCHEMA))
-                line = _ledger_line(scanned, shard, entries)
-                leaked.add(shard.name, entries)
+                line = _line_of(shard, ledger, entries)
+                if leaked:
+                    leaked.add(shard.name, entries)
                 _add_up(outcome, line, shard, source)
-                _add_to_stratum(outcome, scanned, shard)
+                ledgers.append((source.name, ledger))
+                if shard.sample:
+                    stratum = outcome.strata.setdefault(source_of(shard.name), Stratum())
+                    stratum.n_documents += ledger["n_documents"] + ledger["n_left_out"]
+                    stratum.n_sampled += ledger["n_documents"]
+                    stratum.n_draws += shard.sample.n_draws(ledger["n_rows_with_blank"])
             lines.write(orjson.dumps(line) + b"\n")
-    counts = count_matches(
-        out / MATCHES_FILE,
-        out / INDEXABILITY_FILE,
-        scanned.reader.versions,
-        scanned.reader.policy.detectors,
-    )
+    files = out / MATCHES_FILE, out / INDEXABILITY_FILE
+    counts = count_matches(*files, reader.versions, reader.policy.detectors)
     outcome.benchmarks = counts.benchmarks
-    ledgers = [*ledgers_of(scanned.reader, scanned.packs)]
-    rule = UnreadRule(tuple((pack.source.name, pack.source.ignore) for pack in scanned.packs))
-    outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)
-    outcome.without_text = [] if outcome.sample else sources_without_text(ledgers)
     outcome.n_question_only, outcome.n_candidates = counts.n_question_only, counts.n_candidates
     outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)
-    return leaked
+    rule = UnreadRule(((source.name, source.ignore),))
+    outcome.unread_text = next(iter(unread_texts(ledgers, rule)), None)
+    outcome.without_text = [] if outcome.sample else sources_without_text(ledgers)
 
 
 # Counts of the ledger that the outcome sums up under the same names.
 COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
-NOT_SAMPLED = "n_documents_not_sampled"  # in the ledger of a sample
 _COUNTS_FOUND = (
-    *("n_matches", "n_contaminated_documents", "n_question_only_documents"),
+    "n_matches",
+    "n_contaminated_documents",
+    "n_question_only_documents",
     "n_candidate_documents",
 )
+_NOT_SAMPLED = "n_documents_not_sampled"  # in the ledger of a sample
 
 
-def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dict[str, Any]:
-    read = scanned.reader.ledger(shard)
+def _line_of_unread(shard: Shard, failed: Sequence[Problem]) -> dict[str, Any]:
+    problems = [
+        str(problem)
+        for problem in failed
+        if problem.where == shard.path or problem.where.startswith(f"{shard.path}:")
+    ]
+    return {"file": shard.name, "is_read": False, "problems": problems}
+
+
+def _line_of(shard: Shard, ledger: Mapping[str, Any], entries: pa.Table) -> dict[str, Any]:
     leaks = entries.filter(entries["is_contaminated"])
     questions = entries.filter(entries["is_question_only"])
     candidates = entries.filter(entries["is_candidate"])
@@ -208,25 +207,25 @@ def _ledger_line(scanned: ScannedFolder, shard: Shard, entries: pa.Table) -> dic
     return {
         "file": shard.name,
         "is_read": True,
-        **{name: read[name] for name in COUNTS_READ},
-        **({NOT_SAMPLED: read["n_left_out"]} if shard.sample else {}),
+        **{name: ledger[name] for name in COUNTS_READ},
+        **({_NOT_SAMPLED: ledger["n_left_out"]} if shard.sample else {}),
         "n_matches": entries.num_rows,
         "n_leaks": leaks.num_rows,
-        "n_contaminated_documents": pc.count_distinct(leaks["row"]).as_py(),
+        "n_contaminated_documents": len(rows_of_leaks),
         "n_question_only": questions.num_rows,
         "n_question_only_documents": len(rows_of_questions),
         "n_candidates": candidates.num_rows,
         "n_candidate_documents": len(rows_of_candidates),
         **{
-            name: [{"line": row["row"] + 1, **row} if has_lines else row for row in read[name]]
+            name: [{"line": row["row"] + 1, **row} if has_lines else row for row in ledger[name]]
             for name in ("unreadable", "invalid_utf8")
         },
-        "unread": read["unread"],
+        "unread": ledger["unread"],
     }
 
 
-def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source) -> None:
-    n_not_sampled = line.get(NOT_SAMPLED, 0)
+def _add_up(outcome: Outcome, line: Mapping[str, Any], shard: Shard, source: Source) -> None:
+    n_not_sampled = line.get(_NOT_SAMPLED, 0)
     outcome.n_not_sampled += n_not_sampled
     if line["unreadable"] and not line["n_documents"] + n_not_sampled:
         first = line["unreadable"][0]
@@ -240,22 +239,16 @@ def _add_up(outcome: Outcome, line: dict[str, Any], shard: Shard, source: Source
     outcome.n_invalid_utf8 += len(line["invalid_utf8"])
 
 
-def _add_to_stratum(outcome: Outcome, scanned: ScannedFolder, shard: Shard) -> None:
-    if shard.sample is None:
-        return
-    read = scanned.reader.ledger(shard)
-    of_shard = Stratum(
-        n_documents=read["n_documents"] + read["n_left_out"],
-        n_sampled=read["n_documents"],
-        n_draws=shard.sample.n_draws(read["n_rows_with_blank"]),
-    )
-    outcome.strata.setdefault(source_of(shard.name), Stratum()).add(of_shard)
-
-
 _IN_SUMMARY = (
-    *(*COUNTS_READ, *_COUNTS_FOUND),
-    *("n_shards", "n_shards_unread", "n_unreadable", "n_invalid_utf8"),
-    *("n_leaks", "n_question_only", "n_candidates"),
+    *COUNTS_READ,
+    *_COUNTS_FOUND,
+    "n_shards",
+    "n_shards_unread",
+    "n_unreadable",
+    "n_invalid_utf8",
+    "n_leaks",
+    "n_question_only",
+    "n_candidates",
 )
 
 
@@ -263,7 +256,7 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
     """Return the counts in summary.json, without times: the same scan gives the same file."""
     unread = outcome.unread_text.paths if outcome.unread_text else ()
     benchmarks = [asdict(count) for count in outcome.benchmarks]
-    return {
+    summary = {
         **{name: getattr(outcome, name) for name in _IN_SUMMARY},
         "n_common_ngrams": outcome.n_common,
         "n_items_not_visible": outcome.n_unseen,
@@ -275,15 +268,13 @@ def summary_of(outcome: Outcome) -> dict[str, Any]:
         + sum(one.n_bytes for one in outcome.unexpected),
         "set_aside": [one.path for one in outcome.skipped if one.is_on_purpose],
         "benchmarks": {count.pop("benchmark"): count for count in benchmarks},
-        **({"sample": _of_sample(outcome.sample, outcome)} if outcome.sample else {}),
     }
-
-
-def _of_sample(sample: Sample, outcome: Outcome) -> dict[str, Any]:
-    return {
-        "about": sample.words,
-        "share": sample.share,
-        "seed": sample.seed,
-        "n_documents_not_sampled": outcome.n_not_sampled,
-        "estimates": [asdict(rate) for rate in outcome.rates],
-    }
+    if outcome.sample:
+        summary["sample"] = {
+            "about": outcome.sample.words,
+            "share": outcome.sample.share,
+            "seed": outcome.sample.seed,
+            "n_documents_not_sampled": outcome.n_not_sampled,
+            "estimates": [asdict(rate) for rate in outcome.rates],
+        }
+    return summary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,11 +14,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from decon_core.config import detector_registry as registry
+from decon_core.config.policy_file import policy_from
 from decon_core.config.sketch import Sketch
+from decon_core.config.sources import ONLY_SOURCE, Source
 from decon_core.execution.jobs import in_subprocess, usable_cores
-from decon_core.folder_scan.run import Request, policy_from, scan_folder
 from decon_core.kernels import machine_code
 from decon_core.kernels.jit import compiled_at_once
+from decon_core.library.scan import Request, scan_folder
 
 _BOUNDED = ["decon", "ngram_any"]  # their matches are looked up in a sketch
 
@@ -63,75 +65,57 @@ def warm(on_scan: Callable[[str], None], *, small: bool = False) -> Warmed | Non
     with TemporaryDirectory() as scratch:
         if small:
             on_scan("a small scan")
-            _scan(Path(scratch) / "small", {}, nullcontext(), None)
+            _scan(Path(scratch) / "small", {}, sketch=None)
         else:
             _compile_all(Path(scratch), on_scan)
     return Warmed(folder, n_before, _n_kernels(folder))
-
-
-def _compile_all(scratch: Path, on_scan: Callable[[str], None]) -> None:
-    jobs = [(name, scratch / str(number)) for number, name in enumerate(_SCANS)]
-    first, *others = jobs  # the first compiles what all need
-    on_scan(first[0])
-    _compile_in_scan(*first)
-    with ExitStack() as beside:
-        for job in others[1:] if usable_cores() > 1 else ():
-            beside.enter_context(in_subprocess(_compile_beside, job))
-        for name, place in others[:1]:
-            on_scan(name)
-            _compile_in_scan(name, place)
-    for name, place in others[1:]:  # again, with what failed in a subprocess
-        on_scan(name)
-        _compile_in_scan(name, place.with_name(f"{place.name}-again"))
 
 
 def _n_kernels(folder: Path) -> int:
     return sum(1 for _ in machine_code.kept_in(folder))
 
 
-def _compile_beside(job: tuple[str, Path]) -> None:
-    _compile_in_scan(*job)
+def _compile_all(scratch: Path, on_scan: Callable[[str], None]) -> None:
+    jobs = [(name, scratch / str(number)) for number, name in enumerate(_SCANS)]
+    first, *others = jobs  # the first compiles what all need
+    on_scan(first[0])
+    _compile_in_scan(first)
+    with ExitStack() as beside:
+        for job in others[1:] if usable_cores() > 1 else ():
+            beside.enter_context(in_subprocess(_compile_in_scan, job))
+        for job in others[:1]:
+            on_scan(job[0])
+            _compile_in_scan(job)
+    for name, place in others[1:]:  # again, with what failed in a subprocess
+        on_scan(name)
+        _compile_in_scan((name, place.with_name(f"{place.name}-again")))
 
 
-def _compile_in_scan(name: str, folder: Path) -> None:
-    _scan(folder, _SCANS[name](), compiled_at_once(), Sketch())
+def _compile_in_scan(job: tuple[str, Path]) -> None:
+    name, folder = job
+    with compiled_at_once():
+        _scan(folder, _SCANS[name](), Sketch())
 
 
-def _scan(
-    folder: Path,
-    settings: Mapping[str, Any],
-    compiling: AbstractContextManager[None],
-    sketch: Sketch | None,
-) -> None:
+def _scan(folder: Path, settings: Mapping[str, Any], sketch: Sketch | None) -> None:
     """Scan both kinds of shards, and again with more items: they are looked up in the sketch."""
-    folder.mkdir()
-    corpus, out = folder / "corpus", folder / "found"
-    corpus.mkdir()
-    policy = policy_from({"policy": settings}, folder)
+    corpus, evals = folder / "corpus", folder / "evals.yaml"
+    corpus.mkdir(parents=True)
     items = [*_items()]
     texts = [text for item in items for text in _texts(item)]
     texts.append(" ".join(f"word{number}" for number in range(_MANY_WORDS)))
     _write_lines(corpus / "lines.jsonl", [{"text": text} for text in texts])
     parquet.write_table(pa.table({"text": texts}), corpus / "table.parquet")
-    evals = folder / "evals.yaml"
-    with compiling:
-        for n_items in (len(items) // 2, len(items)):
-            evals.write_text(_recipes(folder, items[:n_items]), encoding="utf-8")
-            scan_folder(
-                Request(
-                    evals=evals,
-                    corpus=str(corpus),
-                    out=out,
-                    policy=policy,
-                    sketch=sketch,
-                ),
-                on_step=_ignore,
-                on_work=_ignore,
-            )
-
-
-def _ignore(_: object) -> None:
-    pass
+    request = Request(
+        evals=evals,
+        source=Source(name=ONLY_SOURCE, path=str(corpus), id="id"),
+        out=folder / "found",
+        policy=policy_from(settings, folder),
+        sketch=sketch,
+    )
+    for n_items in (len(items) // 2, len(items)):
+        evals.write_text(_recipes(folder, items[:n_items]), encoding="utf-8")
+        scan_folder(request)
 
 
 def _items() -> Iterator[dict[str, str]]:

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.folder_scan.benchmark_counts import BenchmarkCount, count_matches
+from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 
 BENCHMARKS, DETECTORS = ("maths", "physics"), ("decon", "exact", "ngram_any")
 KINDS = ("is_contaminated", "is_question_only", "is_candidate")

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from decon_core.config.policy import Policy
-from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.config.sources import Source
+from decon_core.library.scan import Request, scan_folder
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 ALL = ["decon", "exact", "ngram_any", "ratcliff", "longest_match"]
@@ -44,13 +45,11 @@ def test_the_reference_preset_finds_what_was_found_before(
     ):
         request = Request(
             evals=DATA / "evals.yaml",
-            corpus=str(DATA / "corpus" / shards),
+            source=Source(name="corpus", path=str(DATA / "corpus" / shards), id="id", **fields),
             out=tmp_path / shards[:-1],
             policy=policy,
-            id="id",
-            **fields,
         )
-        scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+        scan_folder(request)
         rows += pq.read_table(request.out / "matches.parquet").to_pylist()
     assert len(rows) == n_rows
     lines = sorted(

@@ -6,7 +6,7 @@ The folder has no sources, mixtures, texts or benchmark versions; these are null
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ import duckdb
 import orjson
 
 from decon_core.config.policy import Policy
+from decon_core.config.sources import ONLY_SOURCE
 from decon_core.decisions.indexability import ONLY_CANDIDATE, proving_detectors
 from decon_core.errors import MissingError, Problem, StaleError
-from decon_core.folder_scan import results
+from decon_core.library import results
 from decon_core.report.database import write_database
 from decon_core.report.open import ONLY_SAMPLE, queries_in
-from decon_core.report.tables import ONLY_SOURCE, filled, table_of
+from decon_core.report.tables import filled, table_of
 from decon_core.storage.files import read_plain_json
 
 _QUERIES = queries_in(Path(__file__).with_name("as_report.sql"))
@@ -49,10 +50,8 @@ def read_folder(folder: Path, database: Path) -> None:
     summary = read_plain_json(folder / results.SUMMARY_FILE)
     policy = Policy.from_mapping(summary["policy"], where=results.SUMMARY_FILE)
     shards, unreadable, invalid = _ledger(folder / results.LEDGER_FILE)
-    not_scanned = _not_scanned(unreadable, [*summary["benchmarks"]])
     sample = summary.get("sample")
-    if sample:
-        not_scanned += _sampled(shards, [*summary["benchmarks"]], sample["about"])
+    not_scanned = [*_not_scanned(unreadable, shards if sample else (), summary)]
     run = {
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
@@ -61,11 +60,26 @@ def read_folder(folder: Path, database: Path) -> None:
         "made_by": f"decon-assets scan, {sample['about']}" if sample else "decon-assets scan",
         "policy": json.dumps(summary["policy"], sort_keys=True, ensure_ascii=False),
     }
+    of_benchmarks = [
+        {
+            "benchmark": name,
+            "n_items": count["n_items"],
+            "n_records": count["n_records"],
+            "thresholds": json.dumps(policy.for_benchmark(name).thresholds),
+            "n_shards_not_scanned": len(not_scanned),
+        }
+        for name, count in sorted(summary["benchmarks"].items())
+    ]
+    findable_by_others = [
+        {"benchmark": benchmark, "detector": detector, "n_items": n}
+        for benchmark, counts in summary["n_items_findable_by_others"].items()
+        for detector, n in counts.items()
+    ]
     tables = {
         "runs": table_of("runs", [run]),
-        "benchmarks": table_of("benchmarks", _benchmarks(summary, policy, len(not_scanned))),
+        "benchmarks": table_of("benchmarks", of_benchmarks),
         "not_scanned": table_of("not_scanned", not_scanned),
-        "findable_by_others": table_of("findable_by_others", _findable_by_others(summary)),
+        "findable_by_others": table_of("findable_by_others", findable_by_others),
         "shards": table_of("shards", shards),
         "unreadable": table_of("unreadable", unreadable),
         "invalid_utf8": table_of("invalid_utf8", invalid),
@@ -89,62 +103,27 @@ def read_folder(folder: Path, database: Path) -> None:
 
 
 def _not_scanned(
-    unreadable: Sequence[Mapping[str, Any]], benchmarks: Sequence[str]
-) -> list[dict[str, Any]]:
-    """Return the shards that could not be read, as rows of `not_scanned`."""
-    return [
-        {
-            "source": row["source"],
-            "shard_name": row["shard_name"],
-            "benchmarks": sorted(benchmarks),
+    unreadable: Sequence[Mapping[str, Any]],
+    sampled: Sequence[Mapping[str, Any]],
+    summary: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """Yield the shards that could not be read, or of which only a sample was scanned."""
+    benchmarks = sorted(summary["benchmarks"])
+    for row in unreadable:
+        if row["reason"] == _WHOLE_SHARD:
+            place = {name: row[name] for name in ("source", "shard_name")}
             # Without the path: reports may be published.
-            "reason": row["detail"].partition(": found ")[2] or row["detail"],
-        }
-        for row in unreadable
-        if row["reason"] == _WHOLE_SHARD
-    ]
-
-
-def _sampled(
-    shards: Sequence[Mapping[str, Any]], benchmarks: Sequence[str], about: str
-) -> list[dict[str, Any]]:
-    """Return the shards of which only a sample was scanned, as rows of `not_scanned`.
-
-    Any document that was not sampled may hold any item: no item without a finding is clean.
-    """
-    return [
-        {
+            reason = row["detail"].partition(": found ")[2] or row["detail"]
+            yield {**place, "benchmarks": benchmarks, "reason": reason}
+    for row in sampled:
+        # Any document that was not sampled may hold any item: none without a finding is clean.
+        yield {
             "source": row["source"],
             "shard_name": row["shard_name"],
-            "benchmarks": sorted(benchmarks),
-            "reason": f"{ONLY_SAMPLE}{about}",
+            "benchmarks": benchmarks,
+            "reason": f"{ONLY_SAMPLE}{summary['sample']['about']}",
             "remedy": "scan without --sample",
         }
-        for row in shards
-    ]
-
-
-def _benchmarks(
-    summary: Mapping[str, Any], policy: Policy, n_not_scanned: int
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "benchmark": name,
-            "n_items": count["n_items"],
-            "n_records": count["n_records"],
-            "thresholds": json.dumps(policy.for_benchmark(name).thresholds),
-            "n_shards_not_scanned": n_not_scanned,
-        }
-        for name, count in sorted(summary["benchmarks"].items())
-    ]
-
-
-def _findable_by_others(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"benchmark": benchmark, "detector": detector, "n_items": n}
-        for benchmark, counts in summary["n_items_findable_by_others"].items()
-        for detector, n in counts.items()
-    ]
 
 
 _Rows = list[dict[str, Any]]

@@ -17,11 +17,12 @@ from decon_core.compare.differences import compare
 from decon_core.compare.sides import database_of
 from decon_core.config.policy import Policy
 from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Source
 from decon_core.corpus.sample import Sample
 from decon_core.corpus.shards import read_blocks
 from decon_core.decisions.sampling import Estimate, documents
 from decon_core.errors import InputError
-from decon_core.folder_scan.run import Request, scan_folder
+from decon_core.library.scan import Request, scan_folder
 from decon_core.report.open import coverage_of
 from decon_core.report.publish.limits import Limits, cases_of
 from decon_core.report.publish.summary import summary_of
@@ -63,7 +64,7 @@ def request_of(tmp_path_factory):
             pq.write_table(pa.Table.from_pylist(rows), path)
     plain = Request(
         evals=folder / "evals",
-        corpus=str(folder / "corpus"),
+        source=Source(name="corpus", path=str(folder / "corpus"), id="id"),
         out=folder / "out",
         policy=Policy(tokenizer_str="words"),
     )
@@ -75,7 +76,7 @@ def sampled(share, seed=0):
 
 
 def scan(request):
-    return scan_folder(request, on_step=lambda _: None, on_work=lambda _: None)
+    return scan_folder(request)
 
 
 def matches_of(request):

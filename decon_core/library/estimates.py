@@ -16,8 +16,6 @@ from decon_core.storage.files import atomic_path
 SAMPLE_FILE = "sample.csv"
 ALL = "*"  # all sources, or any benchmark
 
-_QUERIES = Path(__file__).with_name("sample.sql")
-
 
 @dataclass
 class Stratum:
@@ -27,10 +25,12 @@ class Stratum:
     n_sampled: int = 0
     n_draws: int = 0  # also those that met no document
 
-    def add(self, other: Stratum) -> None:
-        self.n_documents += other.n_documents
-        self.n_sampled += other.n_sampled
-        self.n_draws += other.n_draws
+    def __add__(self, other: Stratum) -> Stratum:
+        return Stratum(
+            self.n_documents + other.n_documents,
+            self.n_sampled + other.n_sampled,
+            self.n_draws + other.n_draws,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +70,10 @@ def write_rates(
 
     `n_known`: by benchmark, the number of items that can be found, or were.
     """
-    documents, items = _found(matches)
-    n_found = {(row["source"], row["benchmark"]): int(row["n_found"]) for row in documents}
-    by_documents: dict[str, dict[int, int]] = defaultdict(dict)
-    together: dict[str, int] = {}
-    for row in items:
-        by_documents[row["benchmark"]][row["n_documents"]] = row["n_items"]
-        together[row["benchmark"]] = row["n_most_together"]
+    leaks = pl.scan_parquet(matches).filter("is_contaminated")
     rates = [
-        *_of_documents(n_found, strata, [ALL, *sorted(n_known)], share),
-        *(
-            _of_items(name, n, by_documents.get(name, {}), together.get(name, 1), share)
-            for name, n in sorted(n_known.items())
-        ),
+        *_of_documents(_leaky_documents(leaks), strata, [ALL, *sorted(n_known)], share),
+        *_of_items(leaks, n_known, share),
     ]
     with atomic_path(out / SAMPLE_FILE) as draft:
         rows = [asdict(rate) for rate in rates]
@@ -90,18 +81,19 @@ def write_rates(
     return rates
 
 
-def _found(matches: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Count the documents with leaks by source and benchmark, and items by their documents."""
-    import duckdb  # only a sample needs it
-
-    from decon_core.report.open import queries_in, rows_of
-
-    queries, paths = queries_in(_QUERIES), {"path": str(matches)}
-    with duckdb.connect() as connection:
-        documents, items = (
-            rows_of(connection, queries[name], paths) for name in ("documents", "items")
-        )
-    return documents, items
+def _leaky_documents(leaks: pl.LazyFrame) -> dict[tuple[str, str], int]:
+    """Count the documents with leaks by source and benchmark, and by all of either."""
+    folders = pl.col("file").str.split("/").list
+    source = pl.when(folders.len() > 1).then(folders.first()).otherwise(pl.lit("."))
+    places = leaks.select("file", "row", "benchmark", source=source).unique()
+    with_all = [
+        places.with_columns(source=of_source, benchmark=of_benchmark)
+        for of_source in (pl.col("source"), pl.lit(ALL))
+        for of_benchmark in (pl.col("benchmark"), pl.lit(ALL))
+    ]
+    documents = pl.concat(with_all).group_by("source", "benchmark")
+    counts = documents.agg(pl.struct("file", "row").n_unique()).collect(engine="streaming")
+    return {(source, benchmark): n for source, benchmark, n in counts.iter_rows()}
 
 
 def _of_documents(
@@ -111,16 +103,13 @@ def _of_documents(
     share: float,
 ) -> Iterator[Rate]:
     """Yield the rates of all documents, and of each source if there are several."""
-    whole = Stratum()
-    for stratum in strata.values():
-        whole.add(stratum)
+    whole = sum(strata.values(), Stratum())
     of_sources = sorted(strata.items()) if len(strata) > 1 else []
     for source, stratum in [(ALL, whole), *of_sources]:
         for benchmark in benchmarks:
             n = n_found.get((source, benchmark), 0)
-            estimate = sampling.documents(n, **asdict(stratum), share=share)
             yield _rate(
-                estimate,
+                sampling.documents(n, **asdict(stratum), share=share),
                 of="documents",
                 source=source,
                 benchmark=benchmark,
@@ -131,48 +120,39 @@ def _of_documents(
             )
 
 
-def _of_items(
-    benchmark: str, n_items: int, n_by_documents: Mapping[int, int], together: int, share: float
-) -> Rate:
-    estimate = sampling.items(
-        n_by_documents, share=share, n_items=n_items, n_most_together=together
-    )
-    return _rate(
-        estimate,
-        of="items",
-        source=ALL,
-        benchmark=benchmark,
-        n=n_items,
-        n_sampled=None,
-        n_found=sum(n_by_documents.values()),
-        together=together,
-    )
+def _of_items(leaks: pl.LazyFrame, n_known: Mapping[str, int], share: float) -> Iterator[Rate]:
+    """Yield the rates of the items of each benchmark."""
+    item, document = ["benchmark", "split", "instance_index"], ["benchmark", "file", "row"]
+    places = leaks.select({*item, *document}).unique()
+    by_item = places.group_by(item).agg(n=pl.len()).group_by("benchmark", "n").agg(items=pl.len())
+    by_document = places.group_by(document).agg(n=pl.len()).group_by("benchmark").agg(pl.max("n"))
+    n_by_documents: dict[str, dict[int, int]] = defaultdict(dict)
+    for benchmark, n_documents, n_items in by_item.collect(engine="streaming").iter_rows():
+        n_by_documents[benchmark][n_documents] = n_items
+    most = dict(by_document.collect(engine="streaming").iter_rows())
+    for benchmark, n in sorted(n_known.items()):
+        n_items, together = n_by_documents[benchmark], most.get(benchmark, 1)
+        yield _rate(
+            sampling.items(n_items, share=share, n_items=n, n_most_together=together),
+            of="items",
+            source=ALL,
+            benchmark=benchmark,
+            n=n,
+            n_sampled=None,
+            n_found=sum(n_items.values()),
+            together=together,
+        )
 
 
-def _rate(
-    estimate: sampling.Estimate,
-    *,
-    of: str,
-    source: str,
-    benchmark: str,
-    n: int,
-    n_sampled: int | None,
-    n_found: int,
-    together: int | None,
-) -> Rate:
-    is_unknown = n_sampled == 0 or not n
+def _rate(estimate: sampling.Estimate, *, n: int, n_sampled: int | None, **known: Any) -> Rate:
     return Rate(
-        of=of,
-        source=source,
-        benchmark=benchmark,
+        **known,
         n=n,
         n_sampled=n_sampled,
-        n_found=n_found,
-        together=together,
         estimate=estimate.value,
         low=estimate.low,
         high=estimate.high,
-        rate=None if is_unknown else estimate.value / n,
+        rate=None if n_sampled == 0 or not n else estimate.value / n,
         rate_low=estimate.low / n if n else None,
         rate_high=estimate.high / n if n else None,
     )

@@ -1,1 +1,0 @@
-"""Scan a folder of shards for benchmarks in one call, without Dagster: `decon-assets scan`."""

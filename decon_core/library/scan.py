@@ -1,0 +1,338 @@
+"""Scan a folder of shards for benchmarks, and write the results to a folder: `decon-assets scan`.
+
+The stages are those of the pipeline; only what is missing in the store is computed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from decon_core.config.policy import Policy
+from decon_core.config.sketch import Sketch
+from decon_core.config.sources import ONLY_SOURCE, Source
+from decon_core.corpus.formats import known_suffixes
+from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shard_at
+from decon_core.corpus.sample import Sample, sampled_packs
+from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch, pack_key
+from decon_core.decisions.common_ngrams import freeze_common
+from decon_core.decisions.indexability import blind_items, findable_by_others
+from decon_core.decisions.scripts import split_scripts
+from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
+from decon_core.errors import CorpusError, DamagedError, InputError, Problem
+from decon_core.execution.engine import Engine
+from decon_core.execution.local import LOCAL
+from decon_core.feature import feature_hooks
+from decon_core.library import results
+from decon_core.library.estimates import SAMPLE_FILE, write_rates
+from decon_core.library.evals import records_of
+from decon_core.library.stored_index import OnStep, StoredIndex, index_records, no_step
+from decon_core.scan.answers import why_unbounded
+from decon_core.scan.blocks import kept_scanners
+from decon_core.scan.coverage import missing_tiles, uncounted
+from decon_core.scan.scanner import Progress, ScanSummary, scan_packs
+from decon_core.storage.drafts import remove, sweep_beside
+from decon_core.storage.files import atomic_path, read_json, write_json, write_plain_json
+from decon_core.storage.listing import Skipped, list_path
+from decon_core.storage.paths import is_url, parse_path
+from decon_core.storage.store import Store
+from decon_core.storage.tables import write_parquet
+from decon_core.text.tokenizers import load_tokenizer
+from decon_core.wording import counted
+
+_PACK = f"{ONLY_SOURCE}-0000"
+
+# Called with the shards that are still to be scanned.
+OnWork = Callable[[Sequence[Shard]], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The inputs, output folder and options of a scan of a folder."""
+
+    evals: Path
+    source: Source  # its path: a folder, a file, a glob, or a URL
+    out: Path
+    policy: Policy
+    workers: int = 1
+    sketch: Sketch | None = None  # None: neither written nor used
+    has_compat: bool = False
+    has_clean_evals: bool = False
+    verdicts: Verdicts = NO_VERDICTS
+    sample: Sample | None = None  # of the documents that are scanned; None: all
+
+    def require_sampleable(self) -> None:
+        """Raise `InputError` if an option needs all documents, and only a sample is scanned."""
+        given = {
+            "clean benchmarks": (self.has_clean_evals, "an item may have leaked into the rest"),
+            "reports for AI2 decon": (self.has_compat, "their format cannot say what they are of"),
+            "a sketch": (self.sketch is not None, "it would have no n-grams of the rest"),
+            "policy.leave_out_common": (
+                self.policy.leave_out_common,
+                "how common an n-gram is would depend on the sample",
+            ),
+        }
+        problems = [
+            Problem("sample", f"{name}, too", f"a scan of all documents for it: {why}")
+            for name, (is_given, why) in given.items()
+            if is_given
+        ]
+        if self.sample and problems:
+            raise InputError(problems)
+
+
+def scan_folder(
+    request: Request,
+    *,
+    on_step: OnStep = no_step,
+    on_work: OnWork | None = None,
+    on_progress: Progress | None = None,
+    engine: Engine = LOCAL,
+) -> results.Outcome:
+    """Scan and write the results. Shards that cannot be read are listed in the outcome.
+
+    Damaged files of the store are removed and the scan is repeated, which rebuilds only them.
+    """
+    store = Store(request.out / results.STORE_FOLDER)
+    request.require_sampleable()
+    if request.out.exists() and not request.out.is_dir():
+        found, expected = "a file", "an output folder, which may be missing"
+        raise InputError(Problem(str(request.out), found, expected))
+    sweep_beside(request.out)
+    store.sweep_drafts()
+    removed_before: set[Path] = set()
+    while True:
+        try:
+            return _scan_folder(request, store, engine, on_step, on_work, on_progress)
+        except DamagedError as error:
+            from decon_core.quality.integrity import remove_damaged
+
+            removed = {*remove_damaged(store, error.problems)} - removed_before
+            if not removed:
+                raise
+            removed_before |= removed
+            for path in sorted(removed):
+                on_step(f"damaged, will be rebuilt: {path}")
+
+
+def _scan_folder(
+    request: Request,
+    store: Store,
+    engine: Engine,
+    on_step: OnStep,
+    on_work: OnWork | None,
+    on_progress: Progress | None,
+) -> results.Outcome:
+    out, policy = request.out, request.policy
+    report_writers = _report_writers(request)
+    # These are absent until this scan is complete. The format of the reports has no place that says
+    # that they are of a sample, so none stand beside one, not even those of an earlier full scan.
+    outdated = [results.SUMMARY_FILE, results.CLEAN_FOLDER, SAMPLE_FILE]
+    outdated += [results.COMPAT_FOLDER] if request.sample else []
+    for name in outdated:
+        remove(out / name)
+    pack, skipped = _saved_pack(request, store)
+    if n_skipped := sum(not one.is_on_purpose for one in skipped):
+        on_step(f"skipped: {n_skipped:,}, listed in {out / results.SKIPPED_FILE}")
+    index = index_records(store, records_of(request.evals), policy, on_step)
+    missing = _missing(index, pack)
+    if on_work:
+        on_work(missing)
+    failed = _scan_pack(request, index, pack, engine, on_step, on_progress)
+    unread = {shard.name for shard in _missing(index, pack)}
+    scanned = results.ScannedPack(index.reader(request.verdicts), pack, unread)
+    write_parquet(out / results.INDEXABILITY_FILE, index.visibility)
+    n_unseen = Counter(index.invisible["detector"].to_pylist())
+    outcome = results.Outcome(
+        failed=list(failed),
+        n_shards=len(pack.shards),
+        n_shards_read=len(missing) - len(unread),
+        n_shards_unread=len(unread),
+        skipped=skipped,
+        n_common=_write_common(out, index, scanned),
+        n_unseen={name: n_unseen[name] for name in policy.detectors},
+        split_scripts=split_scripts(store, index.versions, policy),
+        findable_by_others=findable_by_others(store, index.versions, policy, index.visibility),
+        sample=request.sample,
+    )
+    with atomic_path(out / results.SKIPPED_FILE) as path:
+        path.write_bytes(b"".join(orjson.dumps(asdict(one)) + b"\n" for one in skipped))
+    _write_results(request, index, scanned, outcome)
+    if report_writers:
+        _write_reports(out / results.COMPAT_FOLDER, index, scanned, report_writers)
+    settings = {
+        "evals": str(request.evals),
+        "corpus": request.source.path,
+        "policy": asdict(policy),
+        "n_verdicts": len(request.verdicts.by_pair),
+    }
+    write_plain_json(out / results.SUMMARY_FILE, {**settings, **results.summary_of(outcome)})
+    return outcome
+
+
+def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[Pack, list[Skipped]]:
+    """Return the shards at a source's path as a pack, without those in `out`, and what is skipped.
+
+    The path is a folder, glob or single file, local or remote. A shard in `known` (by path) is
+    hashed again only if its file changed. Raises `CorpusError` if there is no shard.
+    """
+    path = source.path
+    where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
+    # Not resolved either.
+    listing = only_shards(list_path(where, without=[Path(os.path.abspath(out))]))  # noqa: PTH100
+    require_names_in_utf8(listing.paths)
+    if not listing.files:
+        found = f"no shard{listing.instead or ': no such file or folder'}"
+        expected = f"files that end in {known_suffixes()}, or compressed ones"
+        raise CorpusError(Problem(path, found, expected))
+    start = f"{listing.base}".rstrip("/") + "/"
+    skipped = [replace(one, path=one.path.removeprefix(start)) for one in listing.skipped]
+    shards = (shard_at(source, one, listing.base, known.get(str(one))) for one in listing.paths)
+    return Pack(name=_PACK, source=source, shards=tuple(shards)), skipped
+
+
+def _saved_pack(request: Request, store: Store) -> tuple[Pack, list[Skipped]]:
+    """Return the pack that is scanned. It is saved: unchanged shards need not be hashed again."""
+    path = store.pack(_PACK)
+    before = Pack.from_json(read_json(path)).shards if path.is_file() else ()
+    known = {shard.path: shard for shard in before}
+    pack, skipped = pack_of(request.source, out=request.out, known=known)
+    write_json(path, pack.to_json())
+    if request.sample:
+        (pack,) = sampled_packs([pack], request.sample)
+    return pack, skipped
+
+
+def _missing(index: StoredIndex, pack: Pack) -> list[Shard]:
+    """Return the shards that are not scanned for all benchmarks."""
+    missing = missing_tiles(index.store, [pack], index.versions, index.scan)
+    return [shard for _, shard, _ in missing]
+
+
+def _scan_pack(
+    request: Request,
+    index: StoredIndex,
+    pack: Pack,
+    engine: Engine,
+    on_step: OnStep,
+    on_progress: Progress | None,
+) -> Sequence[Problem]:
+    """Write the missing tiles, and the sketch if there is one; return what could not be read."""
+    failed: Sequence[Problem] = ()
+    try:
+        summary = scan_packs(
+            index.store,
+            [pack],
+            index.versions,
+            index.policy,
+            workers=request.workers,
+            engine=engine,
+            on_progress=on_progress,
+            sketch=request.sketch,
+        )
+        _say_sketch(request, summary, on_step)
+    except CorpusError as error:
+        failed = error.problems
+    if request.sketch:
+        _join_sketch(index, request.sketch, pack)
+    kept_scanners.cache_clear()
+    return failed
+
+
+def _say_sketch(request: Request, summary: ScanSummary, on_step: OnStep) -> None:
+    """Report how much the sketch excluded."""
+    n_blocks = summary.n_blocks_excluded + summary.n_blocks_read
+    if n_blocks:
+        excluded = f"{summary.n_blocks_excluded} of {counted(n_blocks, 'block')}"
+        on_step(f"sketch: no match is possible in {excluded}, which were not read")
+    elif request.sketch and (why := why_unbounded(request.policy)):
+        on_step(f"sketch: written, but not used: {why}")
+
+
+def _join_sketch(index: StoredIndex, sketch: Sketch, pack: Pack) -> None:
+    """Write the sketch of the pack, and remove those of other shards.
+
+    The filters of shards are kept: the next scan of the folder may have more shards.
+    """
+    store, policy = index.store, index.policy
+    name = sketch.fingerprint(policy, tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    if not has_pack_sketch(store, name, pack):
+        build_pack_sketch(store, name, pack, keeps_filters=True)
+    for path in store.pack_sketch(name, "any").parent.glob("*"):
+        if path.stem != pack_key(pack):
+            remove(path)
+
+
+def _write_common(out: Path, index: StoredIndex, scanned: results.ScannedPack) -> int:
+    """Count and write the common n-grams, which the policy may exclude; return their number."""
+    read = tuple(shard for shard in scanned.pack.shards if shard.name not in scanned.unread)
+    packs = [replace(scanned.pack, shards=read)]
+    common = freeze_common(
+        index.store,
+        packs,
+        index.versions,
+        index.policy,
+        index=index.index,
+        scan=index.scan,
+        missing=uncounted(index.store, packs, index.versions, index.scan),
+    )
+    write_parquet(out / results.COMMON_FILE, common)
+    return int(common.num_rows)
+
+
+def _write_results(
+    request: Request, index: StoredIndex, scanned: results.ScannedPack, outcome: results.Outcome
+) -> None:
+    """Write the matches, and what follows from them: estimates, and the clean benchmarks."""
+    out, sample = request.out, request.sample
+    leaked = None
+    if request.has_clean_evals:
+        from decon_core.mixtures.clean_evals import LeakedItems, write_clean_evals
+
+        leaked = LeakedItems(index.policy)
+    results.write_matches(out, scanned, outcome, leaked)
+    if sample:
+        n_known = {one.benchmark: one.n_known_items for one in outcome.benchmarks}
+        outcome.rates = write_rates(
+            out, out / results.MATCHES_FILE, outcome.strata, n_known, share=sample.share
+        )
+    # What was not read may contain any item: then no benchmark can be called clean.
+    if leaked and not outcome.is_incomplete and not outcome.unread_text:
+        write_clean_evals(
+            out / results.CLEAN_FOLDER,
+            index.store,
+            index.versions,
+            leaked,
+            index.policy,
+            blind_items(index.visibility),
+            {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen},
+        )
+
+
+def _report_writers(request: Request) -> list[Any]:
+    """Return what writes a report of each shard; raise `InputError` if nothing can."""
+    writers = [*feature_hooks("shard_report")] if request.has_compat else []
+    if request.has_compat and not writers:
+        found, expected = "no feature that writes them", "a feature with the hook `shard_report`"
+        raise InputError(Problem("reports for AI2 decon", found, expected))
+    return writers
+
+
+def _write_reports(
+    path: Path, index: StoredIndex, scanned: results.ScannedPack, writers: Sequence[Any]
+) -> None:
+    """Write reports in AI2 decon's format."""
+    records = {version.benchmark: index.records(version.benchmark) for version in index.versions}
+    with atomic_path(path) as folder:
+        folder.mkdir()
+        for shard in scanned.shards:
+            if shard.name not in scanned.unread:
+                entries = scanned.entries(shard)
+                for write in writers:
+                    write(folder, shard, scanned.pack.source, entries, records, index.policy)
