@@ -39,7 +39,6 @@ from decon_core.wording import counted, have, hold, percent, size
 if TYPE_CHECKING:
     from decon_core.corpus.sample import Sample
     from decon_core.decisions.verdicts import Verdicts
-    from decon_core.library.estimates import Rate
     from decon_core.library.results import Outcome
 
 _MOST_SKIPPED_LISTED = 3
@@ -281,40 +280,27 @@ def _say_table(outcome: Outcome) -> None:
 
     Candidates have a column if a detector whose score is no proof was chosen.
     """
-    detectors = [*outcome.benchmarks[0].n_items_by_detector] if outcome.benchmarks else []
-    if len(detectors) < 2:
-        detectors = []
-    by_detector = (*detectors, "all of them") if detectors else ()
+    detectors = [*outcome.n_unseen]
     unproven = registry.names_where(lambda one: not one.acts_on_score)
-    candidates = ("candidates",) if {*unproven}.intersection(detectors) else ()
-    say_table(
-        (
-            "benchmark",
-            "items",
-            "leaked",
-            "leaked of findable",
-            *by_detector,
-            "question-only",
-            *candidates,
-            "leaks",
-            "documents",
-        ),
-        [
-            (
-                count.benchmark,
-                count.n_items,
-                count.n_leaked_items,
-                f"{count.n_leaked_findable_items:,} of {count.n_findable_items:,}",
-                *(count.n_items_by_detector[name] for name in detectors),
-                *([count.n_items_by_all] if detectors else []),
-                count.n_question_only_items,
-                *([count.n_candidate_items] if candidates else []),
-                count.n_leaks,
-                count.n_documents,
-            )
-            for count in outcome.benchmarks
-        ],
-    )
+    has_candidates = len(detectors) > 1 and not {*unproven}.isdisjoint(detectors)
+    rows = []
+    for count in outcome.benchmarks:
+        by_detector = {**count.n_items_by_detector, "all of them": count.n_items_by_all}
+        rows.append(
+            {
+                "benchmark": count.benchmark,
+                "items": count.n_items,
+                "leaked": count.n_leaked_items,
+                "leaked of findable": f"{count.n_leaked_findable_items:,} of "
+                f"{count.n_findable_items:,}",
+                **(by_detector if len(detectors) > 1 else {}),
+                "question-only": count.n_question_only_items,
+                **({"candidates": count.n_candidate_items} if has_candidates else {}),
+                "leaks": count.n_leaks,
+                "documents": count.n_documents,
+            }
+        )
+    say_table([*rows[0]], [[*row.values()] for row in rows])
 
 
 def _say_estimates(outcome: Outcome, out: Path) -> None:
@@ -325,8 +311,19 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
         return
     n = outcome.n_documents + outcome.n_not_sampled
     say(f"\nestimates for all {n:,} documents, from a {outcome.sample.words}:\n")
-    heads = ("", "source", "benchmark", "in the sample", "estimate", "95 % interval", "share")
-    say_table(heads, [_estimate_row(rate) for rate in outcome.rates])
+    rows = [
+        {
+            "": "leaked items" if rate.of == "items" else "documents with a leak",
+            "source": rate.source,
+            "benchmark": rate.benchmark,
+            "in the sample": rate.n_found,
+            "estimate": "unknown" if rate.rate is None else f"{rate.estimate:,.0f}",
+            "95 % interval": f"{rate.low:,} to {rate.high:,}",
+            "share": f"{percent(rate.rate_low)} to {percent(rate.rate_high)}",
+        }
+        for rate in outcome.rates
+    ]
+    say_table([*rows[0]], [[*row.values()] for row in rows])
     together = max((rate.together or 1 for rate in outcome.rates), default=1)
     say(
         "\nleaked items, of those that can be found: at least those of the sample; at most so "
@@ -334,19 +331,6 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
         f"({together:,})"
     )
     say(f"estimates: {out / SAMPLE_FILE}; what they mean: docs/studies/sampling.md")
-
-
-def _estimate_row(rate: Rate) -> tuple[object, ...]:
-    what = "leaked items" if rate.of == "items" else "documents with a leak"
-    return (
-        what,
-        rate.source,
-        rate.benchmark,
-        rate.n_found,
-        "unknown" if rate.rate is None else f"{rate.estimate:,.0f}",
-        f"{rate.low:,} to {rate.high:,}",
-        f"{percent(rate.rate_low)} to {percent(rate.rate_high)}",
-    )
 
 
 def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> Iterator[str]:

@@ -85,17 +85,15 @@ def paths_of(paths: Paths, name: str) -> tuple[str, ...]:
 def _blocks(pieces: Iterable[_Piece]) -> Iterator[Block]:
     row = 0
     for rows, source in pieces:
-        part = _part_of(rows, row)
+        part: TablePart | JsonBlock
+        if isinstance(rows, pa.RecordBatch):
+            part = TablePart(_NO_FILE, row, rows.num_rows, rows)
+        else:
+            content = b"\n".join([*rows, b""])
+            lines = np.frombuffer(bytearray(content + b"\n" + bytes(PADDING)), np.uint8)
+            part = JsonBlock(_NO_FILE, row, len(rows), lines, len(content), 0)
         yield Block(partial(part.batch, source), position=row, place=part.place)
         row += part.n_rows
-
-
-def _part_of(rows: pa.RecordBatch | Sequence[bytes], row: int) -> TablePart | JsonBlock:
-    if isinstance(rows, pa.RecordBatch):
-        return TablePart(_NO_FILE, row, rows.num_rows, rows)
-    content = b"\n".join([*rows, b""])
-    lines = np.frombuffer(bytearray(b"".join([content, b"\n", bytes(PADDING)])), np.uint8)
-    return JsonBlock(_NO_FILE, row, len(rows), lines, len(content), 0)
 
 
 def _pieces(texts: Any, source: Source, block_bytes: int) -> Iterator[_Piece]:
@@ -188,20 +186,17 @@ def _piece_of(texts: list[str | bytes | None], source: Source) -> _Piece:
     """Return strings as a table, and anything else as lines of JSON."""
     strings = [text for text in texts if not isinstance(text, bytes)]
     if len(strings) == len(texts) and not source.paths:
-        return pa.record_batch([_strings(strings)], [TEXT]), _source((TEXT,))
+        try:
+            array = pa.array(strings, pa.large_string())
+        except UnicodeEncodeError:
+            clean = [text and without_lone_surrogates(text) for text in strings]
+            array = pa.array(clean, pa.large_string())
+        return pa.record_batch([array], [TEXT]), _source((TEXT,))
     lines = [
         _NO_ROW if text is None else _json_line({TEXT: text}) if isinstance(text, str) else text
         for text in texts
     ]
     return lines, source
-
-
-def _strings(texts: list[str | None]) -> pa.Array:
-    try:
-        return pa.array(texts, pa.large_string())
-    except UnicodeEncodeError:
-        clean = [text and without_lone_surrogates(text) for text in texts]
-        return pa.array(clean, pa.large_string())
 
 
 # Arrow --------------------------------------------------------------------------------------------
@@ -240,7 +235,7 @@ def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Itera
     elif source.paths:
         found = f"a column of {kind} and the column {', '.join(map(repr, source.paths))}"
         raise InputError(Problem("texts", found, "a column only for rows, a table or a data set"))
-    elif not any(is_kind(kind) for is_kind in (*_STRINGS, *_LISTS)):
+    elif not any(is_kind(kind) for is_kind in _TEXTS):
         remedy = "Cast it to strings, or name another column."
         expected = "strings, lists (conversations) or structs (rows)"
         raise InputError(Problem("texts", f"a column of {kind}", expected, remedy))
@@ -251,13 +246,16 @@ def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Itera
     return (_as_table(array, source) for one in arrays for array in _without_null_rows(one))
 
 
-_STRINGS = (
-    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+_TEXTS = (
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_string_view,
     pa.types.is_null,
-)
-_LISTS = (
-    *(pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list),
-    *(pa.types.is_list_view, pa.types.is_large_list_view),
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_list_view,
+    pa.types.is_large_list_view,
 )
 
 
