@@ -20,7 +20,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.formats import Changes
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import rewrite_shard
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store
 

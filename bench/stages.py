@@ -240,7 +240,7 @@ def report(job: Job) -> Result:
 
     from bench.large import Sizes, packs_of
     from decon_core.config.report import Showing
-    from decon_core.mixtures.build import Builder
+    from decon_core.mixtures.builder import Builder
     from decon_core.report.build import build_report
 
     store = Store(Path(job["store"]))

@@ -48,7 +48,7 @@ from decon_core.errors import (
 from decon_core.feature import feature_hooks
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.listing import Listing, Skipped

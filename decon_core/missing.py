@@ -26,7 +26,7 @@ from decon_core.inventory import (
     sketch_fingerprint,
     stale_benchmarks,
 )
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.clean_evals import has_clean_benchmark
 from decon_core.report.additions import ReportAddition
 from decon_core.report.build import is_current

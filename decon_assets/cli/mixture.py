@@ -15,7 +15,7 @@ from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.execution.choice import open_engine
 from decon_core.inventory import builder_of
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import CANDIDATES
 from decon_core.mixtures.verify import MixtureVerification
 from decon_core.mixtures.verify import verify as verify_mixture

@@ -19,7 +19,7 @@ from decon_core.errors import Problem
 if TYPE_CHECKING:
     from dagster import DagsterInstance
 
-    from decon_core.mixtures.build import Builder
+    from decon_core.mixtures.builder import Builder
 
 JsonObject = dict[str, Any]
 

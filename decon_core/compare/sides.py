@@ -22,7 +22,7 @@ from decon_core.inventory import (
     verdicts_of,
 )
 from decon_core.library.as_report import is_scan, read_folder
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint

@@ -22,7 +22,7 @@ from decon_core.errors import CorpusError, DeconError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.choice import Sizes, is_only_questions, leaks_of
 from decon_core.mixtures.layouts import ID, LAYOUTS, TEXT

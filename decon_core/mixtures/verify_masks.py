@@ -20,7 +20,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import Problem
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
 from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import document_in, id_in, rows_of

@@ -13,7 +13,7 @@ from decon_core.config.report import Showing
 from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import digest_of_labels
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.report.additions import ReportAddition

@@ -35,7 +35,7 @@ from decon_core.execution.jobs import run_jobs, wanted_workers
 from decon_core.execution.local import LOCAL
 from decon_core.index.idf import read_current
 from decon_core.index.parts import index_fingerprint, open_part
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.report.tables import TABLES, beside
 from decon_core.scan.coverage import Gap, missing_by_shard
 from decon_core.schemas import COMMON, REMOVED

@@ -12,7 +12,7 @@ import duckdb
 
 from decon_core.config.report import Showing
 from decon_core.errors import Problem
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.report.additions import REBUILD, ReportAddition, state_changed
 from decon_core.report.build import is_current
 from decon_core.report.gather import run_table

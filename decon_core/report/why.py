@@ -26,7 +26,7 @@ from decon_core.detectors.detector import detector
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.feature import all_features
 from decon_core.index.idf import current_snapshot_fingerprint
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.report.excerpts import PARTS, agree_of, make_excerpt, spans_of
 from decon_core.scan.coverage import gaps_of

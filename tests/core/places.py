@@ -10,7 +10,8 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.decisions.unread import NOTHING_IGNORED
 from decon_core.decisions.verdicts import NO_VERDICTS
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.build import build_shares
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.manifest import REMOVED_FILE, manifest_faults
 from decon_core.report.build import build_report
 from decon_core.scan.scanner import scan_packs
@@ -46,6 +47,12 @@ def line_of(row, name):
     """A line of JSON; a text is a whole document, bytes are a line already."""
     value = row if isinstance(row, dict) else {"id": name, "text": row}
     return row if isinstance(row, bytes) else json.dumps(value).encode() + b"\n"
+
+
+def build_mixture(builder, mixture, pack):
+    """The share that a mixture takes from a pack, written with its card."""
+    ((*_, future),) = build_shares(builder, [(mixture, pack)])
+    return future.result()
 
 
 class Place:
@@ -87,7 +94,7 @@ class Place:
 
     def build(self, mixture, pack=None):
         builder = self.builder(CLEAN, CONTROL, mixture)
-        return builder.build(mixture, pack or self.packs[0])
+        return build_mixture(builder, mixture, pack or self.packs[0])
 
     def rows(self, mixture, shard="s.jsonl", pack=None):
         """The rows of a shard as a mixture has it."""

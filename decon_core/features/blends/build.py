@@ -45,7 +45,7 @@ from decon_core.features.blends.schemas import BLENDED
 from decon_core.features.blends.settings import REWORDED, Blend
 from decon_core.features.blends.write import WrittenPart, job_of, write_part
 from decon_core.index.idf import current_snapshot_fingerprint
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import (
     TABLES,

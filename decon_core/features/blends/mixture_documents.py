@@ -17,7 +17,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.errors import MissingError, Problem
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import Sizes
 from decon_core.schemas import REMOVED
 from decon_core.storage.files import read_json

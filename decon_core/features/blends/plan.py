@@ -18,7 +18,7 @@ from decon_core.features.blends.items import ChosenItems, Item, choose_items, it
 from decon_core.features.blends.mixture_documents import Material, material_of
 from decon_core.features.blends.rewordings import ItemWords, Rewordings
 from decon_core.features.blends.settings import REWORDED, Blend, Contamination, is_for_training
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary
 

@@ -11,7 +11,7 @@ from decon_core.features.blends.build import REPLACED_FILE, TEXTS_FILE
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.schemas import BLENDED, REPLACED
 from decon_core.features.blends.settings import Blend, declared_blends
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.report.why import Place, rows_of_place
 from decon_core.storage.tables import read_parquet
 

@@ -16,10 +16,10 @@ from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
-from tests.core.places import manifest_of, removed_in
+from tests.core.places import build_mixture, manifest_of, removed_in
 
 N_PER_SHARD = 4_000
 N_DOCUMENTS = 5 * N_PER_SHARD
@@ -136,7 +136,7 @@ def test_each_of_twenty_thousand_documents_is_in_a_mixture_or_on_its_list(builde
     for mixture in MIXTURES:
         n_left = n_gone = n_cut = 0
         for pack in builder.packs:
-            folder = builder.build(mixture, pack).folder
+            folder = build_mixture(builder, mixture, pack).folder
             listed = removed_in(folder).to_pylist()
             for shard in pack.shards:
                 gone = {

@@ -21,7 +21,7 @@ from decon_core.mixtures.composition import (
 )
 from decon_core.mixtures.verify import verify
 from decon_core.report.build import is_current
-from tests.core.places import Place, report_of
+from tests.core.places import Place, build_mixture, report_of
 
 # Table 19 of GAPERON, the phase "Naive" of the 1B model: tokens in millions.
 NAIVE = {
@@ -152,7 +152,7 @@ def test_other_labels_change_the_card_and_the_report_and_no_documents(place):
     builder = place.builder(PARQUET)
     assert not any(builder.is_current(PARQUET, pack) for pack in place.packs)
     assert not is_current(place.builder(PARQUET))
-    again = [builder.build(PARQUET, pack) for pack in place.packs]
+    again = [build_mixture(builder, PARQUET, pack) for pack in place.packs]
     assert [one.was_there for one in again] == [True, True]
     assert [one.counts for one in again] == [one.counts for one in first]
     assert "| kind | forums | 3 |" in (place.bench.store.mixtures("all") / CARD).read_text()

@@ -27,15 +27,16 @@ from decon_core.corpus.packs import Pack, find_shards, hash_file
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
 from decon_core.execution import jobs as workers_module
-from decon_core.mixtures import build as build_module
-from decon_core.mixtures.build import Builder, build_shares
+from decon_core.mixtures import builder as builder_module
+from decon_core.mixtures.build import build_shares
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import CARD, listed_packs
 from decon_core.mixtures.layouts import PARQUET, Row, open_layout, rows_of
 from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.compression import create
 from decon_core.storage.files import read_json, write_json
-from tests.core.places import faults_in, manifest_of, removed_in
+from tests.core.places import build_mixture, faults_in, manifest_of, removed_in
 from tests.uncompiled import fewer
 
 CLEAN = Mixture(name="clean")
@@ -96,7 +97,7 @@ class Place:
         )
 
     def build(self, mixture, pack=None):
-        summary = self.builder(mixture).build(mixture, pack or self.packs[0])
+        summary = build_mixture(self.builder(mixture), mixture, pack or self.packs[0])
         assert faults_in(summary.folder) == []
         return summary.folder
 
@@ -787,7 +788,7 @@ def test_a_card_names_a_license_only_where_there_is_one(place, licenses, told):
 
 def test_packs_that_are_built_side_by_side_end_up_on_one_card(place, monkeypatch):
     first, second = (place.put({f"{n}.jsonl": [{"id": n, "text": "t"}]}) for n in range(2))
-    card_of, pending = build_module.card_of, [second]
+    card_of, pending = builder_module.card_of, [second]
 
     def while_another_is_built(*args, **options):
         text = card_of(*args, **options)
@@ -795,7 +796,7 @@ def test_packs_that_are_built_side_by_side_end_up_on_one_card(place, monkeypatch
             place.build(PARQUETS, pending.pop())
         return text
 
-    monkeypatch.setattr(build_module, "card_of", while_another_is_built)
+    monkeypatch.setattr(builder_module, "card_of", while_another_is_built)
     path = place.build(PARQUETS, first).parent / CARD
     assert listed_packs(path) == {first.name, second.name}
     assert verify(place.builder(), PARQUETS).problems == []
@@ -809,7 +810,7 @@ def test_a_card_that_is_not_that_of_its_packs_is_found_out_and_mended(place):
     path.write_text(good.replace("2 of 2", "3 of 3"))
     (problem,) = verify(place.builder(), PARQUETS).problems
     assert problem.found == "another text"
-    assert place.builder().build(PARQUETS, first).was_there
+    assert build_mixture(place.builder(), PARQUETS, first).was_there
     assert path.read_text() == good
     # A process that was killed before it wrote the card; a pack that is not there any more.
     for wrong in (
@@ -819,7 +820,7 @@ def test_a_card_that_is_not_that_of_its_packs_is_found_out_and_mended(place):
     ):
         path.write_text(wrong)
         assert not place.builder().is_current(PARQUETS, second)
-        assert place.builder().build(PARQUETS, second).was_there
+        assert build_mixture(place.builder(), PARQUETS, second).was_there
         assert path.read_text() == good
         assert place.builder().is_current(PARQUETS, second)
 

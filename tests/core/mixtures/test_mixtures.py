@@ -23,14 +23,14 @@ from decon_core.corpus.shards import read_shard
 from decon_core.decisions.unread import UnreadRule
 from decon_core.errors import CorpusError, IncompleteError, MissingError
 from decon_core.execution import jobs as workers_module
-from decon_core.mixtures import build as build_module
+from decon_core.mixtures import builder as builder_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
-from tests.core.places import CLEAN, CONTROL, Place, faults_in, line_of, manifest_of
+from tests.core.places import CLEAN, CONTROL, Place, build_mixture, faults_in, line_of, manifest_of
 from tests.tile_files import tile_path
 from tests.uncompiled import fewer
 
@@ -565,7 +565,7 @@ def test_a_control_loses_as_many_documents_and_tokens_and_keeps_the_leaks(leaky,
         lost = {CLEAN.name: [0, 0], CONTROL.name: [0, 0]}
         for mixture in (CLEAN, control):
             for pack in place.packs:
-                totals = place.builder(CLEAN, control).build(mixture, pack).counts
+                totals = build_mixture(place.builder(CLEAN, control), mixture, pack).counts
                 lost[mixture.name][0] += totals["n_documents_in"] - totals["n_documents_out"]
                 lost[mixture.name][1] += totals["n_tokens_in"] - totals["n_tokens_out"]
         assert lost["control"][0] == lost["clean"][0] >= 25
@@ -614,8 +614,8 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
         drawn.append(given)
         return draw_fingerprint(*given)
 
-    monkeypatch.setattr(build_module, "require_scanned", looking)
-    monkeypatch.setattr(build_module, "draw_fingerprint", drawing)
+    monkeypatch.setattr(builder_module, "require_scanned", looking)
+    monkeypatch.setattr(builder_module, "draw_fingerprint", drawing)
     builder = place.builder()
     wanted = [(CONTROL, pack) for pack in place.packs]
     counts = [future.result().counts for _, _, future in build_shares(builder, wanted)]
@@ -644,9 +644,9 @@ def test_a_shard_that_joins_one_source_leaves_the_control_of_another_as_it_is(le
     place.put({"t.jsonl": texts[:9]}, name="web")
     builder = place.builder()
     assert builder.is_current(CONTROL, books)
-    assert builder.build(CONTROL, books).was_there  # though nobody has seen the new one
+    assert build_mixture(builder, CONTROL, books).was_there  # though nobody has seen the new one
     with pytest.raises(MissingError, match="not scanned"):
-        builder.build(CONTROL, place.packs[-1])
+        build_mixture(builder, CONTROL, place.packs[-1])
     place.scan()
     assert place.manifest(CONTROL, books) == before[0]
     assert place.manifest(CONTROL, place.packs[-1]) != before[1]
@@ -790,7 +790,7 @@ def test_a_mixture_is_held_to_its_account_by_scanning_it_again(leaky, make_words
     place.put({"s.jsonl": texts[:20], "t.jsonl": texts[20:]})
     place.scan()
     builder = place.builder(CLEAN, CONTROL, mixture)
-    folder = builder.build(mixture, place.packs[0]).folder
+    folder = build_mixture(builder, mixture, place.packs[0]).folder
     found = verify(builder, mixture)
     assert found.problems == []
     assert (

@@ -19,7 +19,7 @@ from decon_core.mixtures.clean_evals import build_clean_benchmarks
 from decon_core.mixtures.verify import verify
 from decon_core.report.review.found import PairFilter, open_report
 from tests.core.detectors.first_sentence import FirstSentence
-from tests.core.places import CLEAN, Place, removed_in, report_of
+from tests.core.places import CLEAN, Place, build_mixture, removed_in, report_of
 
 N = 80
 PROBABLE = Mixture(name="probable", leaks=Leaks(min_probability=0.9, min_judged=40))
@@ -86,7 +86,7 @@ def builder_of(place, *mixtures, **changes):
 
 
 def numbers_left(place, builder, mixture=PROBABLE):
-    folder = builder.build(mixture, place.packs[0]).folder
+    folder = build_mixture(builder, mixture, place.packs[0]).folder
     rows = [
         json.loads(line)["id"]
         for name in ("s.jsonl", "t.jsonl")
@@ -98,7 +98,7 @@ def numbers_left(place, builder, mixture=PROBABLE):
 def test_a_score_alone_removes_nothing_and_the_manifest_says_how_much_that_leaves(place):
     builder = place.builder()
     assert numbers_left(place, builder, CLEAN) == {*range(N)}
-    manifest = builder.build(CLEAN, place.packs[0]).manifest
+    manifest = build_mixture(builder, CLEAN, place.packs[0]).manifest
     assert manifest["totals"]["found"] == {"candidates": N}
 
 
@@ -106,7 +106,7 @@ def test_a_mixture_may_leave_out_all_candidates_before_anybody_has_judged_them(p
     cautious = Mixture(name="cautious", leaks=Leaks(candidates="remove"))
     builder = place.builder(cautious)
     assert numbers_left(place, builder, cautious) == set()
-    manifest = builder.build(cautious, place.packs[0]).manifest
+    manifest = build_mixture(builder, cautious, place.packs[0]).manifest
     assert manifest["totals"]["found"] == {"candidates": N}
     rows = removed_in(place.bench.store.mixture("cautious", "web-0000"))
     assert {*rows["why"].to_pylist()} == {"candidate"}
@@ -123,7 +123,7 @@ def test_a_verdict_removes_whatever_the_score(place):
     )
     builder = place.builder()
     assert {*range(N)} - numbers_left(place, builder, CLEAN) == {3, 70}
-    assert builder.build(CLEAN, place.packs[0]).manifest["totals"]["found"] == {
+    assert build_mixture(builder, CLEAN, place.packs[0]).manifest["totals"]["found"] == {
         "leak": 2,
         "candidates": N - 3,
     }
@@ -142,7 +142,7 @@ def test_what_is_probable_enough_by_judged_pairs_is_removed(place):
     assert gone == expected
     assert {*range(60, N)} <= gone <= {*range(40, N)}
     assert not verify(builder, PROBABLE, workers=1).problems
-    manifest = builder.build(PROBABLE, place.packs[0]).manifest
+    manifest = build_mixture(builder, PROBABLE, place.packs[0]).manifest
     assert place.bench.store.calibration(manifest["calibration"]).is_file()
     rows = removed_in(place.bench.store.mixture("probable", "web-0000"))
     details = {*rows["detail"].to_pylist()}
@@ -158,14 +158,14 @@ def test_below_all_judged_scores_nothing_is_known_and_nothing_removed(place):
 def test_too_few_judged_pairs_are_refused_with_the_remedy(place):
     judged = evidence(place, lambda n: True, least=N - 39)
     with pytest.raises(MissingError) as error:
-        builder_of(place, PROBABLE, evidence=judged).build(PROBABLE, place.packs[0])
+        build_mixture(builder_of(place, PROBABLE, evidence=judged), PROBABLE, place.packs[0])
     (problem,) = error.value.problems
     assert problem.where == "mixture 'probable': leaks.min_probability"
     assert problem.found == "39 judged pairs of first_sentence"
     assert problem.expected == "at least 40 (min_judged)"
     assert "`decon-assets judge`" in problem.remedy
     with pytest.raises(MissingError):
-        builder_of(place, PROBABLE).build(PROBABLE, place.packs[0])
+        build_mixture(builder_of(place, PROBABLE), PROBABLE, place.packs[0])
 
 
 def test_another_judgement_rebuilds_what_selects_by_probability_and_nothing_else(place):
@@ -173,7 +173,7 @@ def test_another_judgement_rebuilds_what_selects_by_probability_and_nothing_else
     (pack,) = place.packs
     builder = builder_of(place, CLEAN, PROBABLE, evidence=before)
     for mixture in (CLEAN, PROBABLE):
-        builder.build(mixture, pack)
+        build_mixture(builder, mixture, pack)
     later = builder_of(place, CLEAN, PROBABLE, evidence=evidence(place, lambda n: n >= 30))
     assert later.is_current(CLEAN, pack)
     assert not later.is_current(PROBABLE, pack)
@@ -191,14 +191,14 @@ def test_workers_and_a_control_use_the_same_probabilities(place):
     totals = {name: one.manifest["totals"] for name, one in built.items()}
     assert totals["control"]["n_documents_out"] == totals["probable"]["n_documents_out"] < N
     alone = builder_of(place, PROBABLE, control, evidence=judged)
-    assert alone.build(PROBABLE, pack).was_there
-    assert alone.build(control, pack).was_there
+    assert build_mixture(alone, PROBABLE, pack).was_there
+    assert build_mixture(alone, control, pack).was_there
 
 
 def test_spans_are_cut_where_they_are_probable(place):
     cut = replace(PROBABLE, name="cut", cut="spans")
     builder = builder_of(place, cut, evidence=evidence(place, lambda n: n >= 50))
-    totals = builder.build(cut, place.packs[0]).manifest["totals"]
+    totals = build_mixture(builder, cut, place.packs[0]).manifest["totals"]
     assert totals["n_cut"] >= 20
     assert totals["n_documents_out"] == N
 

@@ -17,11 +17,11 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
 from decon_core.index.idf import current_snapshot, freeze
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
-from tests.core.places import faults_in, manifest_of, removed_in, report_of
+from tests.core.places import build_mixture, faults_in, manifest_of, removed_in, report_of
 
 
 def words(seed, n):
@@ -42,7 +42,7 @@ def leaky(bench, make_words):
 def build(bench, pack, versions, *, policy=None):
     mixtures = (DEFAULT,)
     builder = Builder(bench.store, (pack,), tuple(versions), policy or bench.policy, mixtures)
-    return builder.build(DEFAULT, pack)
+    return build_mixture(builder, DEFAULT, pack)
 
 
 def scanned(leaky, *extra, **settings):

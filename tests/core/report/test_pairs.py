@@ -13,11 +13,11 @@ from decon_core.config.report import Showing
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.errors import ConfigError
-from decon_core.mixtures.build import Builder
+from decon_core.mixtures.builder import Builder
 from decon_core.report import pairs as pairs_module
 from decon_core.report.build import is_current
 from decon_core.scan.scanner import scan_packs
-from tests.core.places import report_of
+from tests.core.places import build_mixture, report_of
 from tests.core.report.reports import write_report
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "queries.sql"
@@ -142,7 +142,9 @@ def test_a_license_that_was_refused_is_not_told_of_a_private_corpus(bench, make_
     pack = bench.pack({"a.jsonl": [row]})
     scan_packs(bench.store, [pack], versions, bench.policy)
     mixture = Mixture(name="open", licenses=Licenses(fields=("license",), allow=("MIT",)))
-    Builder(bench.store, (pack,), tuple(versions), bench.policy, (mixture,)).build(mixture, pack)
+    build_mixture(
+        Builder(bench.store, (pack,), tuple(versions), bench.policy, (mixture,)), mixture, pack
+    )
     for showing, told in ((SHOWING, f"{SECRET} of mine"), (Showing(snippets=False), None)):
         report_of(bench.store, [pack], versions, bench.policy, (mixture,), showing=showing)
         assert ask(bench.store.report, "SELECT why, detail FROM removed") == [("license", told)]

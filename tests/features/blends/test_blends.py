@@ -40,7 +40,7 @@ from decon_core.report.build import build_report
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json, write_json
-from tests.core.places import CLEAN, Place, faults_in, manifest_of
+from tests.core.places import CLEAN, Place, build_mixture, faults_in, manifest_of
 
 EVERYTHING = Mixture(name="all", take="everything")
 CHAT = Source(name="chat", path="chat/*.jsonl", messages="messages", id="id")
@@ -111,7 +111,7 @@ def blender_of(place, *blends, mixtures=(CLEAN, EVERYTHING)):
     builder = place.builder(*mixtures)
     for mixture in mixtures:
         for pack in builder.packs:
-            builder.build(mixture, pack)
+            build_mixture(builder, mixture, pack)
     return Blender(builder, blends)
 
 

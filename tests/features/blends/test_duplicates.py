@@ -20,7 +20,7 @@ from decon_core.index.idf import freeze
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json
-from tests.core.places import CLEAN, Place, manifest_of
+from tests.core.places import CLEAN, Place, build_mixture, manifest_of
 
 NAMES = ("Laura", "Omar", "Emily", "Brian", "Julia", "Kevin", "Nora", "Peter", "Tanya", "Walter")
 
@@ -77,7 +77,7 @@ def test_a_duplicate_and_its_original_are_on_one_side(place):
 def test_every_inserted_duplicate_names_its_original_which_is_seen(place):
     blend = Blend(name="b", of="clean", contamination=(contamination("names_replaced"),))
     builder = place.builder(CLEAN)
-    builder.build(CLEAN, builder.packs[0])
+    build_mixture(builder, CLEAN, builder.packs[0])
     blender = Blender(builder, (blend,))
     folder = blender.build(blend).folder
     manifest = read_json(manifest_of(folder))

@@ -14,7 +14,8 @@ from decon_core.corpus.packs import Pack, find_shards
 from decon_core.features.clusters import slurm as slurm_engine
 from decon_core.features.clusters.settings import Slurm
 from decon_core.features.clusters.slurm import SlurmEngine
-from decon_core.mixtures.build import Builder, build_shares
+from decon_core.mixtures.build import build_shares
+from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
 from tests.core.conftest import Bench, words

@@ -1,0 +1,277 @@
+"""What mixtures are made of today: their inputs, and whether a share is current."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from decon_core.benchmarks.records import Version
+from decon_core.config.mixtures import Mixture, treatment_of
+from decon_core.config.policy import Policy
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
+from decon_core.decisions.common_ngrams import current_common
+from decon_core.decisions.judged import Calibrated, calibrated
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
+from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
+from decon_core.errors import ConfigError, MissingError, Problem
+from decon_core.index.idf import current_snapshot_fingerprint
+from decon_core.mixtures.card import (
+    CARD,
+    card_of,
+    digest_of_labels,
+    listed_labels,
+    listed_packs,
+)
+from decon_core.mixtures.composition import Labels, labels_of
+from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
+from decon_core.mixtures.manifest import (
+    current_manifest,
+    fingerprint_of,
+    read_share,
+)
+from decon_core.mixtures.masks import tokenizer_of
+from decon_core.mixtures.preconditions import (
+    require_calibrated,
+    require_read,
+    require_readable,
+    require_scanned,
+)
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.storage.files import names_in
+from decon_core.storage.store import Store
+
+# Increase this when the same inputs give different files, so that mixtures are rebuilt.
+_FORMAT = 4
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds the mixtures of a configuration from the current content of the store."""
+
+    store: Store
+    packs: tuple[Pack, ...]  # all packs: a control is drawn over all packs of its source
+    versions: tuple[Version, ...]
+    policy: Policy
+    mixtures: tuple[Mixture, ...]
+    n_known: int | None = None  # packs of the corpus, if `packs` holds only some of them
+    known_labels: Labels | None = None  # of all sources then
+    verdicts: Verdicts = NO_VERDICTS
+    evidence: Evidence = NO_EVIDENCE
+    unread: UnreadRule = NOTHING_IGNORED
+    calibrated: Calibrated | None = None  # made before, from all packs
+    # Caches: pairs with a verdict by shard and benchmark version, draws, and scanned sources.
+    _found: dict[tuple[str, str], set[str]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _draws: dict[tuple[Mixture, str], str] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+    _scanned: set[tuple[Mixture, str]] = field(
+        default_factory=set, init=False, compare=False, repr=False
+    )
+
+    @cached_property
+    def labels(self) -> Labels:
+        """The labels of the sources, by which compositions are grouped."""
+        if self.known_labels is not None:
+            return self.known_labels
+        return labels_of(pack.source for pack in self.packs)
+
+    @cached_property
+    def reader(self) -> MatchReader:
+        scan = scan_fingerprint(self.store, self.policy)
+        return MatchReader(self.store, self.versions, self.policy, scan, self.verdicts)
+
+    @cached_property
+    def _calibrated(self) -> Calibrated:
+        """The calibration by the pairs that are judged today, from all scanned shards."""
+        return self.calibrated or calibrated(self.reader, self.packs, self.evidence.annotations)
+
+    def reader_for(self, mixture: Mixture) -> MatchReader:
+        """Return the reader with the calibration, if the mixture selects by probability."""
+        if self.effective(mixture).leaks.min_probability is None:
+            return self.reader
+        return replace(self.reader, calibration=self._calibrated.load())
+
+    def is_current(self, mixture: Mixture, pack: Pack) -> bool:
+        """Return whether the mixture of a pack exists and was made from the current inputs."""
+        path = self.store.mixture_manifest(mixture.name, pack.name)
+        folder = self.store.mixture(mixture.name, pack.name)
+        manifest = current_manifest(path, self.fingerprint(mixture, pack), folder)
+        return manifest is not None and self._is_on_card(mixture, manifest)
+
+    def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
+        """Return a hash of all inputs: shards, mixture, benchmark versions, scan and policy."""
+        mixture = self.effective(mixture)
+        shards = shards_of(mixture, pack)
+        is_drawn = shards and mixture.take == "control"
+        names = [(shard.name, shard.fingerprint) for shard in shards]
+        settings = self._leak_settings(mixture, shards)
+        drawn = self._draw_fingerprint(mixture, pack) if is_drawn else None
+        made_of = [_FORMAT, names, mixture.to_json(), settings, drawn]
+        try:
+            tokenizer = [*self._tokenizer(mixture).values()]
+        except ConfigError:
+            tokenizer = ["cannot be read"]  # building the mixture says why
+        return fingerprint_of([*made_of, *tokenizer])
+
+    @property
+    def shards(self) -> Iterator[tuple[Pack, Shard]]:
+        """All shards of all packs."""
+        return ((pack, shard) for pack in self.packs for shard in pack.shards)
+
+    def settings(self, versions: Sequence[Version], shards: Iterable[Shard]) -> list[object]:
+        """Return all settings that decide what leaked of these benchmarks into these shards.
+
+        Only verdicts on pairs found in these shards count; others must not cause a rebuild.
+        """
+        policy, scan = self.policy, self.reader.scan
+        common = policy.leave_out_common and bool(versions)
+        return [
+            sorted((version.benchmark, version.fingerprint) for version in versions),
+            scan,
+            policy.decision_settings(one.benchmark for one in versions) if versions else None,
+            policy.unreadable,
+            policy.invalid_utf8,
+            self.unread.is_blocking,
+            current_common(self.store, scan, policy)[0] if common else None,
+            self.verdicts.digest_of(self.pairs(shards, versions)),
+        ]
+
+    def _leak_settings(self, mixture: Mixture, shards: Iterable[Shard]) -> list[object]:
+        """Return all settings that decide what a mixture counts as leaks in these shards."""
+        settings = self.settings(self.reader.needed_by(mixture), shards)
+        if mixture.leaks.min_probability is None:
+            return settings
+        return [*settings, self._calibrated.fingerprint]
+
+    def pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
+        """Yield the pairs with a verdict that were found in shards. Reads tiles only if needed."""
+        if not (decisive := self.verdicts.decisive.keys()):
+            return
+        names = [shard.fingerprint for shard in shards]
+        for version in versions:
+            left = [name for name in names if (name, version.fingerprint) not in self._found]
+            for name, pairs in self.reader.pairs(left, version).items():
+                self._found[name, version.fingerprint] = pairs & decisive
+            for name in names:
+                yield from self._found.get((name, version.fingerprint), ())
+
+    def effective(self, mixture: Mixture) -> Mixture:
+        """Return a control with the sources, licenses and leaks of its treatment."""
+        if mixture.take != "control":
+            return mixture
+        of = treatment_of(mixture, self.mixtures)
+        return replace(mixture, sources=of.sources, licenses=of.licenses, leaks=of.leaks)
+
+    def require(self, mixture: Mixture, pack: Pack) -> None:
+        """Raise if the pack was not fully scanned or read for this mixture."""
+        needed = self.reader.needed_by(mixture)
+        if mixture.needs_leaks and not needed:
+            where = f"mixture {mixture.name!r} of pack {pack.name!r}"
+            raise MissingError(Problem(where, "no benchmark", "at least one"))
+        if mixture.has_source(pack.source.name):
+            require_calibrated(self.reader_for(mixture), mixture, needed)
+            require_scanned(self.reader, pack, needed)
+            require_readable(self.reader, pack)
+            if mixture.needs_leaks:
+                require_read(self.reader, pack, self.unread)
+
+    def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
+        """Return the fingerprint of a control's draw; cached, as all packs of a source share it."""
+        key = mixture, pack.source.name
+        if key not in self._draws:
+            treatment = treatment_of(mixture, self.mixtures)
+            packs = self._packs_of_source(pack)
+            shards = [shard for one in packs for shard in one.shards]
+            settings = self._leak_settings(treatment, shards)
+            self._draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
+        return self._draws[key]
+
+    def _packs_of_source(self, pack: Pack) -> list[Pack]:
+        return [one for one in self.packs if one.source.name == pack.source.name]
+
+    def draw_for(self, mixture: Mixture, pack: Pack) -> Draw | None:
+        """Return the rows that a control leaves out of a pack; None if there are none to draw.
+
+        They are drawn once from all packs of the source, then read from the store.
+        """
+        if mixture.take != "control":
+            return None
+        treatment = treatment_of(mixture, self.mixtures)
+        if not treatment.has_source(pack.source.name):
+            return None
+        packs, source = self._packs_of_source(pack), (treatment, pack.source.name)
+        if source not in self._scanned:
+            for one in packs:
+                require_scanned(self.reader, one, self.reader.needed_by(treatment))
+            self._scanned.add(source)
+        fingerprint = self._draw_fingerprint(mixture, pack)
+        drawn = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
+        reader = self.reader_for(treatment)
+        return drawn or draw(reader, packs, mixture, treatment, fingerprint)
+
+    def with_calibration(self) -> Builder:
+        """Return a builder that has the calibration, if a mixture selects by probability."""
+        if all(one.leaks.min_probability is None for one in self.mixtures):
+            return replace(self, evidence=NO_EVIDENCE)
+        return replace(self, evidence=NO_EVIDENCE, calibrated=self._calibrated.stored())
+
+    @property
+    def n_packs(self) -> int:
+        """The number of packs of the corpus."""
+        return len(self.packs) if self.n_known is None else self.n_known
+
+    @staticmethod
+    def _tokenizer(mixture: Mixture) -> dict[str, str]:
+        """Return the fingerprint of the trainer's tokenizer, if the mixture has one."""
+        is_used = mixture.write == "mask"
+        return {"tokenizer": tokenizer_of(mixture).fingerprint} if is_used else {}
+
+    def manifest_settings(self, mixture: Mixture) -> dict[str, Any]:
+        """Return the manifest fields that are the same for all packs of a mixture."""
+        needed = self.reader.needed_by(mixture)
+        is_probable = mixture.leaks.min_probability is not None
+        return {
+            **({"calibration": self._calibrated.fingerprint} if is_probable else {}),
+            **self._tokenizer(mixture),
+            "mixture": mixture.name,
+            "declared": mixture.to_json(),
+            "scan": self.reader.scan,
+            "idf_snapshot": current_snapshot_fingerprint(self.store),
+            "policy": asdict(self.policy),
+            "unreadable": self.policy.unreadable,
+            "invalid_utf8": self.policy.invalid_utf8,
+            "benchmarks": {one.benchmark: one.fingerprint for one in needed},
+        }
+
+    def card(self, mixture: Mixture) -> str:
+        """Render the dataset card from the manifests of the packs that exist."""
+        settings = json.loads(json.dumps(self.manifest_settings(self.effective(mixture))))
+        shares = [
+            share
+            for path in sorted(self.store.mixture_manifests(mixture.name).glob("*/manifest.json"))
+            if (share := read_share(path))
+            and all(share.manifest.get(name) == value for name, value in settings.items())
+        ]
+        thresholds = {"thresholds": self.policy.thresholds}
+        return card_of(settings | thresholds, shares, n_packs=self.n_packs, labels=self.labels)
+
+    def _is_on_card(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:
+        """Return whether the card lists the files of a pack, no pack that does not exist, and
+        the labels of today."""
+        card = self.store.mixtures(mixture.name) / CARD
+        listed = listed_packs(card)
+        has_labels = listed_labels(card) == digest_of_labels(self.labels)
+        existing = names_in(self.store.mixture_manifests(mixture.name))
+        return has_labels and manifest["pack"] in listed and listed <= existing
+
+
+def shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
+    """Return the shards of a pack; none if the mixture does not take the source of the pack."""
+    return pack.shards if mixture.has_source(pack.source.name) else ()
