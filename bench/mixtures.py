@@ -20,6 +20,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.formats import Changes
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import rewrite_shard
+from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.builder import Builder
 from decon_core.storage.drafts import remove
 from decon_core.storage.store import Store
@@ -80,4 +81,5 @@ def _build(builder: Builder, mixture: Mixture, pack: Pack) -> float:
     made = store.mixture_manifests(mixture.name), store.mixtures(mixture.name)
     for folder in (*made, store.draw("any").parent):
         remove(folder)
-    return _seconds(partial(builder.build, mixture, pack))
+    shares = build_shares(builder, [(mixture, pack)])
+    return _seconds(lambda: [share.result() for *_, share in shares])

@@ -25,16 +25,15 @@ def is_report_current(config: Config) -> bool:
 
 def changes_since_report(config: Config, store: Store) -> list[Problem]:
     """List the files, settings, verdicts and products that changed since the report was built."""
-    from decon_core.inventory import list_packs, plan_registration
-    from decon_core.missing import Plan
+    from decon_core.planner import Plan
     from decon_core.report.verify import moved_since_report
 
     try:
-        found = plan_registration(config, store)
-        changes = [Problem(path, "gone or changed", "as it was registered") for path in found.gone]
-        changes += [Problem(path, "new or changed", "a registered shard") for path in found.new]
-        changes += [Problem(new, "renamed", f"its old name, {old}") for old, new in found.renamed]
-        plan = Plan(config, store, tuple(list_packs(store)))
+        plan = Plan(config, store)
+        packs = plan.changes
+        changes = [Problem(path, "gone or changed", "as it was registered") for path in packs.gone]
+        changes += [Problem(path, "new or changed", "a registered shard") for path in packs.new]
+        changes += [Problem(new, "renamed", f"its old name, {old}") for old, new in packs.renamed]
         changes += moved_since_report(plan.builder, config.showing, additions=plan.additions)
     except DeconError as error:
         return list(error.problems)  # a configuration that cannot be planned was never reported

@@ -19,7 +19,7 @@ from decon_assets.graph import GRAPH, Graph
 from decon_assets.partitions import MOST_CELLS, PACK, Rectangle, contiguous_runs, rectangles
 
 if TYPE_CHECKING:
-    from decon_core.missing import Plan
+    from decon_core.planner import Plan
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
@@ -129,7 +129,7 @@ def next_requests(state: State, asked: Mapping[str, str]) -> tuple[list[Request]
 
 def unscanned_or_unknown(state: State) -> dict[str, set[str]]:
     """Return, for each pack, the benchmarks not scanned or not recorded as scanned by Dagster."""
-    from decon_core.missing import missing_cells
+    from decon_core.planner import missing_cells
 
     return _with_unknown(state, STAGES["scan"], missing_cells(state.plan))
 

@@ -176,7 +176,7 @@ def tick(context: dg.SensorEvaluationContext, decon: Decon, graph: Graph) -> dg.
 
 def state_of_files(config: "Config") -> str:
     """Return a digest of names, sizes and times of all input files."""
-    from decon_core.inventory import input_files
+    from decon_core.planner import input_files
 
     digest = sha256()
     for file in input_files(config):
@@ -211,8 +211,7 @@ def _registered_at(instance: dg.DagsterInstance) -> float:
 
 def _load_state(config: "Config", known: Materialized) -> State:
     from decon_core.config.open_store import open_store
-    from decon_core.inventory import list_packs
-    from decon_core.missing import Plan
+    from decon_core.planner import Plan
 
     store = open_store(config)
-    return State(Plan(config, store, tuple(list_packs(store))), known)
+    return State(Plan(config, store), known)

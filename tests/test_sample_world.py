@@ -25,8 +25,8 @@ from decon_core.features.blends.settings import declared_blends
 from decon_core.features.blends.verify import verify_blend
 from decon_core.features.gap.account import score_gap
 from decon_core.features.gap.page import average_line, line
-from decon_core.inventory import builder_of
 from decon_core.mixtures.verify import verify
+from decon_core.planner import Plan
 from decon_core.report.categories.groupings import parse_groupings
 from decon_core.report.categories.rates import rate_lines
 from decon_core.report.items import load_report_items
@@ -259,7 +259,7 @@ def test_every_variant_and_blend_that_is_declared_is_what_it_says(config):
 
 def blender_in(config):
     settings = load_config(config)
-    return blender_of(settings, builder_of(settings, Store(config.parent / ".decon")))
+    return blender_of(settings, Plan(settings, Store(config.parent / ".decon")).builder)
 
 
 def manifest_of(blender, name):

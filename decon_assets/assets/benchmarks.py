@@ -26,7 +26,7 @@ GROUP = "benchmarks"
 
 
 @stage(
-    missing="decon_core.missing:missing_records",
+    missing="decon_core.planner:missing_records",
     is_required=True,
     priority=5,
     deps=[benchmark_files],
@@ -41,9 +41,9 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
     Every version of a benchmark has its own table. A benchmark is stale if its recipe or one of
     its files changed since it was normalized.
     """
+    from decon_core.benchmarks.configured import benchmark_of
     from decon_core.benchmarks.records import save_records
     from decon_core.index import idf
-    from decon_core.inventory import benchmark_of
 
     reporter = PartitionReporter(context)
     n_items = 0
@@ -96,8 +96,8 @@ class FreezeConfig(RunConfig):
 
 
 @stage(
-    missing="decon_core.missing:needs_snapshot",
-    remarks="decon_core.missing:outdated_in_snapshot",
+    missing="decon_core.planner:needs_snapshot",
+    remarks="decon_core.planner:outdated_in_snapshot",
     is_required=True,
     priority=5,
     deps=[all_of(records)],
@@ -113,9 +113,9 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
     a benchmark later does not move them, so the scores of other benchmarks stay the same.
     Materializing this asset again keeps the snapshot unless `refreeze` is set.
     """
+    from decon_core.benchmarks.configured import benchmarks_of
     from decon_core.benchmarks.records import current_version
     from decon_core.index import idf
-    from decon_core.inventory import benchmarks_of
 
     members = config.snapshot or tuple(benchmarks_of(config))
     refreeze = context.op_execution_context.op_config["refreeze"]
@@ -152,7 +152,7 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
 
 
 @stage(
-    missing="decon_core.missing:missing_index_parts",
+    missing="decon_core.planner:missing_index_parts",
     unmet="decon_core.decisions.indexability:required_shortfalls",
     is_required=True,
     priority=5,

@@ -79,11 +79,11 @@ def report_for_other_asset(
 def inspect_canaries(config: "Config", store: "Store") -> dg.AssetCheckResult:
     """Return the result of `canaries_are_found`."""
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.inventory import indexed_versions
+    from decon_core.planner import Plan
     from decon_core.quality.canaries import run_canaries
 
     try:
-        versions = indexed_versions(config, store)
+        versions = Plan(config, store).indexed_versions
         canaries = run_canaries(store, versions, config.policy, workers=wanted_workers())
     except DeconError as error:
         return result_of(error.problems)
@@ -102,12 +102,10 @@ def inspect_canaries(config: "Config", store: "Store") -> dg.AssetCheckResult:
 
 def inspect_ledgers(config: "Config", store: "Store") -> dg.AssetCheckResult:
     """Return the result of `ledger_is_complete`."""
-    from decon_core.inventory import indexed_versions, list_packs
+    from decon_core.planner import Plan
     from decon_core.quality.store_faults import changed_faults_of_scan
-    from decon_core.scan.coverage import scan_fingerprint
 
-    fingerprint = scan_fingerprint(store, config.policy)
-    versions = indexed_versions(config, store)
+    plan = Plan(config, store)
     return result_of_inspection(
-        changed_faults_of_scan(store, list_packs(store), versions, fingerprint)
+        changed_faults_of_scan(store, plan.packs, plan.indexed_versions, plan.scan)
     )

@@ -77,7 +77,7 @@ _MIXTURE_COLUMNS = (
 
 
 @stage(
-    missing="decon_core.missing:missing_shares",
+    missing="decon_core.planner:missing_shares",
     deps=[
         dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
         common_ngrams,
@@ -98,19 +98,18 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     could not be read (unless the policy drops such rows); the share of a control, while this holds
     for any pack of its source. A refused share does not stop the others of the run.
     """
-    from decon_core import inventory
     from decon_core.config.mixtures import mixture_named
+    from decon_core.corpus.registration import packs_of
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
     from decon_core.mixtures.build import build_shares
     from decon_core.mixtures.verify import inspect_changed_mixtures
+    from decon_core.planner import Plan
 
-    builder = inventory.builder_of(config, store)
+    builder = Plan(config, store).builder
     keys = [pack_and_other(shares, key) for key in sorted_keys(context)]
-    packs = {
-        pack.name: pack for pack in inventory.packs_of(builder.store, sorted({p for p, _ in keys}))
-    }
-    wanted = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
+    packs = {pack.name: pack for pack in packs_of(store, sorted({name for name, _ in keys}))}
+    chosen = [(mixture_named(config.mixtures, name), packs[pack]) for pack, name in keys]
     errors: list[DeconError] = []
     built: dict[str, Built] = {}
     reporter = PartitionReporter(context)
@@ -120,7 +119,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
         "tiles": dg.MetadataValue.path(store.tiles(builder.reader.scan)),
     }
     engine = open_engine(config.tables, store)
-    done = build_shares(builder, wanted, workers=wanted_workers(), engine=engine)
+    done = build_shares(builder, chosen, workers=wanted_workers(), engine=engine)
     for one, pack, future in done:
         try:
             share_of_pack = future.result()
@@ -142,7 +141,7 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     n_kept = f"{total['n_documents_out']:,} of {counted(total['n_documents_in'], 'document')} kept"
     context.log.info(f"{scope}, {n_kept}, {total['n_cut']:,} of them cut")
     if errors:
-        inspection = inspect_changed_mixtures(store, config.mixtures, inventory.list_packs(store))
+        inspection = inspect_changed_mixtures(store, config.mixtures, builder.packs)
         report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
     if len(errors) == 1:
         raise errors[0]
@@ -166,7 +165,7 @@ def _share_metadata(built: Built) -> dict[str, object]:
 
 
 @stage(
-    missing="decon_core.missing:missing_clean_benchmarks",
+    missing="decon_core.planner:missing_clean_benchmarks",
     deps=[by_dimension(scan, BENCHMARK), common_ngrams],
     partitions_def=benchmarks,
     group=GROUP,
@@ -181,10 +180,10 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     read.
     """
     from decon_core.benchmarks.records import current_version
-    from decon_core.inventory import builder_of
     from decon_core.mixtures.clean_evals import build_clean_benchmarks
+    from decon_core.planner import Plan
 
-    builder = builder_of(config, store)
+    builder = Plan(config, store).builder
     reporter = PartitionReporter(context)
     total, n_questions, n_candidates, names = Counter[str](), 0, 0, sorted_keys(context)
     versions = (current_version(builder.store, name) for name in names)
@@ -211,7 +210,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
 
 
 @stage(
-    missing="decon_core.missing:needs_report",
+    missing="decon_core.planner:needs_report",
     priority=1,
     deps=[all_of(scan), all_of(mixture), *_ADDED],
     group=GROUP,
@@ -225,13 +224,11 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """
     from decon_core.execution.choice import open_engine
-    from decon_core.inventory import list_packs
-    from decon_core.missing import Plan
+    from decon_core.planner import Plan
     from decon_core.report.build import build_report
     from decon_core.report.open import incomplete_notice
 
-    packs = list_packs(store)
-    plan = Plan(config, store, tuple(packs))
+    plan = Plan(config, store)
     engine = open_engine(config.tables, store)
     summary = build_report(plan.builder, config.showing, additions=plan.additions, engine=engine)
     is_part = summary.gaps or summary.n_unreadable
@@ -244,9 +241,8 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
         f"{summary.n_question_only_documents:,} question-only"
     )
     if summary.gaps:
-        n_shards = sum(len(pack.shards) for pack in packs)
         reasons = [gap.reason for gap in summary.gaps]
-        context.log.warning(incomplete_notice(reasons, n_shards))
+        context.log.warning(incomplete_notice(reasons, plan.n_shards))
     not_scanned = [
         {"shard": one.shard.path, "reason": one.reason, "remedy": one.cause.remedy}
         for one in summary.gaps

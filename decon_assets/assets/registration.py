@@ -73,15 +73,17 @@ def register(
     Raises RecordError if the first rows of any benchmark cannot be read: once registered, it would
     fail every run that covers it.
     """
+    from decon_core.benchmarks.configured import benchmarks_of
     from decon_core.config.load import load_config
     from decon_core.config.open_store import writable_store
-    from decon_core.inventory import benchmarks_of, grid_warning, register_packs
+    from decon_core.corpus.registration import grid_warning, register_packs
+    from decon_core.planner import Plan
     from decon_core.text.tokenizers import load_tokenizer
 
     config = load_config(config_path)
     load_tokenizer(config.policy.tokenizer_str)
-    by_name = benchmarks_of(config)
     problems: list[Problem] = []
+    by_name = benchmarks_of(config)
     for benchmark in by_name.values():
         try:
             benchmark.normalized(limit=_ROWS_TRIED)
@@ -91,19 +93,20 @@ def register(
         raise RecordError(problems)
     with writable_store(config) as store:
         store.sweep_drafts()
-        plan = register_packs(config, store, may_retire=may_retire)
-    for pack in plan.retired:
+        changes = Plan(config, store).changes
+        without_pack = register_packs(changes, store, may_retire=may_retire)
+    for pack in changes.retired:
         echo(f"{pack.name}: shards are gone or changed; the pack and its mixtures are removed")
-    for folder in plan.without_pack:
+    for folder in without_pack:
         echo(f"{folder}: of no registered pack; removed")
-    for old, new in plan.renamed:
+    for old, new in changes.renamed:
         echo(f"{old}: renamed to {new}; its pack and its matches are kept")
-    if warning := grid_warning(config, plan.current):
+    if warning := grid_warning(changes.current, len(by_name)):
         echo(f"warning: {warning}")
     align(instance, benchmarks, list(by_name))
-    align(instance, packs, [pack.name for pack in plan.current])
+    align(instance, packs, [pack.name for pack in changes.current])
     align(instance, mixtures, [mixture.name for mixture in config.mixtures])
     for product, names in feature_partitions().items():
         align(instance, DynamicPartitionsDefinition(name=product), names(config))
-    skipped = tuple(plan.skipped)
-    return Registration(config, store, tuple(by_name), tuple(plan.current), skipped)
+    skipped = tuple(changes.skipped)
+    return Registration(config, store, tuple(by_name), tuple(changes.current), skipped)

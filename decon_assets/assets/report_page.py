@@ -21,7 +21,7 @@ _ADDED = [name for feature in all_features() if feature.page for name in feature
 
 
 @stage(
-    missing="decon_core.missing:needs_page",
+    missing="decon_core.planner:needs_page",
     priority=1,
     deps=[report, *_ADDED],
     group=GROUP,

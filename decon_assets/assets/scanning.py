@@ -35,6 +35,7 @@ from decon_core.wording import counted
 if TYPE_CHECKING:
     from decon_core.config.load import Config
     from decon_core.corpus.packs import Pack
+    from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
     from decon_core.storage.store import Store
 
@@ -48,7 +49,7 @@ _COMMON_COLUMNS = ["source", "benchmark", "text", "n_documents"]
 
 
 @stage(
-    missing="decon_core.missing:missing_cells",
+    missing="decon_core.planner:missing_cells",
     deps=[
         by_dimension(index, BENCHMARK),
         by_dimension(corpus, PACK),
@@ -75,14 +76,15 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     contain a match are read. A cell without an index fails and never counts as clean. A failed cell
     does not stop the others.
     """
-    from decon_core.inventory import packs_of
+    from decon_core.corpus.registration import packs_of
+    from decon_core.planner import Plan
     from decon_core.scan.scanner import ScanSummary
 
-    total = ScanSummary()
+    plan, total = Plan(config, store), ScanSummary()
     problems: list[Problem] = []
     for benchmarks, names in _groups(context).items():
         try:
-            part = _scan_group(context, config, store, packs_of(store, names), benchmarks)
+            part = _scan_group(context, plan, packs_of(store, names), benchmarks)
         except CorpusError as error:
             problems += error.problems
             continue
@@ -90,33 +92,31 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     if problems:
         report_before_failure(
             context,
-            _complete_cells(context, config, store),
+            _complete_cells(context, plan),
             canaries_are_found=inspect_canaries(config, store),
             ledger_is_complete=inspect_ledgers(config, store),
         )
         raise CorpusError(dict.fromkeys(problems))
-    _describe(context, config, store, total)
+    _describe(context, plan, total)
 
 
-def _complete_cells(context: dg.AssetExecutionContext, config: Config, store: Store) -> list[str]:
+def _complete_cells(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
     """Return the cells of a failing run that have all their tiles."""
     from decon_core.benchmarks.records import current_version
-    from decon_core.inventory import list_packs
-    from decon_core.scan import coverage
-    from decon_core.scan.tiles import Tiles
+    from decon_core.scan.coverage import missing_tiles
 
-    packs = {pack.name: pack for pack in list_packs(store)}
-    tiles = Tiles(store, coverage.scan_fingerprint(store, config.policy))
+    packs = {pack.name: pack for pack in plan.packs}
 
     def is_complete(key: str) -> bool:
         pack, benchmark = pack_and_other(cells, key)
-        version = current_version(store, benchmark)
-        missing = coverage.missing_tiles(
-            *(store, [packs[pack]], [version], tiles.scan),
-            needs_counts=config.policy.leave_out_common,
-            tiles=tiles,
+        return not missing_tiles(
+            plan.store,
+            [packs[pack]],
+            [current_version(plan.store, benchmark)],
+            plan.scan,
+            needs_counts=plan.config.policy.leave_out_common,
+            tiles=plan.tiles,
         )
-        return not missing
 
     return [key for key in sorted_keys(context) if is_complete(key)]
 
@@ -134,17 +134,16 @@ def _groups(context: dg.AssetExecutionContext) -> dict[tuple[str, ...], list[str
 
 def _scan_group(
     context: dg.AssetExecutionContext,
-    config: Config,
-    store: Store,
+    plan: Plan,
     packs: list[Pack],
     benchmarks: Collection[str],
 ) -> ScanSummary:
     from decon_core.benchmarks.records import current_version
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.inventory import known_versions
     from decon_core.scan.scanner import scan_packs
 
+    config, store = plan.config, plan.store
     logged_at = -_SECONDS_BETWEEN_LOG_LINES
     engine = open_engine(config.tables, store, store_url=config.kept)
 
@@ -174,20 +173,17 @@ def _scan_group(
         workers=wanted_workers(),
         engine=engine,
         on_progress=log_progress,
-        along=[one for one in known_versions(config, store) if one.benchmark not in benchmarks],
+        along=[one for one in plan.known_versions if one.benchmark not in benchmarks],
         sketch=config.sketch,
     )
 
 
-def _describe(
-    context: dg.AssetExecutionContext, config: Config, store: Store, total: ScanSummary
-) -> None:
+def _describe(context: dg.AssetExecutionContext, plan: Plan, total: ScanSummary) -> None:
     from decon_core.benchmarks.records import current_version
-    from decon_core.inventory import list_packs
-    from decon_core.scan import coverage
     from decon_core.scan.answers import why_unbounded
-    from decon_core.scan.tiles import Tiles
+    from decon_core.scan.coverage import count_cell
 
+    config, store = plan.config, plan.store
     run = {
         "run_shards_read": total.n_shards_read,
         "run_tiles_written": total.n_tiles_written,
@@ -207,19 +203,18 @@ def _describe(
         )
     elif config.sketch and (why := why_unbounded(config.policy)):
         context.log.info(f"the sketch was not used: {why}")
-    fingerprint = coverage.scan_fingerprint(store, config.policy)
-    packs = {pack.name: pack for pack in list_packs(store)}
+    packs = {pack.name: pack for pack in plan.packs}
     keys = sorted_keys(context)
     pairs = [pack_and_other(cells, key) for key in keys]
     scanned = [packs[name] for name in dict.fromkeys(pack for pack, _ in pairs)]
     plot = _plot_of_scores(config, store, scanned, {benchmark for _, benchmark in pairs})
-    reporter, tiles = PartitionReporter(context), Tiles(store, fingerprint)
+    reporter = PartitionReporter(context)
     for key, (pack, benchmark) in zip(keys, pairs, strict=True):
         if reporter.is_full:
             break
         version = current_version(store, benchmark)
-        counts = coverage.count_cell(store, packs[pack], version, tiles)
-        reporter.report(key, {**counts, "fingerprint": fingerprint, **run, **plot})
+        counts = count_cell(store, packs[pack], version, plan.tiles)
+        reporter.report(key, {**counts, "fingerprint": plan.scan, **run, **plot})
         plot = {}
 
 
@@ -242,7 +237,7 @@ def _plot_of_scores(
 
 
 @stage(
-    missing="decon_core.missing:needs_common_ngrams",
+    missing="decon_core.planner:needs_common_ngrams",
     deps=[all_of(scan)],
     group=GROUP,
     kind="parquet",
@@ -259,22 +254,20 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     from decon_core.decisions.common_ngrams import freeze_common
     from decon_core.decisions.match_reader import MatchReader
     from decon_core.index.parts import index_fingerprint
-    from decon_core.inventory import current_versions, list_packs
     from decon_core.mixtures.preconditions import require_scanned
-    from decon_core.scan import coverage
+    from decon_core.planner import Plan
+    from decon_core.scan.coverage import gaps_of, uncounted
 
-    versions = current_versions(config, store)
-    fingerprint = coverage.scan_fingerprint(store, config.policy)
-    reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
-    packs = list_packs(store)
-    gaps = coverage.gaps_of(store, packs, versions, fingerprint)
-    for gap in gaps:
+    plan = Plan(config, store)
+    packs, versions, policy = plan.packs, plan.current_versions, config.policy
+    reader = MatchReader(store, tuple(versions), policy, plan.scan)
+    for gap in gaps_of(store, packs, versions, plan.scan):
         if not gap.is_refused:  # a later scan of it would change the counts
             require_scanned(reader, gap.pack, versions)
-    index = index_fingerprint(store, config.policy)
-    missing = coverage.uncounted(store, packs, versions, fingerprint)
+    index = index_fingerprint(store, policy)
+    missing = uncounted(store, packs, versions, plan.scan)
     table = freeze_common(
-        store, packs, versions, config.policy, index=index, scan=fingerprint, missing=missing
+        store, packs, versions, policy, index=index, scan=plan.scan, missing=missing
     )
     most = table.sort_by([("share", "descending")]).slice(0, _MAX_NGRAMS_SHOWN)
     context.log.info(f"{table.num_rows} common n-grams")

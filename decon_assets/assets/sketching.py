@@ -22,7 +22,7 @@ _TABLE = "[sketch]"
 
 
 @stage(
-    missing="decon_core.missing:unsketched_packs",
+    missing="decon_core.planner:unsketched_packs",
     deps=[corpus],
     partitions_def=packs,
     pool="scan",  # it uses all cores
@@ -37,10 +37,11 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
     all benchmarks that have an index. A benchmark that is added later is then scanned only in
     blocks where the filters do not exclude a match.
     """
+    from decon_core.corpus.registration import packs_of
     from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, has_pack_sketch
     from decon_core.execution.choice import open_engine
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.inventory import known_versions, packs_of, sketch_fingerprint
+    from decon_core.planner import Plan
     from decon_core.scan.scanner import scan_packs
 
     reporter = PartitionReporter(context)
@@ -49,15 +50,18 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
         for key in keys:
             reporter.report(key, {"sketch": f"off: decon.toml has no table {_TABLE}"})
         return
-    fingerprint = sketch_fingerprint(config)
+    plan = Plan(config, store)
     chosen = packs_of(store, keys)
-    todo = [pack for pack in chosen if not has_pack_sketch(store, fingerprint, pack)]
+    todo = [pack for pack in chosen if not has_pack_sketch(store, plan.sketch, pack)]
     try:
         scan_packs(
-            *(store, todo, [], config.policy),
+            store,
+            todo,
+            [],
+            config.policy,
             workers=wanted_workers(),
             engine=open_engine(config.tables, store, store_url=config.kept),
-            along=known_versions(config, store),
+            along=plan.known_versions,
             sketch=config.sketch,
             fill_sketch=True,
         )
@@ -65,12 +69,12 @@ def sketch(context: dg.AssetExecutionContext, config: Config, store: Store) -> N
         for problem in error.problems:
             context.log.warning(f"not in the sketch: {problem}")
     for pack in todo:
-        build_pack_sketch(store, fingerprint, pack)
+        build_pack_sketch(store, plan.sketch, pack)
     context.log.info(f"{counted(len(todo), 'pack')} sketched, {len(keys) - len(todo)} existed")
     for pack in chosen:
         if reporter.is_full:
             break
-        reporter.report(pack.name, _described(store, fingerprint, pack))
+        reporter.report(pack.name, _described(store, plan.sketch, pack))
 
 
 def _described(store: Store, fingerprint: str, pack: Pack) -> dict[str, object]:

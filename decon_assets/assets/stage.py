@@ -28,7 +28,7 @@ from decon_core.feature import feature_products
 
 if TYPE_CHECKING:
     from decon_core.config.load import Config
-    from decon_core.missing import Plan
+    from decon_core.planner import Plan
     from decon_core.storage.store import Store
 
 # Whether a whole asset is missing; or the keys of its missing partitions; or, for a grid, those of

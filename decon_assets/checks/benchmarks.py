@@ -15,7 +15,7 @@ def records_are_valid(decon: Decon) -> AssetCheckResult:
 
     Their counts and content are as saved, and no two items share a number.
     """
-    from decon_core.inventory import benchmarks_of
+    from decon_core.benchmarks.configured import benchmarks_of
     from decon_core.quality.store_faults import changed_faults_of_records
 
     with decon.writable_store() as (config, store):
@@ -39,12 +39,12 @@ def snapshot_is_of_todays_versions(decon: Decon) -> AssetCheckResult:
 def index_is_complete(decon: Decon) -> AssetCheckResult:
     """Every index accounts for each record of its benchmark, and at least one is indexable."""
     from decon_core.index.parts import index_fingerprint, open_part
-    from decon_core.inventory import indexed_versions
+    from decon_core.planner import Plan
 
     config, store = decon.open_store()
     fingerprint = index_fingerprint(store, config.policy)
     problems, blind = [], []
-    for version in indexed_versions(config, store):
+    for version in Plan(config, store).indexed_versions:
         name, entries = version.benchmark, open_part(store, version, fingerprint).entries
         if entries.dropped.size != version.n_records:
             found = f"{entries.dropped.size} records"
@@ -62,8 +62,8 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
 
     For a benchmark that is not required, a smaller share is a warning.
     """
+    from decon_core.benchmarks.configured import benchmarks_of
     from decon_core.decisions.indexability import shortfalls, visibilities_of
-    from decon_core.inventory import benchmarks_of
 
     config, store = decon.open_store()
     every = visibilities_of(config, store, benchmarks_of(config))
@@ -82,8 +82,8 @@ def no_script_is_split(decon: Decon) -> AssetCheckResult:
     find less than with the tokenizer that the warning names.
     """
     from decon_core.decisions.scripts import split_scripts
-    from decon_core.inventory import indexed_versions
+    from decon_core.planner import Plan
 
     config, store = decon.open_store()
-    found = split_scripts(store, indexed_versions(config, store), config.policy)
+    found = split_scripts(store, Plan(config, store).indexed_versions, config.policy)
     return result_of(found, is_warning=True)

@@ -13,11 +13,11 @@ from decon_assets.resources import Decon
 @asset_check(asset=clean_benchmark, blocking=True)
 def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
     """Items left and items removed are all items; none that leaked is left; no file was changed."""
-    from decon_core.inventory import current_versions
+    from decon_core.planner import Plan
     from decon_core.quality.product_faults import faults_of_clean_benchmark
 
     config, store = decon.open_store()
-    names = [version.benchmark for version in current_versions(config, store)]
+    names = [version.benchmark for version in Plan(config, store).current_versions]
     faults = (faults_of_clean_benchmark(store, name) for name in names)
     return result_of([*chain.from_iterable(faults)])
 
@@ -25,10 +25,10 @@ def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=sketch)
 def sketch_is_whole(decon: Decon) -> AssetCheckResult:
     """The sketch of each pack can be opened and covers all of its shards."""
-    from decon_core.inventory import list_packs, sketch_fingerprint
+    from decon_core.planner import Plan
     from decon_core.quality.product_faults import faults_of_sketch
 
-    config, store = decon.open_store()
-    if config.sketch is None:
+    plan = Plan(*decon.open_store())
+    if not plan.sketch:
         return result_of([])
-    return result_of([*faults_of_sketch(store, sketch_fingerprint(config), list_packs(store))])
+    return result_of([*faults_of_sketch(plan.store, plan.sketch, plan.packs)])

@@ -15,7 +15,7 @@ from decon_core.wording import counted
 @asset_check(asset=mixture, blocking=True)
 def mixture_adds_up(decon: Decon) -> AssetCheckResult:
     """Documents read equal documents kept plus documents removed, and no file was changed."""
-    from decon_core.inventory import list_packs
+    from decon_core.corpus.registration import list_packs
     from decon_core.mixtures.verify import inspect_changed_mixtures
 
     with decon.writable_store() as (config, store):
@@ -30,7 +30,7 @@ def controls_match(decon: Decon) -> AssetCheckResult:
 
     This is impossible where the leaked documents are longer than all others of a source.
     """
-    from decon_core.inventory import list_packs
+    from decon_core.corpus.registration import list_packs
     from decon_core.mixtures.control import Matched
     from decon_core.storage.files import read_json
 
@@ -55,25 +55,24 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
 
     The report also contains all items and all shares of mixtures, and its counts add up.
     """
-    from decon_core.inventory import builder_of, current_versions, list_packs, plan_registration
+    from decon_core.planner import Plan
     from decon_core.report.verify import faults_of_report
-    from decon_core.scan.coverage import gaps_of, scan_fingerprint
+    from decon_core.scan.coverage import gaps_of
 
-    config, store = decon.open_store()
-    plan = plan_registration(config, store)
-    problems = [Problem(path, "gone or changed", "as it was registered") for path in plan.gone]
-    problems += [Problem(path, "not registered", "a registered shard") for path in plan.new]
+    plan = Plan(*decon.open_store())
+    gone, new = plan.changes.gone, plan.changes.new
+    problems = [Problem(path, "gone or changed", "as it was registered") for path in gone]
+    problems += [Problem(path, "not registered", "a registered shard") for path in new]
     try:
-        versions = current_versions(config, store)
-        scan = scan_fingerprint(store, config.policy)
+        gaps = gaps_of(plan.store, plan.packs, plan.current_versions, plan.scan)
     except DeconError as error:
         return result_of([*problems, *error.problems])
-    for one in gaps_of(store, list_packs(store), versions, scan):
-        where = f"{one.pack.name}: {one.shard.name}"
-        found = f"not scanned against {', '.join(one.lacking)} ({one.reason})"
-        problems.append(Problem(where, found, "a tile", one.cause.remedy))
+    for gap in gaps:
+        where = f"{gap.pack.name}: {gap.shard.name}"
+        found = f"not scanned against {', '.join(gap.lacking)} ({gap.reason})"
+        problems.append(Problem(where, found, "a tile", gap.cause.remedy))
     try:
-        problems += [*faults_of_report(builder_of(config, store))]
+        problems += [*faults_of_report(plan.builder)]
     except DeconError as error:
         problems += error.problems
     return result_of(problems)

@@ -29,12 +29,14 @@ def ledger_is_complete(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=scan, blocking=True)
 def excluded_blocks_have_no_match(decon: Decon) -> AssetCheckResult:
     """There is no match in a random sample of the blocks that the sketch excludes."""
-    from decon_core.inventory import indexed_versions, list_packs
+    from decon_core.planner import Plan
     from decon_core.quality.excluded_blocks import matches_in_excluded_blocks
 
     with decon.writable_store() as (config, store):
-        versions = indexed_versions(config, store)
-        found, n = matches_in_excluded_blocks(store, list_packs(store), versions, config.policy)
+        plan = Plan(config, store)
+        found, n = matches_in_excluded_blocks(
+            store, plan.packs, plan.indexed_versions, config.policy
+        )
         return result_of(found, blocks_scanned=n)
 
 
@@ -44,7 +46,7 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
 
     Unreadable rows block the mixtures of their pack, unless the policy drops such rows.
     """
-    from decon_core.inventory import list_packs
+    from decon_core.corpus.registration import list_packs
     from decon_core.quality.store_faults import changed_rows
     from decon_core.scan.coverage import scan_fingerprint
 
@@ -57,7 +59,7 @@ def every_row_was_read(decon: Decon) -> AssetCheckResult:
 @asset_check(asset=scan)
 def text_is_utf8(decon: Decon) -> AssetCheckResult:
     """All rows of the scanned shards are valid UTF-8; invalid bytes are scanned as U+FFFD."""
-    from decon_core.inventory import list_packs
+    from decon_core.corpus.registration import list_packs
     from decon_core.quality.store_faults import changed_rows
     from decon_core.scan.coverage import scan_fingerprint
 

@@ -30,15 +30,14 @@ from decon_assets.terminal.options import (
     repeatable,
 )
 from decon_assets.terminal.output import say, say_table, warn
-from decon_core import inventory
-from decon_core.benchmarks.records import Version, current_version
+from decon_core.benchmarks.records import Version
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.corpus.packs import Shard
+from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.registration import CELL_SECONDS, require_most_there
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.choice import require_engine
-from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.missing import Plan, unscanned
+from decon_core.planner import Plan, unscanned
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.estimate import estimate
 from decon_core.wording import counted
@@ -138,17 +137,20 @@ class _AsRegistered(Materialized):
 
 @dataclass(frozen=True)
 class _BeforeIndexing(Plan):
-    """A plan in which records and indexes may still be missing."""
+    """A plan of what a backfill registers; records and indexes may still be missing."""
+
+    @cached_property
+    def packs(self) -> tuple[Pack, ...]:
+        """The packs as they will be after a registration."""
+        return tuple(self.changes.current)
 
     @cached_property
     def versions(self) -> list[Version]:
         """The benchmarks whose index is current, so that existing tiles count."""
         if not self.store.current_snapshot.is_file():
             return []
-        stale = set(inventory.stale_benchmarks(self.config, self.store))
-        found = [current_version(self.store, name) for name in self.benchmarks if name not in stale]
-        index = index_fingerprint(self.store, self.config.policy)
-        return [version for version in found if has_part(self.store, version, index)]
+        stale = self.stale_benchmarks
+        return [version for version in self.indexed_versions if version.benchmark not in stale]
 
 
 def _say_cost(
@@ -163,17 +165,12 @@ def _say_cost(
     It includes cells without a tile and cells that Dagster does not know (docs/decisions, 0012).
     """
     config = load_config(path)
-    store = open_store(config)
-    changes = inventory.plan_registration(config, store)
+    plan = _BeforeIndexing(config, open_store(config))
     if not may_retire:
-        inventory.require_most_there(changes, store)
-    names = {
-        BENCHMARK: [*inventory.benchmarks_of(config)],
-        PACK: [pack.name for pack in changes.current],
-    }
+        require_most_there(plan.changes, plan.store)
+    names = {BENCHMARK: [*plan.benchmarks], PACK: [pack.name for pack in plan.packs]}
     with _history(home_for(path)) as instance:
         known = _AsRegistered(instance, names=names)
-        plan = _BeforeIndexing(config, store, tuple(changes.current))
         state = State(plan, known)
         cells = wanted(state)
         n_runs = len(grid_requests(state, "scan", cells, most_cells=most_cells))
@@ -200,10 +197,10 @@ def _say_cost(
     say(f"full scan: {counted(n_shards, 'shard')} to read once, {n_bytes / 1e6:.1f} MB on disk")
     say(f"  {_duration(n_bytes / 1e6 / rate)} at {rate:.1f} MB/s ({source})")
     _say_sketch(plan, {name: shards for name, shards in missing.items() if shards}, rate)
-    logging = _duration(n_cells * inventory.CELL_SECONDS)
-    say(f"Dagster's events: {logging} at {inventory.CELL_SECONDS * 1000:.0f} ms per cell")
-    if changes.new:
-        say(f"not registered yet: {counted(len(changes.new), 'new shard')}")
+    logging = _duration(n_cells * CELL_SECONDS)
+    say(f"Dagster's events: {logging} at {CELL_SECONDS * 1000:.0f} ms per cell")
+    if new := plan.changes.new:
+        say(f"not registered yet: {counted(len(new), 'new shard')}")
 
 
 def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_second: float) -> None:
@@ -220,11 +217,13 @@ def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_secon
     not_indexed = missing.keys() - {version.benchmark for version in versions}
     shards = {*chain.from_iterable(missing.values())}
     found = estimate(
-        *(plan.store, inventory.sketch_fingerprint(plan.config)),
+        plan.store,
+        plan.sketch,
         [pack for pack in plan.packs if not shards.isdisjoint(pack.shards)],
         {shard.fingerprint for shard in shards},
-        *(versions, plan.config.policy),
-        new={name: inventory.benchmark_of(plan.config, name).normalized for name in not_indexed},
+        versions,
+        plan.config.policy,
+        new={name: plan.benchmarks[name].normalized for name in not_indexed},
     )
     if found is None:
         say("with the sketch: none of these packs has one yet; the scan makes it")

@@ -10,13 +10,13 @@ from tempfile import TemporaryDirectory
 
 from decon_assets.terminal.options import flag, nonempty, nonempty_path, option
 from decon_assets.terminal.output import say
+from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
 from decon_core.corpus.shard_head import printable
 from decon_core.discovery.benchmarks import RecipeDraft, Survey, survey_benchmarks
 from decon_core.discovery.corpus import CorpusSurvey, SourceFinding, survey_corpus
 from decon_core.discovery.settings import settings_text, shards_line
 from decon_core.errors import ConfigError, DeconError, InputError, Problem
-from decon_core.inventory import benchmarks_of
 from decon_core.storage.files import atomic_path
 
 

@@ -58,9 +58,9 @@ def lookup(
 
     Exit codes: 0 searched; 1 some packs have no sketch and were not searched; 2 an input is wrong.
     """
+    from decon_core.corpus.registration import list_packs
     from decon_core.decisions.lookup import bounded, look_up
     from decon_core.execution.jobs import wanted_workers
-    from decon_core.inventory import list_packs
     from decon_core.scan.answers import why_unbounded
 
     loaded = load_config(config)

@@ -14,11 +14,11 @@ from decon_core.config.load import load_config
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.execution.choice import open_engine
-from decon_core.inventory import builder_of
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.choice import CANDIDATES
 from decon_core.mixtures.verify import MixtureVerification
 from decon_core.mixtures.verify import verify as verify_mixture
+from decon_core.planner import Plan
 from decon_core.scan.coverage import refused
 from decon_core.storage.files import read_json
 from decon_core.wording import counted, percent
@@ -103,7 +103,7 @@ def verify_mixtures(
 
 def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Builder, list[Mixture]]:
     loaded = load_config(config)
-    builder = builder_of(loaded, open_store(loaded))
+    builder = Plan(loaded, open_store(loaded)).builder
     folder = builder.store.mixtures("any").parent
     return builder, chosen_of(names, builder.mixtures, mixture_named, folder)
 

@@ -42,10 +42,7 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:  # imports Dagster, which `status` does not need
     from decon_assets.assets.registration import Registration
-    from decon_core.corpus.packs import Pack
-    from decon_core.decisions.match_reader import MatchReader
-    from decon_core.inventory import RegistrationPlan
-    from decon_core.missing import Plan
+    from decon_core.planner import Plan
     from decon_core.report.truth import BenchmarkScore, PhenomenonScore
 
 AllowUnread = flag(
@@ -129,47 +126,50 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     Also warns of benchmarks that the tokenizer splits into letters.
     """
     from decon_core.decisions.scripts import split_scripts
-    from decon_core.inventory import builder_of
+    from decon_core.planner import Plan
     from decon_core.scan.coverage import gaps_of
 
     loaded = load_config(config)
-    store = open_store(loaded)
-    builder = builder_of(loaded, store)
-    for problem in split_scripts(store, builder.versions, loaded.policy):
+    plan = Plan(loaded, open_store(loaded))
+    versions = plan.current_versions
+    for problem in split_scripts(plan.store, versions, loaded.policy):
         warn(problem)
-    is_unread, is_empty = _say_unread(loaded, builder.reader, builder.packs)
-    if gaps_of(store, builder.packs, builder.versions, builder.reader.scan) or is_empty:
+    is_unread, is_empty = _say_unread(plan)
+    if gaps_of(plan.store, plan.packs, versions, plan.scan) or is_empty:
         return 1
     if is_unread and not may_be_unread:
         return 4
     return code
 
 
-def _say_unread(config: Config, reader: MatchReader, packs: Sequence[Pack]) -> tuple[bool, bool]:
+def _say_unread(plan: Plan) -> tuple[bool, bool]:
     """Print what was not read of the shards that were scanned.
 
     Returns whether unread text blocks, and whether a source has no text.
     """
+    from decon_core.decisions.match_reader import MatchReader
     from decon_core.decisions.unread import ledgers_of, sources_without_text, unread_texts
-    from decon_core.inventory import unread_rule
 
-    ledgers = [*ledgers_of(reader, packs)]
+    # Without verdicts, which may be damaged: the state of products says so.
+    policy = plan.config.policy
+    reader = MatchReader(plan.store, (), policy, plan.scan)
+    ledgers = [*ledgers_of(reader, plan.packs)]
     empty = sources_without_text(ledgers)
     for problem in empty:
         warn(problem)
     if reasons := Counter(row["reason"] for _, ledger in ledgers for row in ledger["unreadable"]):
         named = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common())
         say(f"\n{counted(reasons.total(), 'row')} could not be read: {named}")
-        if config.policy.unreadable == "drop":
+        if policy.unreadable == "drop":
             say('mixtures leave them out: unreadable = "drop" in [policy]')
         else:
             say('mixtures of their packs are refused, without unreadable = "drop" in [policy]')
         say('the rows: decon-assets report --query "FROM unreadable"')
-    unread = unread_texts(ledgers, unread_rule(config))
+    unread = unread_texts(ledgers, plan.unread)
     for one in unread:
         say(f"\n{one.line()}")
         say(f"if it may stay unread, add to its [[corpus.source]]:  {one.setting}")
-    return bool(unread) and config.unread == "block", bool(empty)
+    return bool(unread) and plan.unread.is_blocking, bool(empty)
 
 
 def register(
@@ -223,13 +223,11 @@ def status(
     if verify and (_damaged_files(store, say) or _changed_shards(store, say)):
         say(REMEDY)
         return 1
-    from decon_core import inventory
-    from decon_core.missing import Plan
+    from decon_core.planner import Plan
 
     running = active_run(config)
-    plan = Plan(loaded, store, tuple(inventory.list_packs(store)))
-    found = inventory.plan_registration(loaded, store)
-    is_scanned = _status_of_scan(plan, found)
+    plan = Plan(loaded, store)
+    is_scanned = _status_of_scan(plan)
     is_complete = _status_of_products(plan, is_running=running is not None) and is_scanned
     if is_complete:  # what has no line of its own above
         from decon_assets import graph
@@ -239,8 +237,8 @@ def status(
             say(f"  {name}: missing or outdated")
             is_complete = False
     remedy = running or "`decon-assets run` builds what is missing"
-    _say_skipped(found.skipped)
-    is_unread, is_empty = _unread_in(plan) if store.current_snapshot.is_file() else (False, False)
+    _say_skipped(plan.changes.skipped)
+    is_unread, is_empty = _say_unread(plan) if store.current_snapshot.is_file() else (False, False)
     if is_unread and not running:
         remedy = "mixtures of sources with unread text are refused, see above; then `run` goes on"
     say("complete" if is_complete else f"incomplete: {remedy}")
@@ -248,15 +246,7 @@ def status(
         return 4
     if is_empty or not is_complete:
         return 1
-    return _code_of(found.skipped, allow_skipped=allow_skipped)
-
-
-def _unread_in(plan: Plan) -> tuple[bool, bool]:
-    from decon_core.decisions.match_reader import MatchReader
-
-    # Without verdicts, which may be damaged: the state of products says so.
-    reader = MatchReader(plan.store, (), plan.config.policy, plan.scan)
-    return _say_unread(plan.config, reader, plan.packs)
+    return _code_of(plan.changes.skipped, allow_skipped=allow_skipped)
 
 
 def demo(
@@ -378,7 +368,7 @@ def _say_products(registered: Registration) -> None:
 
 def remove_damaged_files(config: Config, say: Say) -> None:
     """Remove the damaged files of the store, or fetch them again; have changed shards hashed."""
-    from decon_core.inventory import forget_stamps
+    from decon_core.corpus.registration import forget_stamps
     from decon_core.quality.integrity import remove_damaged, to_remove
 
     with writable_store(config) as store:
@@ -411,7 +401,7 @@ def _damaged_files(store: Store, say: Say) -> list[Problem]:
 
 def _changed_shards(store: Store, say: Say) -> list[Problem]:
     """Read every shard; print and return the problems of changed ones."""
-    from decon_core.inventory import changed_shards, list_packs
+    from decon_core.corpus.registration import changed_shards, list_packs
 
     found = changed_shards(list_packs(store))
     return _say_problems(found, "shard", "of the corpus read, {} changed", say)
@@ -445,23 +435,23 @@ def _code_of(skipped: Sequence[Skipped], *, allow_skipped: bool) -> int:
     return 0 if is_whole else 4
 
 
-def _status_of_scan(plan: Plan, found: RegistrationPlan) -> bool:
+def _status_of_scan(plan: Plan) -> bool:
     """Print what is registered and scanned; return whether all of it is up to date."""
-    from decon_core import inventory
+    from decon_core.corpus.registration import grid_warning
     from decon_core.index.idf import outdated_members
     from decon_core.scan.coverage import refused
 
-    config, store, packs = plan.config, plan.store, plan.packs
+    store, packs, changes = plan.store, plan.packs, plan.changes
     say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
-    for path in found.gone:
+    for path in changes.gone:
         say(f"  {path}: removed or changed since it was registered")
-    for path in found.new:
+    for path in changes.new:
         say(f"  {path}: new or changed, not registered yet")
-    for old, new in found.renamed:
+    for old, new in changes.renamed:
         say(f"  {old}: renamed to {new} since it was registered")
-    if warning := inventory.grid_warning(config, found.current):
+    if warning := grid_warning(changes.current, len(plan.benchmarks)):
         say(f"warning: {warning}")
-    is_registered = bool(packs) and not (found.new or found.gone or found.renamed)
+    is_registered = bool(packs) and not (changes.new or changes.gone or changes.renamed)
     n_unscanned = 0
     for name, state, n_missing in _states_of_benchmarks(plan):
         say(f"  {name}: {state}")
@@ -477,13 +467,11 @@ def _status_of_scan(plan: Plan, found: RegistrationPlan) -> bool:
 def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
     """Yield each benchmark with its state and its number of unscanned shards."""
     from decon_core.benchmarks.records import current_version
-    from decon_core.inventory import stale_benchmarks
     from decon_core.scan.coverage import missing_tiles
 
     store = plan.store
-    reasons = dict.fromkeys(
-        stale_benchmarks(plan.config, store), "recipe or files changed since it was normalized"
-    )
+    changed = "recipe or files changed since it was normalized"
+    reasons = dict.fromkeys(plan.stale_benchmarks, changed)
     reasons |= {
         name: "no records yet"
         for name in plan.benchmarks
@@ -508,7 +496,7 @@ def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
 
 def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
     """Print which mixtures and other products are up to date; return whether all are."""
-    from decon_core.missing import missing_shares, needs_report
+    from decon_core.planner import missing_shares, needs_report
     from decon_core.scan.coverage import gaps_of
 
     n_packs = counted(len(plan.packs), "pack")
@@ -537,7 +525,7 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
             say(f"  {name}: {'missing or outdated' if absent else 'up to date'}")
     is_reported = not needs_report(plan)
     is_scanned = not gaps_of(
-        *(plan.store, plan.packs, plan.builder.versions, plan.scan), tiles=plan.tiles
+        plan.store, plan.packs, plan.builder.versions, plan.scan, tiles=plan.tiles
     )
     coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
     say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")

@@ -55,13 +55,13 @@ def why(
     Exit codes: 0 found, 1 there is no such document, 2 an input is wrong.
     """
     from decon_core.feature import feature_accounts
-    from decon_core.inventory import builder_of, known_versions, stale_benchmarks
+    from decon_core.planner import Plan
     from decon_core.report.why import account, as_text, places_of
 
     loaded = load_config(config)
     mixtures = [mixture_named(loaded.mixtures, name) for name in mixture] or loaded.mixtures
-    store = open_store(loaded)
-    builder = builder_of(loaded, store, known_versions(loaded, store))
+    plan = Plan(loaded, open_store(loaded))
+    builder = plan.builder_of(plan.known_versions)
     unread: list[Problem] = []
     accounts: list[JsonObject] = []
     with _history(loaded, config) as instance:
@@ -89,7 +89,7 @@ def why(
         return 0
     for one in accounts:
         say(as_text(one))
-    if stale_benchmarks(loaded, builder.store):
+    if plan.stale_benchmarks:
         say("\nnote: benchmarks changed since they were normalized: see `decon-assets status`")
     return 0
 

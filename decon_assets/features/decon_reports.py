@@ -68,10 +68,11 @@ def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPa
       decon-assets reference write --out reports/
     """
     from decon_core.features.decon_reports.write import write_reports
-    from decon_core.inventory import builder_of
+    from decon_core.planner import Plan
 
     loaded = load_config(config)
-    n_shards = write_reports(builder_of(loaded, open_store(loaded)), out, on_shard=lambda _: None)
+    builder = Plan(loaded, open_store(loaded)).builder
+    n_shards = write_reports(builder, out, on_shard=lambda _: None)
     say(f"{n_shards:,} reports: {out}")
     others = [name for name in loaded.policy.detectors if name != "decon"]
     if others:

@@ -42,7 +42,7 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
     from decon_core.execution.jobs import wanted_workers
     from decon_core.features.neighbours.build import build_neighbours
     from decon_core.features.neighbours.settings import Neighbours
-    from decon_core.inventory import current_versions, list_packs
+    from decon_core.planner import Plan
 
     settings = config.table(Neighbours)
     if settings is None:  # "Materialize all" includes it; the report is made without it
@@ -55,10 +55,11 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
             logged_at = time.monotonic()
             context.log.debug(f"{what}: {n_done:,} of {n:,}")
 
+    plan = Plan(config, store)
     built = build_neighbours(
         store,
-        list_packs(store),
-        current_versions(config, store),
+        plan.packs,
+        plan.current_versions,
         settings,
         tokenizer=config.policy.tokenizer_str,
         workers=wanted_workers(),
@@ -83,16 +84,16 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
 def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
     """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
     from decon_core.features.neighbours.build import has_neighbours
-    from decon_core.features.neighbours.product import faults_of_neighbours, wanted_neighbours
+    from decon_core.features.neighbours.product import current_key, faults_of_neighbours
     from decon_core.features.neighbours.settings import Neighbours
-    from decon_core.inventory import current_versions, list_packs
+    from decon_core.planner import Plan
 
-    config, store = decon.open_store()
-    settings = config.table(Neighbours)
+    plan = Plan(*decon.open_store())
+    settings = plan.config.table(Neighbours)
     if settings is None:
         return result_of([])
-    versions = current_versions(config, store)
-    key = wanted_neighbours(config, list_packs(store), versions)
-    if not key or not has_neighbours(store, key):
+    versions = plan.current_versions
+    key = current_key(plan)
+    if not key or not has_neighbours(plan.store, key):
         return result_of([])
-    return result_of([*faults_of_neighbours(store, key, versions, settings.top)])
+    return result_of([*faults_of_neighbours(plan.store, key, versions, settings.top)])

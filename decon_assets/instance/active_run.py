@@ -16,8 +16,8 @@ from decon_assets.instance.home import COMMAND_LINE_TAG, LOCK, home_for
 from decon_assets.instance.sqlite_history import storage_settings
 from decon_core.config.load import Config, load_config
 from decon_core.errors import DeconError
-from decon_core.inventory import benchmarks_of, known_versions, list_packs
-from decon_core.scan.coverage import missing_tiles, scan_fingerprint
+from decon_core.planner import Plan
+from decon_core.scan.coverage import missing_tiles
 from decon_core.storage.store import Store
 
 if TYPE_CHECKING:
@@ -106,13 +106,13 @@ def _has_runs(home: Path) -> bool:
 
 def _cells(config: Config) -> tuple[int, int]:
     """Return the number of scanned cells, and of all cells."""
-    store = Store(config.store)
+    plan = Plan(config, Store(config.store))
     try:
-        packs, known = list_packs(store), known_versions(config, store)
-        n_cells = len(packs) * len(benchmarks_of(config))
-        if not store.current_snapshot.is_file():
+        packs, known = plan.packs, plan.known_versions
+        n_cells = len(packs) * len(plan.benchmarks)
+        if not plan.store.current_snapshot.is_file():
             return 0, n_cells
-        missing = missing_tiles(store, packs, known, scan_fingerprint(store, config.policy))
+        missing = missing_tiles(plan.store, packs, known, plan.scan)
     except DeconError:
         return 0, 0  # the run has not written a file yet
     unscanned = {(pack.name, one.benchmark) for pack, _, versions in missing for one in versions}

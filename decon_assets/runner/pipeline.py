@@ -22,7 +22,7 @@ from decon_assets.instance.sqlite_history import write_quickly
 from decon_assets.run_requests import Materialized, Request, State, grid_requests, requests
 from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
-from decon_core.missing import Plan
+from decon_core.planner import Plan
 
 Echo = Callable[[str], None]
 

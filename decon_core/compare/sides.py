@@ -7,22 +7,17 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from decon_core.benchmarks.records import current_version
-from decon_core.config.load import Config, config_from, load_config
+from decon_core.config.load import config_from, load_config
 from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
 from decon_core.config.policy_file import policy_from, read_policy
 from decon_core.config.report import Showing
+from decon_core.decisions.candidates import NO_EVIDENCE
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
 from decon_core.index.idf import require_counted_under, require_frozen_from
 from decon_core.index.parts import has_part, index_fingerprint
-from decon_core.inventory import (
-    benchmarks_of,
-    list_packs,
-    stale_benchmarks,
-    unread_rule,
-    verdicts_of,
-)
 from decon_core.library.as_report import is_scan, read_folder
 from decon_core.mixtures.builder import Builder
+from decon_core.planner import Plan
 from decon_core.report.database import write_database
 from decon_core.report.gather import run_table, small_tables, write_matches
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint
@@ -60,11 +55,12 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     """
     config = load_config(config_path)
     policy = policy_in(other, like=config.policy)
-    builder, notes = _scanned(config, Store(config.store))
+    plan = Plan(config, Store(config.store))
+    builder, notes = _scanned(plan)
     if not builder.packs:
         where, remedy = str(config_path), "`decon-assets run`"
         raise MissingError(Problem(where, "no pack", "a scanned corpus", remedy))
-    if problems := [*unknown_benchmarks(policy, benchmarks_of(config))]:
+    if problems := [*unknown_benchmarks(policy, plan.benchmarks)]:
         raise ConfigError(problems)
     _require_same_scan(builder, policy, other)
     gaps = gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
@@ -83,24 +79,23 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     return notes
 
 
-def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
+def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
     """Return the scanned part of a configuration, and notes on benchmarks that were not scanned."""
+    config, store = plan.config, plan.store
     versions, notes = [], []
-    stale = stale_benchmarks(config, store)
+    stale = plan.stale_benchmarks
     require_counted_under(store, config.policy)
     require_frozen_from(store, config.snapshot)
-    index, scan = index_fingerprint(store, config.policy), scan_fingerprint(store, config.policy)
-    packs = tuple(list_packs(store))
-    n_shards = sum(len(pack.shards) for pack in packs)
-    for name in benchmarks_of(config):
+    index = index_fingerprint(store, config.policy)
+    for name in plan.benchmarks:
         if not store.current_records(name).is_file():
             why = "not normalized yet"
         elif name in stale:
             why = "its recipe or files changed since it was scanned"
         else:
             version = current_version(store, name)
-            n_missing = len(missing_tiles(store, packs, [version], scan))
-            if has_part(store, version, index) and n_missing < n_shards:
+            n_missing = len(missing_tiles(store, plan.packs, [version], plan.scan))
+            if has_part(store, version, index) and n_missing < plan.n_shards:
                 versions.append(version)
                 continue
             why = "not scanned yet"
@@ -108,9 +103,7 @@ def _scanned(config: Config, store: Store) -> tuple[Builder, list[str]]:
     if not versions:
         found, remedy = "no scanned benchmark", "`decon-assets run`"
         raise MissingError(Problem(str(config.path), found, "at least one", remedy))
-    inputs = (tuple(versions), config.policy, config.mixtures)
-    verdicts, unread = verdicts_of(config), unread_rule(config)
-    return Builder(store, packs, *inputs, verdicts=verdicts, unread=unread), notes
+    return replace(plan.builder_of(versions), evidence=NO_EVIDENCE), notes
 
 
 def _require_same_scan(builder: Builder, policy: Policy, path: Path) -> None:

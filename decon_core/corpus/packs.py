@@ -7,17 +7,16 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
-
-import xxhash
 
 from decon_core.config.layouts import EVERYTHING
 from decon_core.config.sources import Packing, Source
 from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.sample import Sample
 from decon_core.errors import CorpusError, Problem
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import compression_of, suffix_of
 from decon_core.storage.listing import Listing, Skipped, list_pattern
 from decon_core.storage.paths import Stamp, fixed_part, is_url, parse_path, stamp_of
@@ -162,11 +161,6 @@ def shard_at(
 
 
 FILES = "files"  # key in a manifest: the hash of each file in its folder
-
-
-def hash_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_digest(file, xxhash.xxh3_128).hexdigest()
 
 
 def hashes_below(folder: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from decon_core.config.mixtures import Mixture
-from decon_core.corpus.packs import Pack, hash_file
+from decon_core.corpus.packs import Pack
 from decon_core.errors import DeconError
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
@@ -42,7 +42,7 @@ from decon_core.mixtures.manifest import (
     withdraw,
 )
 from decon_core.mixtures.write import Writer, totals_of
-from decon_core.storage.checksums import sealed_page
+from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, write_json
 
 

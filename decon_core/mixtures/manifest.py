@@ -22,12 +22,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.corpus.packs import FILES, hash_file
+from decon_core.corpus.packs import FILES
 from decon_core.errors import DeconError, Problem
 from decon_core.mixtures.card import Share, count_leaks
 from decon_core.mixtures.loading import files_to_load
 from decon_core.schemas import REMOVED
-from decon_core.storage.checksums import sealed_page
+from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import atomic_path, read_json
 from decon_core.storage.store import Store

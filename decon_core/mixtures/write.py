@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.formats import Changes, Ids, Part
-from decon_core.corpus.packs import Pack, Shard, hash_file
+from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import rewrite_shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
@@ -28,6 +28,7 @@ from decon_core.mixtures.manifest import REMOVED_FILE
 from decon_core.mixtures.masks import tokenizer_of, write_masks
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import REMOVED
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.tables import write_parquet
 
 _UNITS = ("documents", "bytes", "tokens")

@@ -11,13 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, Problem
 from decon_core.feature import feature_folders
 from decon_core.index.idf import current_snapshot_fingerprint, outdated_members
 from decon_core.mixtures.card import CARD
 from decon_core.mixtures.manifest import faults_without_pack, listed_files
-from decon_core.storage.checksums import damaged, fault_of, is_whole
+from decon_core.storage.checksums import damaged, fault_of, hash_file, is_whole
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import files_below, read_json, write_json
 from decon_core.storage.store import Store

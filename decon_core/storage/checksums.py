@@ -33,6 +33,12 @@ _TAIL_BYTES = 1 << 20
 _MIN_MAPPED_BYTES = 1 << 20
 
 
+def hash_file(path: Path) -> str:
+    """Return the hash of a file's bytes, for files without a checksum of their own."""
+    with path.open("rb") as file:
+        return file_digest(file, xxhash.xxh3_128).hexdigest()
+
+
 def sealed(content: bytes) -> bytes:
     """Return the content with its digest in place of the last placeholder."""
     at = _placeholder_offset(content)

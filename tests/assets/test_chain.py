@@ -20,10 +20,11 @@ from decon_assets.graph import GRAPH
 from decon_assets.partitions import cell
 from decon_assets.runner.pipeline import Pipeline, PipelineError
 from decon_core.config.load import load_config
+from decon_core.corpus.registration import changed_shards, list_packs
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError, InputError, RecordError, StaleError
 from decon_core.features.blends.folders import blend_folder, blend_manifest
-from decon_core.inventory import changed_shards, list_packs, plan_registration
+from decon_core.planner import Plan
 from decon_core.storage import listing
 from decon_core.storage.files import write_json
 from decon_core.storage.paths import local_stamp
@@ -208,7 +209,7 @@ def test_a_shard_that_was_written_again_with_its_size_and_date_is_scanned_again(
     config = load_config(world.config_path)
     (problem,) = filter(None, changed_shards(list_packs(world.store)))
     assert problem.where == str(path)
-    assert plan_registration(config, world.store).new == [str(path)]
+    assert Plan(config, world.store).changes.new == [str(path)]
     world.run()
     assert ("harbor", 4, "s1.jsonl.gz") in found(world)
 
@@ -230,11 +231,11 @@ def test_verify_finds_a_shard_that_changed_behind_its_stamp(world, monkeypatch):
     shard = replace(pack.shards[0], n_bytes=n_bytes, modified_ns=modified_ns, tag=tag)
     write_json(world.store.pack(pack.name), replace(pack, shards=(shard,)).to_json())
     config = load_config(world.config_path)
-    assert plan_registration(config, world.store).new == []
+    assert Plan(config, world.store).changes.new == []
     said = []
     remove_damaged_files(config, said.append)
     assert f"  {path}: a file with other content" in said
-    assert plan_registration(config, world.store).new == [str(path)]
+    assert Plan(config, world.store).changes.new == [str(path)]
 
 
 def test_most_of_the_corpus_gone_asks_before_it_removes_anything(world):

@@ -37,14 +37,15 @@ from decon_assets.features.blends import blend_adds_up
 from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
 from decon_assets.runner.pipeline import PipelineError
+from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.benchmarks.records import current_version, save_records
 from decon_core.config.load import load_config
+from decon_core.corpus.registration import list_packs
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.score_bins import score_bins
 from decon_core.errors import ConfigError
 from decon_core.features.blends.folders import blend_folder
 from decon_core.index.parts import index_fingerprint
-from decon_core.inventory import benchmarks_of, list_packs
 from decon_core.report.publish.summary import score_bins as bins_of_report
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.schemas import INDEX

@@ -10,8 +10,7 @@ from decon_assets.resources import Decon
 from decon_assets.run_requests import Materialized, State, next_requests
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
-from decon_core.inventory import list_packs
-from decon_core.missing import Plan
+from decon_core.planner import Plan
 from tests.conftest import FindsNothing
 
 AFTER_THE_SCAN = ("common", "mixtures", "clean", "report")
@@ -97,7 +96,7 @@ def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, m
 def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monkeypatch):
     def asked_for(before):
         config, store = load_config(world.config_path), world.store
-        today = State(Plan(config, store, tuple(list_packs(store))), Materialized(world.instance))
+        today = State(Plan(config, store), Materialized(world.instance))
         found, after = next_requests(today, before)
         return {request.asset for request in found}, after
 

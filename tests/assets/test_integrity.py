@@ -13,13 +13,12 @@ from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.config.sources import Source
-from decon_core.corpus.packs import hash_file
+from decon_core.corpus.registration import list_packs
 from decon_core.errors import DeconError
-from decon_core.inventory import list_packs
 from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.verify import inspect_changed_mixtures
 from decon_core.quality.integrity import remove_damaged, verify_store
-from decon_core.storage.checksums import is_whole
+from decon_core.storage.checksums import hash_file, is_whole
 from tests.long_runs import IS_LONG
 
 MIXTURES = """

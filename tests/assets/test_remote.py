@@ -22,9 +22,10 @@ from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import load_config
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import find_shards
+from decon_core.corpus.registration import list_packs
 from decon_core.corpus.shards import read_blocks, read_places, read_shard
 from decon_core.errors import ConfigError, CorpusError
-from decon_core.inventory import input_files, list_packs
+from decon_core.planner import input_files
 from decon_core.storage.compression import create
 from decon_core.storage.mirror import Mirror, files_in
 from decon_core.storage.paths import list_files, parse_path, use_options

@@ -14,8 +14,9 @@ from decon_assets.partitions import cell
 from decon_assets.resources import Decon
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import load_config
+from decon_core.corpus.registration import list_packs
 from decon_core.corpus.sketch.pack_sketch import open_pack_sketch
-from decon_core.inventory import list_packs, sketch_fingerprint
+from decon_core.planner import Plan
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import GRAM_COUNTS
@@ -121,7 +122,7 @@ def test_shards_that_were_scanned_before_are_read_once_more(world):
 def test_a_damaged_sketch_is_made_again_by_the_next_run(sketched, caplog):
     config = load_config(sketched.config_path)
     pack = list_packs(sketched.store)[0]
-    path = open_pack_sketch(sketched.store, sketch_fingerprint(config), pack).path
+    path = open_pack_sketch(sketched.store, Plan(config, sketched.store).sketch, pack).path
     path.write_bytes(bytes(path.stat().st_size))
     sketched.add_benchmark("orchard")
     sketched.run()
@@ -256,7 +257,7 @@ def test_blocks_of_a_sketch_that_was_removed_are_not_scanned(sketched):
 def test_a_match_in_an_excluded_block_fails_the_check(sketched):
     version = current_version(sketched.store, "harbor")
     scan = scan_fingerprint(sketched.store, load_config(sketched.config_path).policy)
-    name = sketch_fingerprint(load_config(sketched.config_path))
+    name = Plan(load_config(sketched.config_path), sketched.store).sketch
     for pack in list_packs(sketched.store):
         for shard in pack.shards:
             folder = Tiles(sketched.store, scan).folder(shard.fingerprint, version.fingerprint)

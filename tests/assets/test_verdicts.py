@@ -5,7 +5,7 @@ import duckdb
 from decon_assets.cli.main import main
 from decon_core.config.load import load_config
 from decon_core.decisions.verdicts import append_verdicts
-from decon_core.inventory import builder_of
+from decon_core.planner import Plan
 from decon_core.storage.store import Store
 
 
@@ -29,7 +29,7 @@ def test_a_verdict_builds_anew_what_it_bears_on_and_nothing_is_scanned(reported,
     with duckdb.connect(str(store.report), read_only=True) as connection:
         calls = "SELECT DISTINCT verdict, is_by_score, is_contaminated FROM matches WHERE pair = ?"
         assert connection.execute(calls, [pair]).fetchall() == [("template", True, False)]
-    assert builder_of(config, store).verdicts.decisive == {pair: False}
+    assert Plan(config, store).builder.verdicts.decisive == {pair: False}
     assert main(["status"]) == 0
 
 

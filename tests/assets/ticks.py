@@ -8,8 +8,7 @@ from decon_assets.graph import GRAPH
 from decon_assets.resources import Decon
 from decon_assets.run_requests import Materialized, Request, State, requests
 from decon_core.config.load import load_config
-from decon_core.inventory import list_packs
-from decon_core.missing import Plan
+from decon_core.planner import Plan
 from tests.first_runs import run_or_copy
 
 ALL_DONE = "everything is up to date"
@@ -91,5 +90,5 @@ class Daemon:
 
 def world_today(world, instance):
     config = load_config(world.config_path)
-    plan = Plan(config, world.store, tuple(list_packs(world.store)))
+    plan = Plan(config, world.store)
     return State(plan, Materialized(instance))

@@ -78,14 +78,14 @@ from decon_assets.terminal.options import ConfigPath
 from decon_assets.terminal.output import say
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
-from decon_core.inventory import current_versions
+from decon_core.planner import Plan
 from decon_core.storage.files import atomic_path
 
 
 @stage(deps=[all_of(records)], group=GROUP, kind="text")
 def toy(context, config, store):
     """The number of items."""
-    n_items = sum(version.n_records for version in current_versions(config, store))
+    n_items = sum(version.n_records for version in Plan(config, store).current_versions)
     with atomic_path(store.root / "toy/count.txt") as draft:
         draft.write_text(f"{n_items} items in all benchmarks")
     return {"items": n_items}

@@ -19,7 +19,7 @@ from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.decisions.annotations import ANNOTATIONS_FILE, Label, labels_of, read_annotations
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
-from decon_core.inventory import evidence_of
+from decon_core.planner import evidence_of
 
 if TYPE_CHECKING:
     from decon_core.report.review.found import PairFilter, PairSummary, Report

@@ -49,9 +49,9 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     from decon_core.features.blends.product import blender_of
     from decon_core.features.blends.settings import blend_named
     from decon_core.features.blends.verify import inspect_changed_blends
-    from decon_core.inventory import builder_of
+    from decon_core.planner import Plan
 
-    blender = blender_of(config, builder_of(config, store))
+    blender = blender_of(config, Plan(config, store).builder)
     wanted = [blend_named(blender.blends, name) for name in sorted_keys(context)]
     problems: list[Problem] = []
     total, n_blends = Counter[str](), 0

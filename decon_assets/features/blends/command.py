@@ -38,7 +38,7 @@ from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.rewording_settings import rewording_settings, rewordings_path
 from decon_core.features.blends.settings import REWORDED, Blend, blend_named
 from decon_core.features.blends.verify import BlendVerification, verify_blend
-from decon_core.inventory import builder_of
+from decon_core.planner import Plan
 from decon_core.storage.drafts import locked_or_refused
 from decon_core.storage.files import read_json
 from decon_core.wording import counted
@@ -221,7 +221,7 @@ def _reword(plan: RewordingPlan, config: Config, key: str | None) -> int:
 def _open_blends(config: Path, names: list[str] | None) -> tuple[Blender, list[Blend]]:
     loaded = load_config(config)
     store = open_store(loaded)
-    blender = blender_of(loaded, builder_of(loaded, store))
+    blender = blender_of(loaded, Plan(loaded, store).builder)
     folder = blend_folder(store, "any").parent
     return blender, chosen_of(names, blender.blends, blend_named, folder)
 

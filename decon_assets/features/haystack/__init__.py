@@ -40,15 +40,15 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     from decon_core.features.haystack.product import haystack_folder
     from decon_core.features.haystack.run import haystack_key, run_haystack
     from decon_core.features.haystack.settings import Haystack
-    from decon_core.inventory import current_versions, list_packs
+    from decon_core.planner import Plan
 
     settings = config.table(Haystack)
     if settings is None:  # "Materialize all" includes it
         return {"haystack": "off: decon.toml has no table [haystack]"}
-    packs, versions = list_packs(store), current_versions(config, store)
-    inputs = packs, versions, settings
-    key = haystack_key(*inputs)
-    study = run_haystack(*(store, *inputs), workers=wanted_workers())
+    plan = Plan(config, store)
+    packs, versions = plan.packs, plan.current_versions
+    key = haystack_key(packs, versions, settings)
+    study = run_haystack(store, packs, versions, settings, workers=wanted_workers())
     write(study, haystack_folder(store), key=key)
     n_documents = counted(study.n_documents, "document")
     context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")

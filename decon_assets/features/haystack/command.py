@@ -87,10 +87,10 @@ def haystack_command(
 
     Exit codes: 0 done, 1 an endpoint does not answer, 2 an input is wrong.
     """
-    from decon_core import inventory
     from decon_core.features.haystack.page import PAGE, write
     from decon_core.features.haystack.planted import choose_items
     from decon_core.features.haystack.run import run_haystack
+    from decon_core.planner import Plan
 
     loaded = load_config(config)
     settings = _settings(
@@ -107,17 +107,16 @@ def haystack_command(
             "key_env": key_env,
         },
     )
-    store = open_store(loaded)
-    versions = inventory.current_versions(loaded, store)
+    plan = Plan(loaded, open_store(loaded))
+    versions = plan.current_versions
     if planted:
-        _write_planted(choose_items(store, versions, settings), planted)
+        _write_planted(choose_items(plan.store, versions, settings), planted)
         return 0
     if any(one.kind == "sklearn" for one in settings.scorer_names):
         warn(_PICKLES)
     with ShardProgress(sys.stderr):
         study = run_haystack(
-            *(store, inventory.list_packs(store), versions, settings),
-            workers=workers or wanted_workers(),
+            plan.store, plan.packs, versions, settings, workers=workers or wanted_workers()
         )
     _say(study)
     if out:

@@ -65,15 +65,15 @@ def plant_and_scan(context: dg.OpExecutionContext, decon: Decon, config: Scoreca
     from decon_core.features.scorecard.corpora import hosts_of_packs
     from decon_core.features.scorecard.page import recall_table
     from decon_core.features.scorecard.run import run_scorecard
-    from decon_core.inventory import current_versions, list_packs
+    from decon_core.planner import Plan
 
     with dagster_failures(), decon.writable_store() as (settings, store):
         require_unblocked(context.instance, decon.gates_of("scorecard"), settings, store)
-        versions = current_versions(settings, store)
+        plan = Plan(settings, store)
         folder = store.root / FEATURE.name
         card = run_scorecard(
-            {version.benchmark: load_records(store, version) for version in versions},
-            hosts_of_packs(list_packs(store)),
+            {one.benchmark: load_records(store, one) for one in plan.current_versions},
+            hosts_of_packs(plan.packs),
             replace(settings.policy, detectors=tuple(config.detectors)),
             folder,
             per_transformation=config.per_transformation,

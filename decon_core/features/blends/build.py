@@ -25,7 +25,7 @@ import numpy as np
 
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.policy import Policy
-from decon_core.corpus.packs import Pack, hash_file
+from decon_core.corpus.packs import Pack
 from decon_core.errors import DeconError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs
@@ -57,7 +57,7 @@ from decon_core.mixtures.manifest import (
     replaced,
     withdraw,
 )
-from decon_core.storage.checksums import sealed_page
+from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.tables import read_parquet, write_parquet, write_tables
 

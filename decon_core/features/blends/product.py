@@ -16,8 +16,8 @@ from decon_core.features.blends.rewording_settings import rewordings_path
 from decon_core.features.blends.rewordings import read_rewordings
 from decon_core.features.blends.schemas import BLEND_ITEMS
 from decon_core.features.blends.settings import declared_blends
-from decon_core.missing import Plan
 from decon_core.mixtures.builder import Builder
+from decon_core.planner import Plan
 from decon_core.report.additions import ReportAddition, state_changed
 from decon_core.report.open import rows_of
 from decon_core.report.tables import TABLES, beside, table_of

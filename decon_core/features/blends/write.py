@@ -14,12 +14,13 @@ import numpy.typing as npt
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
-from decon_core.corpus.packs import Shard, hash_file
+from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
 from decon_core.features.blends.items import Item, ItemText, item_text
 from decon_core.features.blends.plan import Plan, PlannedPart, TokenCounter
 from decon_core.features.blends.settings import Contamination, Write
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
+from decon_core.storage.checksums import hash_file
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
 

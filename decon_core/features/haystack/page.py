@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.corpus.packs import FILES as LISTED
-from decon_core.corpus.packs import hash_file
 from decon_core.errors import DamagedError
 from decon_core.features.haystack.picture import svg
 from decon_core.features.haystack.planted import PlantedItem
 from decon_core.features.haystack.ranks import Amplification
 from decon_core.features.haystack.run import Place, Placing, Study
 from decon_core.features.haystack.scorers import label_of
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_files, read_json, sealed_json
 from decon_core.tables import as_csv, rounded
 from decon_core.wording import percent, plain, render

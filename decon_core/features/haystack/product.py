@@ -12,7 +12,7 @@ from decon_core.errors import Problem
 from decon_core.features.haystack.page import PICTURE, RESULT, has_haystack
 from decon_core.features.haystack.run import wanted_key
 from decon_core.features.haystack.settings import Haystack
-from decon_core.missing import Plan
+from decon_core.planner import Plan
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 

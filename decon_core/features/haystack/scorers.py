@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.corpus.packs import hash_file
 from decon_core.errors import DeconError, InputError, Problem
 from decon_core.features.haystack.documents import HaystackDocument
 from decon_core.features.haystack.examples import instructions, teaching_texts
@@ -25,6 +24,7 @@ from decon_core.features.haystack.planted import PlantedItem, Planting
 from decon_core.features.haystack.scoring_endpoint import ScoringEndpoint
 from decon_core.features.haystack.settings import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
 from decon_core.features.haystack.trained import train
+from decon_core.storage.checksums import hash_file
 from decon_core.text.segments import canonical_words
 from decon_core.wording import counted
 

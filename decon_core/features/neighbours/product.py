@@ -9,8 +9,6 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.load import Config
-from decon_core.corpus.packs import Pack
 from decon_core.decisions.candidates import Candidate, key_of_texts
 from decon_core.errors import InputError, Problem
 from decon_core.features.neighbours.build import (
@@ -20,7 +18,7 @@ from decon_core.features.neighbours.build import (
     neighbours_key,
 )
 from decon_core.features.neighbours.settings import Neighbours
-from decon_core.missing import Plan
+from decon_core.planner import Plan
 from decon_core.report.additions import ReportAddition
 from decon_core.report.open import rows_of
 from decon_core.storage.store import Store
@@ -39,17 +37,18 @@ _CANDIDATES = """
 """
 
 
-def wanted_neighbours(config: Config, packs: Sequence[Pack], versions: Sequence[Version]) -> str:
+def current_key(plan: Plan) -> str:
     """Return the key of the neighbours that a configuration asks for.
 
     Empty if it asks for none, or names an embedder that is not installed: building the neighbours
     says so, and what does not need them goes on.
     """
-    settings = config.table(Neighbours)
+    settings = plan.config.table(Neighbours)
     if settings is None:
         return ""
     try:
-        return neighbours_key(packs, versions, settings, config.policy.tokenizer_str)
+        tokenizer = plan.config.policy.tokenizer_str
+        return neighbours_key(plan.packs, plan.versions, settings, tokenizer)
     except InputError:
         return ""
 
@@ -58,14 +57,14 @@ def is_missing(plan: Plan) -> bool:
     """Return whether neighbours are wanted, and missing or outdated."""
     if plan.config.table(Neighbours) is None:
         return False
-    key = wanted_neighbours(plan.config, plan.packs, plan.versions)
+    key = current_key(plan)
     return not key or not has_neighbours(plan.store, key)
 
 
 def report_addition(plan: Plan) -> ReportAddition | None:
     """Return the tables of neighbours; without paragraphs if a report has no corpus text."""
     config, store = plan.config, plan.store
-    key = wanted_neighbours(config, plan.packs, plan.versions)
+    key = current_key(plan)
     if not key or not has_neighbours(store, key):
         return None
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
-from decon_core.corpus.packs import FILES, hash_file
+from decon_core.corpus.packs import FILES
 from decon_core.errors import Problem, StaleError
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
@@ -44,6 +44,7 @@ from decon_core.features.study.inputs import SUMMARY, Inputs, fingerprint_of, st
 from decon_core.features.study.settings import Study
 from decon_core.features.study.translation.metrics import CorpusMetric, Counts
 from decon_core.report.items import load_report_items
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
 from decon_core.tables import as_csv

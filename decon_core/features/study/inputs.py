@@ -15,12 +15,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from decon_core.benchmarks.recipe import Recipe
-from decon_core.corpus.packs import hash_file
 from decon_core.errors import DamagedError, DeconError, Problem
 from decon_core.features.blends.build import ITEMS_FILE
 from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.settings import Blend
 from decon_core.features.study.settings import Arm, Study
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import files_below, read_json
 from decon_core.storage.store import Store
 

@@ -11,8 +11,7 @@ from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.settings import Blend, declared_blends
 from decon_core.features.study.inputs import Inputs, is_current, study_folder
 from decon_core.features.study.settings import Study
-from decon_core.inventory import builder_of
-from decon_core.missing import Plan
+from decon_core.planner import Plan
 from decon_core.storage.store import Store
 
 
@@ -26,7 +25,7 @@ def study_inputs(config: Config, store: Store) -> Inputs | None:
         recipes |= load_recipes(path)
 
     def is_built(blend: Blend) -> bool:
-        return blender_of(config, builder_of(config, store)).is_current(blend)
+        return blender_of(config, Plan(config, store).builder).is_current(blend)
 
     return Inputs(settings, config.folder, store, declared_blends(config), recipes, is_built)
 

@@ -14,10 +14,10 @@ from decon_assets.instance.home import home_for
 from decon_assets.run_requests import RANGE_END, RANGE_START
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import load_config
-from decon_core.corpus.packs import hash_file
-from decon_core.inventory import list_packs
+from decon_core.corpus.registration import list_packs
 from decon_core.scan.coverage import missing_tiles, scan_fingerprint
 from decon_core.scan.scanner import scan_packs
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
 
 SCAN = AssetKey("scan")
@@ -125,7 +125,7 @@ import sys
 from pathlib import Path
 from decon_core.config.load import load_config
 from decon_core.benchmarks.records import current_version
-from decon_core.inventory import list_packs
+from decon_core.corpus.registration import list_packs
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.store import Store
 

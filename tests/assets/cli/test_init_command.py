@@ -13,9 +13,9 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_assets.runner.pipeline import Pipeline
+from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
 from decon_core.corpus.packs import find_shards
-from decon_core.inventory import benchmarks_of
 
 DATA = Path(__file__).parents[3] / "data"
 

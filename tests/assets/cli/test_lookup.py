@@ -7,8 +7,9 @@ import pytest
 
 from decon_assets.cli.main import main
 from decon_core.config.load import load_config
+from decon_core.corpus.registration import list_packs
 from decon_core.corpus.sketch.pack_sketch import pack_key
-from decon_core.inventory import list_packs, sketch_fingerprint
+from decon_core.planner import Plan
 from tests.first_runs import run_command
 
 TABLE = "[sketch]\n"
@@ -88,7 +89,7 @@ def test_a_text_that_is_nowhere_is_not_found_without_reading_a_shard(sketched, c
 def test_packs_without_a_sketch_are_named_and_not_taken_for_clean(sketched, capsys):
     world, items = sketched
     pack = list_packs(world.store)[0]
-    name = sketch_fingerprint(load_config(world.config_path))
+    name = Plan(load_config(world.config_path), world.store).sketch
     world.store.pack_sketch(name, pack_key(pack)).unlink()
     capsys.readouterr()
     assert main(["lookup", items[0]["question"]]) == 1

@@ -12,7 +12,7 @@ from decon_assets.cli.main import main
 from decon_assets.instance.home import home_for
 from decon_core.benchmarks.records import current_version
 from decon_core.config.policy import Policy
-from decon_core.inventory import list_packs
+from decon_core.corpus.registration import list_packs
 from decon_core.report.why import missing
 from decon_core.storage.drafts import remove
 from tests.conftest import World

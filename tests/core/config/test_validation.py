@@ -7,6 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
 from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
@@ -14,7 +15,6 @@ from decon_core.config.schema import SCHEMA_PATH, config_schema
 from decon_core.config.sources import Packing
 from decon_core.config.validation import bytes_of, did_you_mean
 from decon_core.errors import ConfigError, KeyNameError
-from decon_core.inventory import benchmarks_of
 from decon_core.storage.paths import parse_path
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -23,7 +23,7 @@ from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
-from decon_core.corpus.packs import Pack, find_shards, hash_file
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shards import read_shard
 from decon_core.errors import CorpusError
 from decon_core.execution import jobs as workers_module
@@ -34,6 +34,7 @@ from decon_core.mixtures.card import CARD, listed_packs
 from decon_core.mixtures.layouts import PARQUET, Row, open_layout, rows_of
 from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import create
 from decon_core.storage.files import read_json, write_json
 from tests.core.places import build_mixture, faults_in, manifest_of, removed_in

@@ -18,12 +18,12 @@ from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import document_of
-from decon_core.corpus.packs import hash_file
 from decon_core.errors import ConfigError
 from decon_core.mixtures import masks as masks_module
 from decon_core.mixtures.excise import CutRow, MaskedRow
 from decon_core.mixtures.masked_text import MaskedText
 from decon_core.mixtures.verify import verify
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import read_json, write_json
 from decon_core.text.trainer_tokens import load_trainer_tokenizer
 from tests.core.places import Place, faults_in, manifest_of, removed_in

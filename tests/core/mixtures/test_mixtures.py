@@ -17,7 +17,7 @@ from decon_core.config.mixtures import Leaks, Licenses, Mixture
 from decon_core.config.policy import Policy, decision_fields
 from decon_core.config.sources import Source
 from decon_core.corpus.formats import lines as lines_module
-from decon_core.corpus.packs import Pack, find_shards, hash_file
+from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.corpus.shards import read_shard
 from decon_core.decisions.unread import UnreadRule
@@ -28,6 +28,7 @@ from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
+from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
 from tests.core.places import CLEAN, CONTROL, Place, build_mixture, faults_in, line_of, manifest_of

@@ -10,9 +10,8 @@ from decon_core.config.load import load_config
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
-from decon_core.decisions.verdicts import Verdict, Verdicts, append_verdicts
+from decon_core.decisions.verdicts import Verdict, Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import ConfigError
-from decon_core.inventory import verdicts_of
 from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
 from decon_core.mixtures.verify import verify
@@ -237,11 +236,11 @@ def test_verdicts_lie_beside_the_configuration(tmp_path):
     found = config(tmp_path, "")
     assert found.verdicts == tmp_path / "verdicts.jsonl"
     assert found.clears == ("template", "common source")
-    assert not verdicts_of(found)
+    assert not read_verdicts(found.verdicts)
     append_verdicts(
         found.verdicts, [{"pair": "0" * 16, "fingerprint": "1" * 16, "verdict": "leak"}]
     )
-    assert verdicts_of(found).decisive == {"0" * 16: True}
+    assert read_verdicts(found.verdicts).decisive == {"0" * 16: True}
     found = config(tmp_path, '[review]\nverdicts = "mine/v.jsonl"\nclears = []\n')
     assert (found.verdicts, found.clears) == (tmp_path / "mine" / "v.jsonl", ())
 

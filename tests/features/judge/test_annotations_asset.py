@@ -6,7 +6,7 @@ from decon_assets.cli.main import main
 from decon_core.config.load import load_config
 from decon_core.decisions.annotations import Annotation, append_annotations
 from decon_core.features.judge.settings import annotations_path
-from decon_core.inventory import evidence_of, input_files
+from decon_core.planner import evidence_of, input_files
 from decon_core.storage.store import Store
 
 

@@ -1,4 +1,4 @@
-"""What a configuration names, and what is said of it."""
+"""The plan of a configuration: the files that it reads, and what it finds on disk."""
 
 import json
 import os
@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
-from decon_core.config.sources import Source
-from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import ConfigError
-from decon_core.inventory import benchmarks_of, grid_warning, input_files, plan_registration
+from decon_core.planner import Plan, input_files
 from decon_core.storage.store import Store
 
 
@@ -53,47 +52,6 @@ def config_of_a_translation(folder, template, **recipe):
         """
     )
     return load_config(config.path)
-
-
-def pack_of(source, number, n_shards):
-    shards = [
-        Shard(
-            source=source,
-            name=f"{number}-{at}",
-            path="/nowhere",
-            n_bytes=1,
-            modified_ns=0,
-            content="",
-            fingerprint="",
-        )
-        for at in range(n_shards)
-    ]
-    named = Source(name=source, path="*", text="text")
-    return Pack(name=f"{source}-{number:04}", source=named, shards=tuple(shards))
-
-
-@pytest.mark.parametrize(
-    ("n_packs", "n_shards", "per_pack"), [(100, 1, None), (101, 1, 2), (150, 7, 11)]
-)
-def test_a_grid_that_is_too_large_is_told_with_the_pack_size_that_makes_it_small(
-    tmp_path, n_packs, n_shards, per_pack
-):
-    config = config_of(tmp_path, n_benchmarks=100)
-    packs = [pack_of("web", number, n_shards) for number in range(n_packs)]
-    said = grid_warning(config, packs)
-    if per_pack is None:
-        assert said is None
-        return
-    assert f"{n_packs} packs by 100 benchmarks are {n_packs * 100:,} cells" in said
-    assert f"corpus.pack_shards = {per_pack} would make them" in said
-    assert -(-n_packs * n_shards // per_pack) * 100 <= 10_000
-    assert -(-n_packs * n_shards // (per_pack - 1)) * 100 > 10_000
-
-
-def test_of_more_sources_than_packs_can_be_no_pack_size_is_proposed(tmp_path):
-    config = config_of(tmp_path, n_benchmarks=5_000)
-    said = grid_warning(config, [pack_of(name, 0, 1) for name in ("a", "b", "c")])
-    assert "fewer sources would make fewer packs" in said
 
 
 def test_all_files_that_a_configuration_reads_are_listed_with_what_changes_when_they_do(tmp_path):
@@ -167,5 +125,5 @@ def test_what_another_source_or_another_setting_reads_is_not_skipped(tmp_path):
     )
     (tmp_path / "decon.toml").write_text(f'[evals]\nrecipes = ["evals.yaml"]\n{sources}')
     config = load_config(tmp_path / "decon.toml")
-    plan = plan_registration(config, Store(config.store))
-    assert [Path(one.path).name for one in plan.skipped] == ["other.csv.gz"]
+    skipped = Plan(config, Store(config.store)).changes.skipped
+    assert [Path(one.path).name for one in skipped] == ["other.csv.gz"]

@@ -1,0 +1,154 @@
+"""The benchmarks that a configuration selects: recipes with the folders of their files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow as pa
+
+from decon_core.benchmarks.files import files_by_split, local_paths
+from decon_core.benchmarks.normalize import normalize
+from decon_core.benchmarks.parse import load_recipes
+from decon_core.benchmarks.recipe import Recipe
+from decon_core.config.load import Config
+from decon_core.config.mixtures import unknown_names
+from decon_core.config.policy import unknown_benchmarks
+from decon_core.config.validation import did_you_mean
+from decon_core.errors import ConfigError, Problem, RecipeError
+from decon_core.storage.checksums import hash_file
+from decon_core.storage.paths import (
+    RemotePath,
+    Stamp,
+    is_same_system,
+    scheme_of,
+    stamp_of,
+    stamp_or_none,
+)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A recipe and the folder that its local paths are relative to."""
+
+    recipe: Recipe
+    base: Path
+
+    def origin(self) -> str:
+        """Return a fingerprint of recipe and files; data on a hub is covered by the recipe only."""
+        files = files_by_split(self.recipe, base=self.base)
+        content = [[split, *map(_hash, paths)] for split, paths in files.items()]
+        return sha256(json.dumps([self.recipe.fingerprint, content]).encode()).hexdigest()[:16]
+
+    def normalized(self, *, limit: int | None = None) -> pa.Table:
+        return normalize(self.recipe, base=self.base, limit=limit)
+
+
+def _hash(path: Path) -> str:
+    """Return the hash of a file; a remote file is read again only when its stamp changes."""
+    return _hash_at(path, stamp_of(path)) if isinstance(path, RemotePath) else hash_file(path)
+
+
+@lru_cache(maxsize=10_000)
+def _hash_at(path: Path, stamp: Stamp) -> str:  # noqa: ARG001 - part of the cache key
+    return hash_file(path)
+
+
+def benchmarks_of(config: Config) -> dict[str, Benchmark]:
+    """Return the benchmarks that the configuration selects, by name, in the order of the files.
+
+    Raises ConfigError for duplicate names, and for settings that name unknown benchmarks or
+    storage options without a path.
+    """
+    declared: dict[str, Benchmark] = {}
+    problems: list[Problem] = []
+    for path in config.recipes:
+        for name, recipe in load_recipes(path).items():
+            if name in declared:
+                where = f"{path}: evals.{name}"
+                problems.append(Problem(where, "a duplicate name", "a name used once"))
+            declared[name] = Benchmark(recipe, path.parent)
+    selected = tuple(declared) if config.benchmarks is None else config.benchmarks
+    references = {"idf.benchmarks": config.snapshot or (), "evals.required": config.required}
+    for table, settings in config.tables.items():
+        references[f"{table}.benchmarks"] = tuple(settings.named_benchmarks)
+    problems += _unknown("evals.benchmarks", selected, tuple(declared))
+    for setting, names in references.items():
+        problems += _unknown(setting, names, selected)
+    recipes = {name: declared[name].recipe for name in selected if name in declared}
+    splits = {name: recipe.splits for name, recipe in recipes.items()}
+    problems += unknown_names(config.mixtures, splits)
+    problems += unknown_benchmarks(config.policy, splits)
+    for settings in config.tables.values():
+        problems += settings.problems_with(recipes)
+    problems += _unused_options(config, declared.values())
+    if problems:
+        raise ConfigError(problems)
+    return {name: declared[name] for name in selected}
+
+
+def _unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> list[Problem]:
+    expected = f"one of {', '.join(known)}"
+    return [
+        Problem(setting, repr(name), expected, did_you_mean(name, known))
+        for name in names
+        if name not in known
+    ]
+
+
+def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Problem]:
+    """Return storage options of file systems that no path of the configuration or recipes uses."""
+    if not config.storage:
+        return []
+    paths = [source.path for source in config.sources] + [str(path) for path in config.recipes]
+    paths += [str(config.kept or "")]
+    paths += [path for benchmark in benchmarks for path in local_paths(benchmark.recipe)]
+    used = sorted({scheme_of(path) for path in paths} - {""})
+    return [
+        Problem(
+            f"storage.{scheme}",
+            "options of a file system that no path uses",
+            f"a scheme of a path: {', '.join(used)}" if used else "no options: no path is a URL",
+            did_you_mean(scheme.lower(), used),
+        )
+        for scheme in config.storage
+        if not any(is_same_system(scheme, other) for other in used)
+    ]
+
+
+def benchmark_of(config: Config, name: str) -> Benchmark:
+    """Return a benchmark by name; raise ConfigError if unknown, as for a mistyped partition key."""
+    benchmarks = benchmarks_of(config)
+    if name not in benchmarks:
+        expected = f"one of {', '.join(benchmarks)}"
+        remedy = "add it to the recipes, or delete the partition"
+        found = "no recipe of that name in the configuration"
+        raise ConfigError(Problem(f"benchmark {name!r}", found, expected, remedy))
+    return benchmarks[name]
+
+
+def benchmark_files(config: Config) -> Iterator[Path]:
+    """Yield the files of all recipes; only recipe files are opened, once per change.
+
+    A recipe that is invalid or lacks a file has none: reading it later raises the error.
+    """
+    for path in config.recipes:
+        stamp = stamp_or_none(path)
+        for recipe in _recipes_at(path, stamp) if stamp else ():
+            with suppress(RecipeError):
+                for files in files_by_split(recipe, base=path.parent).values():
+                    yield from files
+
+
+@lru_cache(maxsize=1_000)
+def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001 - as above
+    """Return the recipes of a file; none if the file is invalid."""
+    try:
+        return tuple(load_recipes(path).values())
+    except RecipeError:
+        return ()

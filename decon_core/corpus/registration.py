@@ -1,0 +1,244 @@
+"""Register the shards of a corpus as packs, and list what changed since they were registered."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from decon_core.config.load import Config
+from decon_core.corpus.packs import Pack, Shard, list_source, plan_packs, shards_in
+from decon_core.errors import CorpusError, MissingError, Problem
+from decon_core.storage.checksums import hash_file
+from decon_core.storage.drafts import remove
+from decon_core.storage.files import read_json, write_json
+from decon_core.storage.listing import Listing, Skipped
+from decon_core.storage.paths import RemotePath, parse_path
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+# Upper limit of the time for one cell's Dagster events on the machine of docs/benchmarks-grid.md,
+# in SQLite or in batches in Postgres; one by one, Postgres takes more than three times as long.
+CELL_SECONDS = 0.013
+MANY_CELLS = 10_000  # a grid of this size takes two minutes to fill for the first time
+
+
+def list_packs(store: Store) -> list[Pack]:
+    """Return the registered packs, sorted by name."""
+    return [Pack.from_json(read_json(path)) for path in _manifests(store.pack("any").parent)]
+
+
+def _manifests(folder: Path) -> list[Path]:
+    """Return the pack manifests of a folder, without other files that a system may create there."""
+    paths = (path for path in folder.glob("*.json") if not path.name.startswith("."))
+    return sorted(path for path in paths if path.stem.rpartition("-")[2].isdigit())
+
+
+def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
+    """Return registered packs by name; raise MissingError for unknown ones, as mistyped keys."""
+    registered = {pack.name: pack for pack in list_packs(store)}
+    names = dict.fromkeys(names)
+    remedy = "create packs from the corpus with `decon-assets register`; do not add keys by hand"
+    problems = [
+        Problem(f"pack {name!r}", "not registered", "a registered pack", remedy)
+        for name in names
+        if name not in registered
+    ]
+    if problems:
+        raise MissingError(problems)
+    return [registered[name] for name in names]
+
+
+@dataclass(frozen=True)
+class PackChanges:
+    """The packs as they should be registered, and the differences from the present state."""
+
+    current: list[Pack]
+    retired: list[Pack]  # registered packs to be removed
+    gone: list[str]  # paths of registered shards that are missing or changed
+    new: list[str]  # paths of shards that are new or changed
+    renamed: list[tuple[str, str]]  # old and new paths of shards with the same content
+    skipped: list[Skipped]  # beside the shards: what no source reads
+
+
+def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) -> PackChanges:
+    """Compare the registered packs with the corpus on disk; changes nothing.
+
+    `other_files`: those that the configuration reads beside its shards, so that they do not count
+    as skipped.
+    """
+    before = list_packs(store)
+    known = {shard.path: shard for pack in before for shard in pack.shards}
+    numbers = _next_numbers(store, before)
+    current: list[Pack] = []
+    retired = [pack for pack in before if pack.source.name not in {s.name for s in config.sources}]
+    listings = [list_source(source, folder=config.folder) for source in config.sources]
+    for source, listing in zip(config.sources, listings, strict=True):
+        kept, removed = plan_packs(
+            source,
+            shards_in(listing, source, known=known),
+            existing=[pack for pack in before if pack.source.name == source.name],
+            packing=config.packing[source.name],
+            first_number=numbers.get(source.name, 0),
+        )
+        current += kept
+        retired += removed
+    renamed = _renamed(before, current)
+    present = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
+    present |= {(old.source, old.name, old.content) for old, _ in renamed}
+    registered = [shard for pack in before for shard in pack.shards]
+    gone = [s.path for s in registered if (s.source, s.name, s.content) not in present]
+    known_shards = {(s.source, s.name, s.fingerprint) for s in registered}
+    known_shards |= {(new.source, new.name, new.fingerprint) for _, new in renamed}
+    new = [
+        shard.path
+        for pack in current
+        for shard in pack.shards
+        if (shard.source, shard.name, shard.fingerprint) not in known_shards
+    ]
+    return PackChanges(
+        current,
+        retired,
+        sorted(gone),
+        sorted(new),
+        sorted((old.path, new.path) for old, new in renamed),
+        _skipped(listings, other_files, str(config.store)),
+    )
+
+
+def _next_numbers(store: Store, packs: Iterable[Pack]) -> dict[str, int]:
+    """Return for each source the first pack number that was never used."""
+    numbers: dict[str, int] = {}
+    retired = (path.stem for path in _manifests(store.retired_packs))
+    for name in (*(pack.name for pack in packs), *retired):
+        source, _, number = name.rpartition("-")
+        numbers[source] = max(numbers.get(source, 0), int(number) + 1)
+    return numbers
+
+
+def _renamed(before: Iterable[Pack], current: Iterable[Pack]) -> list[tuple[Shard, Shard]]:
+    """Return the renamed shards of packs that are kept: the old and the new shard."""
+    known = {pack.name: pack for pack in before}
+    return [
+        (old, new)
+        for pack in current
+        if pack.name in known
+        for old, new in zip(known[pack.name].shards, pack.shards, strict=True)
+        if old.name != new.name
+    ]
+
+
+def _skipped(listings: Sequence[Listing], other_files: Iterable[Path], store: str) -> list[Skipped]:
+    """Return what lies beside the shards, and is neither read nor listed by another source."""
+    read = {path for listing in listings for path, _ in listing.files}
+    read |= {str(path) for path in other_files}
+    entered = {os.path.dirname(path) for path in read}  # noqa: PTH120 - 100,000 paths as strings
+    entered |= {str(folder) for path in map(Path, entered) for folder in path.parents}
+    by_path: dict[str, Skipped] = {}
+    for skipped in (skipped for listing in listings for skipped in listing.skipped):
+        path = skipped.path.rstrip("/")
+        if path in read or path in entered or path == store:
+            continue
+        if path not in by_path or not skipped.is_on_purpose:
+            by_path[path] = skipped
+    return sorted(by_path.values())
+
+
+def register_packs(changes: PackChanges, store: Store, *, may_retire: bool = False) -> list[Path]:
+    """Update the registered packs to match the corpus; return the other mixtures that were removed.
+
+    The mixtures of retired and of unknown packs are removed, or their documents would remain in the
+    clean corpus.
+    Raises CorpusError if most of the corpus is gone and not `may_retire`: more likely a mount is
+    missing.
+    """
+    if not may_retire:
+        require_most_there(changes, store)
+    write_json(store.skipped, {"skipped": [asdict(skipped) for skipped in changes.skipped]})
+    for pack in changes.current:
+        for path in (store.pack_copy(pack.name), store.pack(pack.name)):
+            write_json(path, pack.to_json())
+    for pack in changes.retired:
+        write_json(store.retired_packs / f"{pack.name}.json", pack.to_json())
+        for folder in store.mixtures_of(pack.name):
+            remove(folder)
+        for path in (store.pack(pack.name), store.pack_copy(pack.name)):
+            remove(path)
+    # Their documents are those of other packs, too, and no later benchmark would clean them.
+    without_pack = store.without_pack(store.pack_names)
+    for folder in without_pack:
+        remove(folder)
+    return without_pack
+
+
+def require_most_there(changes: PackChanges, store: Store) -> None:
+    """Raise CorpusError if more than half of the registered shards are gone or changed."""
+    n_registered = sum(len(pack.shards) for pack in list_packs(store))
+    if len(changes.gone) > max(1, n_registered // 2):
+        where = f"{len(changes.gone)} of {n_registered} registered shards"
+        found = f"gone or changed, for example {changes.gone[0]}"
+        remedy = (
+            "check that the corpus is mounted; to remove the packs and mixtures of these shards, "
+            "use --retire"
+        )
+        raise CorpusError(Problem(where, found, "most of them unchanged", remedy))
+
+
+def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:
+    """Read all local shards; yield for each a problem, or None if it is as it was registered."""
+    for shard in (shard for pack in packs for shard in pack.shards):
+        path = parse_path(shard.path)
+        if isinstance(path, RemotePath) or not path.is_file():
+            continue  # registering compares its tag, or tells that it is gone
+        is_same = hash_file(path) == shard.content
+        found, expected = "a file with other content", "the file that was registered"
+        remedy = "`decon-assets run` scans it again"
+        yield None if is_same else Problem(shard.path, found, expected, remedy)
+
+
+def forget_stamps(store: Store, paths: Collection[str]) -> None:
+    """Let the next registration hash these shards, whatever their size and date."""
+    for pack in list_packs(store):
+        if any(shard.path in paths for shard in pack.shards):
+            shards = (
+                replace(shard, tag="") if shard.path in paths else shard for shard in pack.shards
+            )
+            write_json(store.pack(pack.name), replace(pack, shards=tuple(shards)).to_json())
+
+
+def grid_warning(packs: Sequence[Pack], n_benchmarks: int) -> str | None:
+    """Return a warning if the grid is so large that Dagster's events take minutes, else None."""
+    n_cells = len(packs) * n_benchmarks
+    if n_cells <= MANY_CELLS:
+        return None
+    minutes = round(n_cells * CELL_SECONDS / 60)
+    per_pack = _shards_per_pack(packs, most_packs=MANY_CELLS // n_benchmarks)
+    remedy = (
+        f"corpus.pack_shards = {per_pack} would make them {MANY_CELLS:,} or fewer"
+        if per_pack
+        else "fewer sources would make fewer packs"
+    )
+    n_packs, of_benchmarks = counted(len(packs), "pack"), counted(n_benchmarks, "benchmark")
+    return (
+        f"{n_packs} by {of_benchmarks} are {counted(n_cells, 'cell')}: Dagster needs about "
+        f"{minutes} minutes to write the events of a first run to SQLite. {remedy}; existing packs "
+        "do not change, so this takes effect in a new store or for a source with a new name"
+    )
+
+
+def _shards_per_pack(packs: Iterable[Pack], *, most_packs: int) -> int | None:
+    """Return the smallest pack size that needs at most `most_packs` packs; None if impossible."""
+    n_shards = Counter[str]()
+    for pack in packs:
+        n_shards[pack.source.name] += len(pack.shards)
+    if len(n_shards) > most_packs:
+        return None
+    sizes = range(1, max(n_shards.values()) + 1)
+
+    def is_enough(size: int) -> bool:
+        return sum(-(-n // size) for n in n_shards.values()) <= most_packs
+
+    return sizes[bisect_left(sizes, True, key=is_enough)]
