@@ -74,7 +74,10 @@ def _scan(world: World, engine: Engine) -> tuple[float, float, float]:
             progress.append((time.monotonic() - started, n_bytes))
 
     scan_packs(
-        *(world.store, [world.pack], [*world.versions.values()], world.policy),
+        world.store,
+        [world.pack],
+        [*world.versions.values()],
+        world.policy,
         engine=engine,
         on_progress=note,
     )

@@ -92,7 +92,11 @@ class World:
     def answer(self, name: str, sketch: Sketch) -> Answer:
         """Look up a benchmark in the sketch."""
         found = answer(
-            *(self.store, self.sketch_name(sketch), self.pack, [self.versions[name]], self.policy),
+            self.store,
+            self.sketch_name(sketch),
+            self.pack,
+            [self.versions[name]],
+            self.policy,
             index=index_fingerprint(self.store, self.policy),
             scan=self.scan_name,
         )
@@ -369,7 +373,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         versions = [*world.versions.values()]
         name = world.sketch_name(Sketch())
         for row in wide_pack(
-            *(world.store, world.pack, name, versions, world.policy), n=given.wide_blocks
+            world.store, world.pack, name, versions, world.policy, n=given.wide_blocks
         ):
             print(row, flush=True)
         world.forget("sketch")

@@ -72,7 +72,11 @@ def lookup(
             progress.step(f"no [sketch]: scanning {counted(len(shards), 'shard')}")
             progress.begin(len(shards), sum(shard.n_bytes for shard in shards))
         found = look_up(
-            *(store, packs, records, loaded.policy, loaded.sketch),
+            store,
+            packs,
+            records,
+            loaded.policy,
+            loaded.sketch,
             workers=workers or wanted_workers(),
             on_progress=progress.update if not loaded.sketch else None,
         )

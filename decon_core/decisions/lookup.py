@@ -83,7 +83,10 @@ def look_up(
         for version in versions:
             build_part(scratch, version, snapshot, policy)
         scan_packs(
-            *(scratch, searched, versions, policy),
+            scratch,
+            searched,
+            versions,
+            policy,
             workers=workers,
             on_progress=on_progress,
             sketch=sketch,

@@ -60,8 +60,14 @@ class NgramAny(Detector):
 
         def look_up(rows: Rows, is_read: Flags, possible: Words64) -> bool:
             return bound_runs(
-                *(tokens, texts.tokens, texts.offsets, policy.ngram_any_floor, policy.ngram_size),
-                *(rows, is_read, possible),
+                tokens,
+                texts.tokens,
+                texts.offsets,
+                policy.ngram_any_floor,
+                policy.ngram_size,
+                rows,
+                is_read,
+                possible,
             )
 
         return sketch.possible(texts.offsets.size - 1, look_up)

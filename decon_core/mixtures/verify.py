@@ -64,7 +64,10 @@ class Verification:
         store, versions, policy = builder.store, builder.versions, builder.policy
         try:
             scan_packs(
-                *(store, packs, versions, policy),
+                store,
+                packs,
+                versions,
+                policy,
                 workers=workers,
                 engine=engine,
                 on_progress=on_progress,

@@ -52,8 +52,13 @@ def matches_in_excluded_blocks(
         name = f"{shard.fingerprint} {version.fingerprint}"
         block = excluded[int(shuffled(name, len(excluded))[0])]
         job = ShardJob(
-            *(store.root, shard, pack.source, (version,), policy),
-            *(index_fingerprint(store, policy), scan),
+            store.root,
+            shard,
+            pack.source,
+            (version,),
+            policy,
+            index_fingerprint(store, policy),
+            scan,
             some=SomeBlocks(record["sketch"], (block,), record["n_blocks"]),
         )
         problems += _problems(store, job, f"{pack.name}: {shard.name}, block {block}")

@@ -130,7 +130,8 @@ def _add_texts(
     sizes = [job.shard.n_bytes for job in jobs]
     workers = useful_workers(wanted_workers(), sizes, engine=engine)
     done = run_jobs(
-        *(_read_texts, jobs),
+        _read_texts,
+        jobs,
         workers=workers,
         engine=engine,
         name_of=lambda job: job.shard.path,

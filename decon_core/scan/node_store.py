@@ -231,7 +231,8 @@ class UrlStore:
         tiles = Tiles(self.store, self.scan)
         by_shard = {job.shard.fingerprint: job for job in jobs}
         done = run_jobs(
-            *(scan_on_node, [self._for_node(job, search[job.versions], tiles) for job in jobs]),
+            scan_on_node,
+            [self._for_node(job, search[job.versions], tiles) for job in jobs],
             workers=workers,
             engine=engine,
             on_advance=on_advance,
@@ -293,7 +294,7 @@ class UrlStore:
         versions = {version.fingerprint for version in job.versions}
         needs_counts = self.policy.leave_out_common
         lacking = without_tile(
-            *(self.store, tiles, job.shard, job.versions, self.scan), needs_counts=needs_counts
+            self.store, tiles, job.shard, job.versions, self.scan, needs_counts=needs_counts
         )
         joined = versions.difference(version.fingerprint for version in lacking)
         sketch = () if job.new_sketch else _sketch_files(job)

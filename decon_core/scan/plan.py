@@ -82,7 +82,11 @@ class Plan:
             missing = [*versions, *extra]
             if tiles.is_read(shard.fingerprint):
                 missing = without_tile(
-                    *(self._store, tiles, shard, missing, self.scan),
+                    self._store,
+                    tiles,
+                    shard,
+                    missing,
+                    self.scan,
                     needs_counts=self._policy.leave_out_common,
                 )
             lacks_sketch = shard.fingerprint in lacking
@@ -92,8 +96,13 @@ class Plan:
             # A shard that is only read for its sketch is scanned again: a scan needs a benchmark.
             scanned = sort_versions(missing or [*versions, *extra])
             job = ShardJob(
-                *(self._store.root, shard, pack.source, scanned, self._policy),
-                *(self.index, self.scan),
+                self._store.root,
+                shard,
+                pack.source,
+                scanned,
+                self._policy,
+                self.index,
+                self.scan,
             )
             if self._sketch and lacks_sketch:
                 has_pack = has_pack_sketch(self._store, self._sketch.fingerprint, pack)

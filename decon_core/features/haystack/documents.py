@@ -163,7 +163,8 @@ def _run(
             _log.info(f"{size(n_bytes)} of {size(sum(sizes))} of shards {what}")
 
     done = run_jobs(
-        *(act, jobs),
+        act,
+        jobs,
         workers=useful_workers(workers, sizes),
         on_advance=log_progress,
         name_of=lambda job: job.shard.path,

@@ -105,7 +105,9 @@ def _fasttext(name: ScorerName, file: ModelFile) -> Score:
     if wanted is None:  # their order follows from frequencies in the training data: no default
         labels_shown = ", ".join(labels[:20])
         problem = Problem(
-            *(f"scorer {name}", "no label", f"one of the model's labels: {labels_shown}"),
+            f"scorer {name}",
+            "no label",
+            f"one of the model's labels: {labels_shown}",
             "write fasttext:FILE:LABEL",
         )
         raise InputError(problem)

@@ -126,7 +126,9 @@ def build_neighbours(
     """Build the results that are missing; see the module."""
     key = neighbours_key(packs, versions, settings, tokenizer)
     sampled, strata = draw_sample(
-        *(store, packs, settings),
+        store,
+        packs,
+        settings,
         tokenizer=tokenizer,
         workers=workers,
         engine=engine,
@@ -138,7 +140,9 @@ def build_neighbours(
     is_local = settings.model is None
     vectors = embed_sample(
         neighbours_folder(store) / "vectors" / embedder,
-        *(sampled, sizes, settings),
+        sampled,
+        sizes,
+        settings,
         workers=workers if is_local else 1,
         engine=engine if is_local else LOCAL,
         on_progress=on_progress,
@@ -289,10 +293,13 @@ def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], emb
     with atomic_path(neighbours_folder(store) / "candidates.jsonl") as draft:
         pairs.select(
             "benchmark",
-            *("split", "instance_index"),
+            "split",
+            "instance_index",
             pl.col("question").alias("item"),
             "text",
             pl.lit(f"neighbours by {embedder}").alias("detector"),
             pl.col("similarity").alias("score"),
-            *("source", "shard_name", "row"),
+            "source",
+            "shard_name",
+            "row",
         ).write_ndjson(draft)

@@ -167,7 +167,8 @@ def _run(
         on_progress(f"bytes of shards {what}", n_bytes, total)
 
     done = run_jobs(
-        *(act, missing),
+        act,
+        missing,
         workers=min(engine.most_workers(workers), len(missing)),
         engine=engine,
         on_advance=on_advance,

@@ -105,7 +105,8 @@ def embed_sample(
     workers = min(engine.most_workers(workers), len(jobs))
     with _one_thread_each(workers):
         done = run_jobs(
-            *(_embed, [*jobs.values()]),
+            _embed,
+            [*jobs.values()],
             workers=workers,
             engine=engine,
             on_advance=on_advance,

@@ -179,7 +179,10 @@ def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
     return pl.DataFrame(entries).select(
         "detector",
         pl.lit(shard).alias("shard"),
-        *("row", "benchmark", "split", "instance_index"),
+        "row",
+        "benchmark",
+        "split",
+        "instance_index",
         pl.when(is_by_length).then(pl.col("n_matched")).otherwise("score").alias("score"),
         # What a detector finds, also if its score alone is no proof.
         pl.col("is_contaminated") | pl.col("is_candidate"),

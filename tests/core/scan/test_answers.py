@@ -342,7 +342,10 @@ def test_shards_without_a_sketch_are_read_for_it(bench, make_words, small_parts)
     scan_packs(bench.store, [pack], [first], bench.policy)
     before = files(bench, pack, first)
     summary = scan_packs(
-        *(bench.store, [pack], [], bench.policy),
+        bench.store,
+        [pack],
+        [],
+        bench.policy,
         along=[first, later],
         sketch=SKETCH,
         fill_sketch=True,

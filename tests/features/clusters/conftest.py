@@ -122,13 +122,14 @@ class Corpus:
         versions = bench.prepare(self.items)
         on_progress = options.pop("on_progress", None)
         scan_packs(
-            *(bench.store, self.packs, versions, bench.policy),
+            bench.store,
+            self.packs,
+            versions,
+            bench.policy,
             on_progress=on_progress,
             **options,
         )
-        builder = Builder(
-            *(bench.store, tuple(self.packs), tuple(versions), bench.policy, MIXTURES)
-        )
+        builder = Builder(bench.store, tuple(self.packs), tuple(versions), bench.policy, MIXTURES)
         wanted = [(one, pack) for one in MIXTURES for pack in self.packs]
         for _, _, future in build_shares(builder, wanted, **options):
             future.result()

@@ -201,7 +201,10 @@ class World:
     def scan(self, *, sketch=SKETCH, **options):
         try:
             return scan_packs(
-                *(self.bench.store, self.packs, self.versions, self.bench.policy),
+                self.bench.store,
+                self.packs,
+                self.versions,
+                self.bench.policy,
                 sketch=sketch,
                 **self.options,
                 **options,

@@ -146,7 +146,9 @@ def save_onnx(path, nodes, given, result, weights=()):
 
 def test_an_onnx_model_of_strings_scores_by_its_last_or_named_output(tmp_path):
     count = helper.make_node(
-        *("TfIdfVectorizer", ["text"], ["scores"]),
+        "TfIdfVectorizer",
+        ["text"],
+        ["scores"],
         mode="TF",
         min_gram_length=1,
         max_gram_length=1,
