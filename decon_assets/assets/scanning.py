@@ -252,9 +252,8 @@ def common_ngrams(context: dg.AssetExecutionContext, config: Config, store: Stor
     that were answered from the sketch.
     """
     from decon_core.decisions.common_ngrams import freeze_common
-    from decon_core.decisions.match_reader import MatchReader
+    from decon_core.decisions.match_reader import MatchReader, require_scanned
     from decon_core.index.parts import index_fingerprint
-    from decon_core.mixtures.preconditions import require_scanned
     from decon_core.planner import Plan
     from decon_core.scan.coverage import gaps_of, uncounted
 

@@ -20,14 +20,16 @@ from decon_core.decisions.common_ngrams import current_common, places_of, withou
 from decon_core.decisions.decide import decide
 from decon_core.decisions.sweep import highest_thresholds
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
-from decon_core.errors import MissingError
+from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
+from decon_core.scan.coverage import gaps_of
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import ENTRIES, MATCHES
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows
 
+_SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
 _SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 _ROWS_AT_ONCE = 200_000  # matches of shards that are read together for one of them
 
@@ -211,3 +213,21 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
         if match["detector"] in by_index
     ]
     return pa.Table.from_pylist(rows, schema=MATCHES)
+
+
+def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
+    """Raise `MissingError` unless every shard has a tile for every benchmark."""
+    wanted = reader.store, [pack], versions, reader.scan
+    gaps = gaps_of(*wanted, tiles=reader.tiles)
+    if gaps:  # or tiles that were written since they were listed
+        gaps = gaps_of(*wanted, tiles=reader.list_tiles_again())
+    problems = []
+    for gap in gaps:
+        where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
+        found = f"not scanned against {', '.join(gap.lacking)}" if gap.lacking else "not scanned"
+        remedy = _SCAN_FIRST
+        if gap.is_refused:
+            found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
+        problems.append(Problem(where, found, "a tile for every benchmark", remedy))
+    if problems:
+        raise MissingError(problems)

@@ -20,9 +20,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from decon_core.config.mixtures import Mixture
+from decon_core.config.mixtures import Mixture, treatment_of
 from decon_core.corpus.packs import Pack
-from decon_core.errors import DeconError
+from decon_core.decisions.match_reader import require_scanned
+from decon_core.errors import DeconError, MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
@@ -31,6 +32,7 @@ from decon_core.mixtures.card import (
     CARD,
     listed_packs,
 )
+from decon_core.mixtures.control import Draw, draw, read_draw
 from decon_core.mixtures.manifest import (
     REMOVED_FILE,
     TABLES,
@@ -41,6 +43,7 @@ from decon_core.mixtures.manifest import (
     replaced,
     withdraw,
 )
+from decon_core.mixtures.preconditions import require_calibrated, require_read, require_readable
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, write_json
@@ -50,14 +53,14 @@ def _build_share(builder: Builder, mixture: Mixture, pack: Pack) -> Built:
     """Write a mixture of a pack, unless an intact one from the same inputs exists; not its card."""
     mixture = builder.effective(mixture)
     shards = shards_of(mixture, pack)
-    builder.require(mixture, pack)
+    _require(builder, mixture, pack)
     fingerprint = builder.fingerprint(mixture, pack)
     folder = builder.store.mixture(mixture.name, pack.name)
     path = builder.store.mixture_manifest(mixture.name, pack.name)
     manifest = current_manifest(path, fingerprint, folder)
     if manifest is not None and not manifest_faults(path, folder):
         return Built(folder, manifest, was_there=True)
-    drawn = builder.draw_for(mixture, pack)
+    drawn = draw_for(builder, mixture, pack)
     rows = drawn.rows if drawn else {}
     with replaced(folder, path, builder.store.drafts) as (data, records):
         writer = Writer(builder.reader_for(mixture), mixture, pack, data)
@@ -76,6 +79,41 @@ def _build_share(builder: Builder, mixture: Mixture, pack: Pack) -> Built:
         write_json(records / path.name, manifest)
         _withdraw(builder, mixture, path)
     return Built(folder, manifest, was_there=False)
+
+
+def _require(builder: Builder, mixture: Mixture, pack: Pack) -> None:
+    """Raise if the pack was not fully scanned or read for this mixture."""
+    needed = builder.reader.needed_by(mixture)
+    if mixture.needs_leaks and not needed:
+        where = f"mixture {mixture.name!r} of pack {pack.name!r}"
+        raise MissingError(Problem(where, "no benchmark", "at least one"))
+    if mixture.has_source(pack.source.name):
+        require_calibrated(builder.reader_for(mixture), mixture, needed)
+        require_scanned(builder.reader, pack, needed)
+        require_readable(builder.reader, pack)
+        if mixture.needs_leaks:
+            require_read(builder.reader, pack, builder.unread)
+
+
+def draw_for(builder: Builder, mixture: Mixture, pack: Pack) -> Draw | None:
+    """Return the rows that a control leaves out of a pack; None if there are none to draw.
+
+    They are drawn once from all packs of the source, then read from the store.
+    """
+    if mixture.take != "control":
+        return None
+    treatment = treatment_of(mixture, builder.mixtures)
+    if not treatment.has_source(pack.source.name):
+        return None
+    packs, source = builder.packs_of_source(pack), (treatment, pack.source.name)
+    if source not in builder.scanned:
+        for one in packs:
+            require_scanned(builder.reader, one, builder.reader.needed_by(treatment))
+        builder.scanned.add(source)
+    fingerprint = builder.draw_fingerprint(mixture, pack)
+    drawn = read_draw(builder.store, fingerprint, [shard.name for shard in pack.shards])
+    reader = builder.reader_for(treatment)
+    return drawn or draw(reader, packs, mixture, treatment, fingerprint)
 
 
 def _withdraw(builder: Builder, mixture: Mixture, manifest: Path) -> None:
@@ -119,7 +157,7 @@ def build_shares(
     builder = builder.with_calibration()
     for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
         with suppress(DeconError):  # raised again by the job of the pack
-            builder.draw_for(mixture, pack)
+            draw_for(builder, mixture, pack)
     # Only a control needs packs other than its own. Mixtures of a pack share a builder, so that in
     # one process its matches are read and decided once.
     of_pack: dict[str, Builder] = {}

@@ -18,7 +18,7 @@ from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
-from decon_core.errors import ConfigError, MissingError, Problem
+from decon_core.errors import ConfigError
 from decon_core.index.idf import current_snapshot_fingerprint
 from decon_core.mixtures.card import (
     CARD,
@@ -28,22 +28,16 @@ from decon_core.mixtures.card import (
     listed_packs,
 )
 from decon_core.mixtures.composition import Labels, labels_of
-from decon_core.mixtures.control import Draw, draw, draw_fingerprint, read_draw
+from decon_core.mixtures.control import draw_fingerprint
 from decon_core.mixtures.manifest import (
     current_manifest,
     fingerprint_of,
     read_share,
 )
-from decon_core.mixtures.masks import tokenizer_of
-from decon_core.mixtures.preconditions import (
-    require_calibrated,
-    require_read,
-    require_readable,
-    require_scanned,
-)
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.files import names_in
 from decon_core.storage.store import Store
+from decon_core.text.trainer_tokens import TrainerTokenizer, load_trainer_tokenizer
 
 # Increase this when the same inputs give different files, so that mixtures are rebuilt.
 _FORMAT = 4
@@ -71,7 +65,7 @@ class Builder:
     _draws: dict[tuple[Mixture, str], str] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    _scanned: set[tuple[Mixture, str]] = field(
+    scanned: set[tuple[Mixture, str]] = field(
         default_factory=set, init=False, compare=False, repr=False
     )
 
@@ -112,7 +106,7 @@ class Builder:
         is_drawn = shards and mixture.take == "control"
         names = [(shard.name, shard.fingerprint) for shard in shards]
         settings = self._leak_settings(mixture, shards)
-        drawn = self._draw_fingerprint(mixture, pack) if is_drawn else None
+        drawn = self.draw_fingerprint(mixture, pack) if is_drawn else None
         made_of = [_FORMAT, names, mixture.to_json(), settings, drawn]
         try:
             tokenizer = [*self._tokenizer(mixture).values()]
@@ -169,52 +163,19 @@ class Builder:
         of = treatment_of(mixture, self.mixtures)
         return replace(mixture, sources=of.sources, licenses=of.licenses, leaks=of.leaks)
 
-    def require(self, mixture: Mixture, pack: Pack) -> None:
-        """Raise if the pack was not fully scanned or read for this mixture."""
-        needed = self.reader.needed_by(mixture)
-        if mixture.needs_leaks and not needed:
-            where = f"mixture {mixture.name!r} of pack {pack.name!r}"
-            raise MissingError(Problem(where, "no benchmark", "at least one"))
-        if mixture.has_source(pack.source.name):
-            require_calibrated(self.reader_for(mixture), mixture, needed)
-            require_scanned(self.reader, pack, needed)
-            require_readable(self.reader, pack)
-            if mixture.needs_leaks:
-                require_read(self.reader, pack, self.unread)
-
-    def _draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
+    def draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """Return the fingerprint of a control's draw; cached, as all packs of a source share it."""
         key = mixture, pack.source.name
         if key not in self._draws:
             treatment = treatment_of(mixture, self.mixtures)
-            packs = self._packs_of_source(pack)
+            packs = self.packs_of_source(pack)
             shards = [shard for one in packs for shard in one.shards]
             settings = self._leak_settings(treatment, shards)
             self._draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
         return self._draws[key]
 
-    def _packs_of_source(self, pack: Pack) -> list[Pack]:
+    def packs_of_source(self, pack: Pack) -> list[Pack]:
         return [one for one in self.packs if one.source.name == pack.source.name]
-
-    def draw_for(self, mixture: Mixture, pack: Pack) -> Draw | None:
-        """Return the rows that a control leaves out of a pack; None if there are none to draw.
-
-        They are drawn once from all packs of the source, then read from the store.
-        """
-        if mixture.take != "control":
-            return None
-        treatment = treatment_of(mixture, self.mixtures)
-        if not treatment.has_source(pack.source.name):
-            return None
-        packs, source = self._packs_of_source(pack), (treatment, pack.source.name)
-        if source not in self._scanned:
-            for one in packs:
-                require_scanned(self.reader, one, self.reader.needed_by(treatment))
-            self._scanned.add(source)
-        fingerprint = self._draw_fingerprint(mixture, pack)
-        drawn = read_draw(self.store, fingerprint, [shard.name for shard in pack.shards])
-        reader = self.reader_for(treatment)
-        return drawn or draw(reader, packs, mixture, treatment, fingerprint)
 
     def with_calibration(self) -> Builder:
         """Return a builder that has the calibration, if a mixture selects by probability."""
@@ -275,3 +236,12 @@ class Builder:
 def shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:
     """Return the shards of a pack; none if the mixture does not take the source of the pack."""
     return pack.shards if mixture.has_source(pack.source.name) else ()
+
+
+def tokenizer_of(mixture: Mixture) -> TrainerTokenizer:
+    """Load the tokenizer of a mixture of loss masks."""
+    return load_trainer_tokenizer(
+        str(mixture.tokenizer),
+        add_special_tokens=mixture.add_special_tokens,
+        where=f"mixture {mixture.name!r}: tokenizer",
+    )

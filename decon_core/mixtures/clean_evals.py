@@ -30,9 +30,10 @@ from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds
 from decon_core.corpus.packs import FILES, hashes_below
 from decon_core.decisions.indexability import BlindItems, blind_items, indexability
+from decon_core.decisions.match_reader import require_scanned
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.manifest import Built, current_manifest, fingerprint_of
-from decon_core.mixtures.preconditions import require_read, require_readable, require_scanned
+from decon_core.mixtures.preconditions import require_read, require_readable
 from decon_core.scan.coverage import gaps_of
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store

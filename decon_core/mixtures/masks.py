@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, id_of
 from decon_core.corpus.formats import Changes, Ids
@@ -27,7 +26,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.corpus.text_values import without_lone_surrogates
 from decon_core.mixtures.layouts import Row, document_in, id_in, rows_of, source_in
 from decon_core.mixtures.masked_text import Flags, Spans
-from decon_core.text.trainer_tokens import TrainerTokenizer, load_trainer_tokenizer
+from decon_core.text.trainer_tokens import TrainerTokenizer
 
 Integers = npt.NDArray[np.int64]
 
@@ -69,15 +68,6 @@ class Tokens:
         """Return the first and the last token of each run of masked tokens."""
         edges = np.flatnonzero(np.diff(self.is_masked, prepend=False, append=False))
         return [(first, stop - 1) for first, stop in edges.reshape(-1, 2).tolist()]
-
-
-def tokenizer_of(mixture: Mixture) -> TrainerTokenizer:
-    """Load the tokenizer of a mixture of loss masks."""
-    return load_trainer_tokenizer(
-        str(mixture.tokenizer),
-        add_special_tokens=mixture.add_special_tokens,
-        where=f"mixture {mixture.name!r}: tokenizer",
-    )
 
 
 def tokens_of(document: Document, masked: Spans, tokenizer: TrainerTokenizer) -> Tokens:

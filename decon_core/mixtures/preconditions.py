@@ -1,4 +1,4 @@
-"""Checks before a mixture is built: every shard was scanned, and every row was read."""
+"""Checks before a mixture is built: every row was read, and probabilities rest on enough pairs."""
 
 from __future__ import annotations
 
@@ -13,28 +13,7 @@ from decon_core.corpus.shard_head import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import UnreadRule, ledgers_of, unread_texts
 from decon_core.errors import IncompleteError, MissingError, Problem
-from decon_core.scan.coverage import gaps_of
 from decon_core.storage.paths import parse_path
-
-_SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
-
-
-def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
-    """Raise `MissingError` unless every shard has a tile for every benchmark."""
-    wanted = reader.store, [pack], versions, reader.scan
-    gaps = gaps_of(*wanted, tiles=reader.tiles)
-    if gaps:  # or tiles that were written since they were listed
-        gaps = gaps_of(*wanted, tiles=reader.list_tiles_again())
-    problems = []
-    for gap in gaps:
-        where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"
-        found = f"not scanned against {', '.join(gap.lacking)}" if gap.lacking else "not scanned"
-        remedy = _SCAN_FIRST
-        if gap.is_refused:
-            found, remedy = f"{found} ({gap.reason})", gap.cause.remedy
-        problems.append(Problem(where, found, "a tile for every benchmark", remedy))
-    if problems:
-        raise MissingError(problems)
 
 
 def require_readable(reader: MatchReader, pack: Pack) -> None:

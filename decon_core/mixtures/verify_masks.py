@@ -20,12 +20,12 @@ from decon_core.config.mixtures import Mixture
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.errors import Problem
-from decon_core.mixtures.builder import Builder
+from decon_core.mixtures.builder import Builder, tokenizer_of
 from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
 from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import document_in, id_in, rows_of
 from decon_core.mixtures.masked_text import MaskedText, Spans
-from decon_core.mixtures.masks import Tokens, tokenizer_of, tokens_of
+from decon_core.mixtures.masks import Tokens, tokens_of
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
 from decon_core.text.trainer_tokens import TrainerTokenizer

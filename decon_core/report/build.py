@@ -10,12 +10,12 @@ from hashlib import sha256
 import duckdb
 
 from decon_core.config.report import Showing
+from decon_core.decisions.match_reader import require_scanned
 from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.builder import Builder
 from decon_core.mixtures.card import digest_of_labels
-from decon_core.mixtures.preconditions import require_scanned
 from decon_core.report.additions import ReportAddition
 from decon_core.report.database import schema_digest, write_database
 from decon_core.report.gather import (
@@ -105,7 +105,7 @@ def build_report(
         write_database(report, tables, {"matches": matches}, drafts=drafts)
     with duckdb.connect(str(report), read_only=True) as connection:
         counts = connection.execute(_SUMMARY).fetchone() or (0,) * 7
-    return ReportSummary(*counts, n_without_mixture, tuple(gaps))
+    return ReportSummary(*(*counts, n_without_mixture, tuple(gaps)))
 
 
 def _gaps(builder: Builder) -> list[Gap]:

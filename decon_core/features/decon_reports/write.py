@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from decon_core.benchmarks.records import load_records
+from decon_core.decisions.match_reader import require_scanned
 from decon_core.errors import InputError, MissingError, Problem
 from decon_core.features.decon_reports.decon_jsonl import report_name, write_report
 from decon_core.mixtures.builder import Builder
-from decon_core.mixtures.preconditions import require_scanned
 from decon_core.storage.files import atomic_path, write_json
 
 MANIFEST = "manifest.json"

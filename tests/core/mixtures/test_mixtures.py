@@ -20,13 +20,14 @@ from decon_core.corpus.formats import lines as lines_module
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.corpus.shard_file import ShardFile
 from decon_core.corpus.shards import read_shard
+from decon_core.decisions.match_reader import require_scanned
 from decon_core.decisions.unread import UnreadRule
 from decon_core.errors import CorpusError, IncompleteError, MissingError
 from decon_core.execution import jobs as workers_module
+from decon_core.mixtures import build as build_module
 from decon_core.mixtures import builder as builder_module
-from decon_core.mixtures.build import build_shares
+from decon_core.mixtures.build import build_shares, draw_for
 from decon_core.mixtures.control import draw_fingerprint
-from decon_core.mixtures.preconditions import require_scanned
 from decon_core.mixtures.verify import verify
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
@@ -428,7 +429,7 @@ def test_a_shard_of_lines_is_opened_once_whatever_is_looked_at(
     place.bench.policy = replace(place.bench.policy, unreadable="drop")
     place.put({"s.jsonl": lines, "t.jsonl.zst": lines})
     place.scan()
-    place.builder().draw_for(CONTROL, place.packs[0])  # read before anything is written
+    draw_for(place.builder(), CONTROL, place.packs[0])  # read before anything is written
     opened = []
     head = ShardFile.head
     monkeypatch.setattr(ShardFile, "head", lambda file: opened.append(file) or head(file))
@@ -615,7 +616,7 @@ def test_a_control_looks_at_all_of_its_source_once_however_many_packs_that_has(
         drawn.append(given)
         return draw_fingerprint(*given)
 
-    monkeypatch.setattr(builder_module, "require_scanned", looking)
+    monkeypatch.setattr(build_module, "require_scanned", looking)
     monkeypatch.setattr(builder_module, "draw_fingerprint", drawing)
     builder = place.builder()
     wanted = [(CONTROL, pack) for pack in place.packs]
