@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-_ENGINES = logging.getLogger("decon_core.execution")
+from decon_core.execution.engine import ENGINE_LOG
 
 
 class _ToRun(logging.Handler):
@@ -24,13 +24,13 @@ class _ToRun(logging.Handler):
 @contextmanager
 def engine_log(context: dg.AssetExecutionContext) -> Iterator[None]:
     """Pass what engines log to the log of a run until the block ends."""
-    handler, level, propagates = _ToRun(context), _ENGINES.level, _ENGINES.propagate
-    _ENGINES.addHandler(handler)
-    _ENGINES.setLevel(logging.DEBUG)
-    _ENGINES.propagate = False  # otherwise a warning is printed twice
+    handler, level, propagates = _ToRun(context), ENGINE_LOG.level, ENGINE_LOG.propagate
+    ENGINE_LOG.addHandler(handler)
+    ENGINE_LOG.setLevel(logging.DEBUG)
+    ENGINE_LOG.propagate = False  # otherwise a warning is printed twice
     try:
         yield
     finally:
-        _ENGINES.removeHandler(handler)
-        _ENGINES.setLevel(level)
-        _ENGINES.propagate = propagates
+        ENGINE_LOG.removeHandler(handler)
+        ENGINE_LOG.setLevel(level)
+        ENGINE_LOG.propagate = propagates

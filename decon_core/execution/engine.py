@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -12,6 +13,9 @@ from decon_core.execution.preparation import Prepare
 from decon_core.execution.progress import Advance, JobCounts
 from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store
+
+# What engines log here is in the log of a run, whichever feature they are of.
+ENGINE_LOG = logging.getLogger("decon_core.execution")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ corpus by path, so nothing large goes through Ray's object store.
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
@@ -24,7 +23,7 @@ from typing import Any
 from uuid import uuid4
 
 from decon_core.errors import EngineError, Problem
-from decon_core.execution.engine import Ended, Work
+from decon_core.execution.engine import ENGINE_LOG, Ended, Work
 from decon_core.execution.local import Follower
 from decon_core.execution.outcome import MOST_DEATHS, future_of
 from decon_core.execution.processes import Event, Kind
@@ -34,8 +33,6 @@ from decon_core.features.clusters.ray_task import ProgressBoard, run_task
 from decon_core.features.clusters.settings import Ray
 from decon_core.storage.paths import RemotePath
 from decon_core.wording import counted, size
-
-_log = logging.getLogger(__name__)
 
 _MOST_SUBMITTED = 1000  # tasks that Ray knows at once, running or queued
 _SECONDS_BETWEEN_LOOKS = 1.0
@@ -60,7 +57,7 @@ class RayEngine:
         ray = _connected(self.settings)
         self.counts = JobCounts(len(work.jobs))
         address = ray.get_runtime_context().gcs_address
-        _log.info(f"Ray at {address}: {counted(len(work.jobs), 'job')}")
+        ENGINE_LOG.info(f"Ray at {address}: {counted(len(work.jobs), 'job')}")
         _warn_if_no_node_fits(ray, self.settings)
         run = _Run(ray, work, self)
         with cancelled_at_end(run.cancel):
@@ -195,7 +192,7 @@ def _warn_if_no_node_fits(ray: ModuleType, settings: Ray) -> None:
         for name, n in wanted.items()
         if n
     )
-    _log.warning(
+    ENGINE_LOG.warning(
         f"no node of the Ray cluster has what a task asks for ({listed}): jobs are queued until "
         "one joins; the settings are in [execution.ray]"
     )

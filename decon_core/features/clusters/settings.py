@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,12 +18,10 @@ from decon_core.config.validation import (
     expects,
 )
 from decon_core.errors import ConfigError, Problem
-from decon_core.execution.engine import Engine, EngineTable
+from decon_core.execution.engine import ENGINE_LOG, Engine, EngineTable
 from decon_core.execution.local import LocalEngine
 from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store
-
-_log = logging.getLogger(__name__)
 
 Lines = Annotated[tuple[Name, ...], expects("a list of lines in quotes")]
 _Amount = Annotated[float, Field(ge=0)]
@@ -124,7 +121,8 @@ class Execution(EngineTable):
         if self.shared_store:
             return RayEngine(self.ray)
         if store_url is None:
-            _log.info("this step runs on this machine: nodes do not see the folder of the store")
+            reason = "nodes do not see the folder of the store"
+            ENGINE_LOG.info(f"this step runs on this machine: {reason}")
             return LocalEngine()
         return RayEngine(self.ray, store_url)
 

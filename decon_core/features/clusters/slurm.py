@@ -6,7 +6,6 @@ in progress are run alone, so that a job that kills its task is found.
 
 from __future__ import annotations
 
-import logging
 import pickle
 import time
 from collections import Counter
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from decon_core.errors import EngineError, Problem
-from decon_core.execution.engine import Ended, Work
+from decon_core.execution.engine import ENGINE_LOG, Ended, Work
 from decon_core.execution.local import Follower
 from decon_core.execution.outcome import MOST_DEATHS
 from decon_core.execution.processes import Event, Kind
@@ -28,8 +27,6 @@ from decon_core.features.clusters.slurm_queue import GONE, TaskState
 from decon_core.features.clusters.task_files import EventReader, TaskFiles, TaskJobs
 from decon_core.storage.drafts import draft_name, remove
 from decon_core.wording import counted
-
-_log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_READS = 1.0  # of the files of the tasks
 _SECONDS_BETWEEN_LOOKS = 5.0  # at the queue: its server answers all users
@@ -153,7 +150,7 @@ class _Run:
         least = -(-n_jobs // _MOST_TASKS)
         if least > size:
             most = f"an array job has {_MOST_TASKS:,} tasks at most"
-            _log.info(f"{least} shards per task, not {size}: {most}")
+            ENGINE_LOG.info(f"{least} shards per task, not {size}: {most}")
             size = least
         for start in range(0, n_jobs, size):
             yield range(start, min(start + size, n_jobs))
@@ -184,7 +181,7 @@ class _Run:
             self._tasks.append(_Task(name, left, reader, logs / f"{name}.log"))
         n_jobs = sum(len(task.jobs) for task in tasks)
         of_tasks = counted(len(tasks), "task")
-        _log.info(f"Slurm job {job}: {counted(n_jobs, 'job')} in {of_tasks}, logs in {logs}")
+        ENGINE_LOG.info(f"Slurm job {job}: {counted(n_jobs, 'job')} in {of_tasks}, logs in {logs}")
 
     def _read(self, task: _Task) -> Iterator[Ended]:
         """Yield the jobs that a task has ended since it was read last."""
@@ -205,11 +202,11 @@ class _Run:
         """Look at the queue, and submit again what is left of tasks that have ended."""
         if (found := slurm_queue.states(self._arrays)) is None:
             if self._is_answered:
-                _log.warning("Slurm does not answer; waiting until it does")
+                ENGINE_LOG.warning("Slurm does not answer; waiting until it does")
             self._is_answered = False
             return
         if not self._is_answered:
-            _log.info("Slurm answers again")
+            ENGINE_LOG.info("Slurm answers again")
         self._is_answered = True
         for task in [*self._tasks]:
             state = found.get(task.id, GONE)
@@ -234,7 +231,8 @@ class _Run:
         except EngineError as error:
             if self._refused_at is None:
                 self._refused_at = now
-                _log.warning(f"Slurm refuses what is left of ended tasks; trying again: {error}")
+                refusal = "Slurm refuses what is left of ended tasks; trying again"
+                ENGINE_LOG.warning(f"{refusal}: {error}")
             if not self._tasks and now - self._refused_at > _SECONDS_TO_SUBMIT_AGAIN:
                 raise
         else:
@@ -271,7 +269,7 @@ class _Run:
                 yield self._follower.abandon(number, str(task.log))
             else:
                 self._follower.tracker.requeue(number)
-        _log.warning(
+        ENGINE_LOG.warning(
             f"Slurm task {task.id}: {cause}; {counted(task.n_ended, 'job')} ended, {n_running} in "
             f"progress, {counted(len(task.left), 'job')} queued again; log: {task.log}"
         )

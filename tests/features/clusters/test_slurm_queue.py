@@ -2,9 +2,11 @@
 
 import pickle
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
+from decon_assets.assets.engine_log import engine_log
 from decon_core.errors import EngineError, Problem
 from decon_core.execution.jobs import run_jobs
 from decon_core.execution.outcome import outcome_of
@@ -110,6 +112,16 @@ def test_that_slurm_does_not_answer_is_said_once(queue, tmp_path, caplog):
         assert run(engine_in(tmp_path), n_jobs=1) == {0: 0}
     said = [one for one in caplog.messages if one.startswith("Slurm ") and "answer" in one]
     assert said == ["Slurm does not answer; waiting until it does", "Slurm answers again"]
+
+
+def test_the_log_of_a_run_names_the_submitted_job_and_the_lost_task(queue, tmp_path):
+    queue([LOST], [COMPLETED])
+    said = []
+    log = SimpleNamespace(log=lambda level, text: said.append(text))
+    with engine_log(SimpleNamespace(log=log)):
+        run(engine_in(tmp_path), n_jobs=1)
+    assert f"Slurm job 0: 1 job in 1 task, logs in {tmp_path / 'logs'}" in said
+    assert any(text.startswith("Slurm task 0_0: NODE_FAIL on n1") for text in said)
 
 
 def test_a_submission_that_stays_refused_ends_the_run_with_the_reason(queue, tmp_path, monkeypatch):
