@@ -11,7 +11,7 @@
     ├── StaleError              an upstream product was built from other inputs
     │   └── DamagedError        a file with a wrong or missing checksum
     ├── IncompleteError         rows could not be read, and the policy does not allow that
-    └── EngineError             jobs cannot be run: Slurm, Ray or worker processes fail
+    └── EngineError             jobs cannot be run: an engine or worker processes fail
 
 All are permanent: the same inputs give the same error. Temporary failures (a full disk, a network
 error) remain `OSError`, so that a scheduler can retry only those (`decon_assets/failures.py`).
@@ -101,4 +101,4 @@ class IncompleteError(DeconError):
 
 
 class EngineError(DeconError):
-    """Jobs cannot be run: Slurm, Ray or worker processes fail."""
+    """Jobs cannot be run: an engine or worker processes fail."""

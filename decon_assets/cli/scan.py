@@ -73,7 +73,7 @@ def scan(
     ),
     engine: EngineOption = None,
     execution: Path | None = optional(
-        "TOML file with the table [execution] (docs/configuration.md): settings of Slurm or Ray",
+        "TOML file with the table [execution] (docs/configuration.md): settings of the engines",
         "FILE",
     ),
     text: list[str] = repeatable(

@@ -110,7 +110,7 @@ def _known_engine(name: str | None) -> str | None:
 EngineOption = Annotated[
     str | None,
     option(
-        "where jobs run (docs/ten-terabytes.md): local, processes of this machine; slurm; ray "
+        "where jobs run (docs/ten-terabytes.md); local: in processes of this machine "
         "(default: $DECON_ENGINE, else [execution] in decon.toml, else local)",
         "|".join(engine_names()),
         callback=_known_engine,

@@ -70,9 +70,11 @@ def _settings(tables: Tables, name: str) -> EngineTable:
 
 def load_engine_tables(path: Path) -> Tables:
     """Read the tables of engines from a TOML file. Raises one `ConfigError` with all problems."""
-    models = {
-        name: model for name, model in feature_tables().items() if issubclass(model, EngineTable)
-    }
+    known = feature_tables()
+    models = {name: model for name, model in known.items() if issubclass(model, EngineTable)}
+    if not models:
+        found, expected = "no feature that has engines", "no --execution: jobs run on this machine"
+        raise ConfigError(Problem(f"settings of an engine in {path}", found, expected))
     expected = f"the table {' or '.join(f'[{name}]' for name in models)}"
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
