@@ -178,6 +178,7 @@ class ConfigReader(SettingsReader):
         self.path = path
         self.sources: tuple[Source, ...] = ()
         self.mixtures: tuple[Mixture, ...] = ()
+        self.has_store_url = False
 
     def config(self, values: Mapping[str, Any]) -> Config:
         others = sorted(values.keys() - SECTIONS.keys())

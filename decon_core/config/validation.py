@@ -321,7 +321,6 @@ class SettingsReader:
         self._file = where
         self.folder = folder
         self.names = names
-        self.has_store_url = False
         self.problems: list[Problem] = []
 
     def wrong(self, where: str, found: object, expected: str, remedy: str = "") -> None:

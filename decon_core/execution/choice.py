@@ -70,6 +70,8 @@ def _settings(tables: Tables, name: str) -> EngineTable:
 
 def load_engine_tables(path: Path) -> Tables:
     """Read the tables of engines from a TOML file. Raises one `ConfigError` with all problems."""
+    from decon_core.config.load import SECTIONS
+
     known = feature_tables()
     models = {name: model for name, model in known.items() if issubclass(model, EngineTable)}
     if not models:
@@ -83,13 +85,14 @@ def load_engine_tables(path: Path) -> Tables:
         raise ConfigError(Problem(str(path), found, f"a TOML file with {expected}")) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(Problem(str(path), str(error), "valid TOML in UTF-8")) from error
-    present = [name for name in models if name in values]
-    if not present:
-        found = f"only {', '.join(sorted(values))}" if values else "nothing in it"
-        guesses = (did_you_mean(name, tuple(models)) for name in values)
-        remedy = next((guess for guess in guesses if guess), "")
-        raise ConfigError(Problem(str(path), found, expected, remedy))
     reader = SettingsReader(str(path), folder=path.resolve().parent)
+    names = {*SECTIONS, *known}  # a whole decon.toml is fine, too
+    for name in sorted(values.keys() - names):
+        reader.wrong(name, f"unknown key {name!r}", "a known key", did_you_mean(name, names))
+    present = [name for name in models if name in values]
+    if not present and not reader.problems:
+        found = f"only {', '.join(sorted(values))}" if values else "nothing in it"
+        raise ConfigError(Problem(str(path), found, expected))
     tables = {name: reader.table(models[name], name, values[name]) for name in present}
     checked = {name: table.checked(reader) for name, table in tables.items() if table}
     if reader.problems:

@@ -25,8 +25,7 @@ import pkgutil, sys
 import decon_assets, decon_assets.definitions, decon_core
 for package in (decon_core, decon_assets):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if "ray" not in module.name and "slurm_task" not in module.name:
-            __import__(module.name)
+        __import__(module.name)
 print(decon_core.__file__)
 """
 
@@ -90,6 +89,12 @@ def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, na
     assert "  status " in told
     for command in FEATURES[name].commands:
         assert not re.search(rf"^  {command} ", told, re.MULTILINE)
+    scan = (*PROGRAM, "scan", "--evals", "evals", "--corpus", "corpus", "--out", "out")
+    for engine in FEATURES[name].engines:
+        told = run(tmp_path, environment, *scan, "--engine", engine, code=2)
+        assert f"--engine: found {engine!r}; expected one of local" in told
+        told = run(tmp_path, environment, *scan, "--execution", "cluster.toml", code=2)
+        assert "settings of an engine in cluster.toml: found no feature that has engines" in told
     if os.environ.get("DECON_WHOLE_SESSION"):
         run_sample_world(tmp_path, environment, gone)
 

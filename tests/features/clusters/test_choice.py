@@ -47,7 +47,13 @@ def test_settings_are_read_from_a_file_of_their_own(tmp_path):
     assert "execution.engine: found 'slrum'; expected one of local, slurm, ray" in said
     assert "execution.ray.cpus" in said
     path.write_text('[executon]\nengine = "slurm"\n')
-    with pytest.raises(ConfigError, match=r"only executon; .*did you mean 'execution'\?"):
+    with pytest.raises(ConfigError, match=r"executon: .*did you mean 'execution'\?"):
+        load_engine_tables(path)
+    path.write_text('[execution]\nengine = "slurm"\n[executon.slurm]\nmemory = "4G"\n')
+    with pytest.raises(ConfigError, match=r"cluster\.toml: executon: .* mean 'execution'\?"):
+        load_engine_tables(path)
+    path.write_text("[report]\ndrift = 0.1\n")
+    with pytest.raises(ConfigError, match=r"only report; expected the table \[execution\]"):
         load_engine_tables(path)
     with pytest.raises(ConfigError, match="No such file"):
         load_engine_tables(tmp_path / "none.toml")
@@ -72,7 +78,8 @@ def test_nodes_that_share_no_folder_need_ray_and_a_store_at_a_url(tmp_path, monk
 
     path = tmp_path / "cluster.toml"
     path.write_text('[execution]\nengine = "ray"\nshared_store = false\n')
-    with pytest.raises(ConfigError, match=r"cluster\.toml: execution\.shared_store: found false"):
+    place = r"cluster\.toml: execution\.shared_store: found false; expected true: .* output folder$"
+    with pytest.raises(ConfigError, match=place):
         load_engine_tables(path)
 
 
@@ -97,7 +104,7 @@ def test_a_store_that_nodes_cannot_reach_is_refused(tmp_path, engine, store, exp
     if expected is None:
         assert not config_from(values, path).tables["execution"].shared_store
         return
-    with pytest.raises(ConfigError, match=r"execution\.shared_store: ") as caught:
+    with pytest.raises(ConfigError, match=r"decon\.toml: execution\.shared_store: ") as caught:
         config_from(values, path)
     assert f"expected {expected}" in str(caught.value)
 
