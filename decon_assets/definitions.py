@@ -1,4 +1,8 @@
-"""The code location: the asset graph with its jobs and its sensor."""
+"""The code location: the asset graph with its jobs and its sensor.
+
+A new asset is a function under `stage` in a file of `assets/` (`assets/stage.py`), or in the file
+of a feature in `features/`. It is not listed anywhere else.
+"""
 
 from pkgutil import resolve_name
 

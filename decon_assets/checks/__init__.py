@@ -1,5 +1,7 @@
 """Asset checks, one file per stage; `graph.py` finds them here.
 
+Those of a feature are in its file in `features/`.
+
 Each check examines all partitions on disk, as a run over a range of partitions has only one result
 per check. Checks that read every record, ledger, tile, mixture or blend skip what passed before and
 has not changed since. The others examine everything each time, which is cheap: they map index parts

@@ -2,6 +2,7 @@
 
 A detector is one file in `decon_core/detectors`, imported when it is first asked about. Settings
 are validated before anything is scanned, so this half of a detector is below the policy.
+Thresholds and their defaults are fields of `Policy` (`policy.py`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
 
-The models below describe every key; `mixtures` and `policy` have those of their tables.
+The models below describe every key; `policy`, `mixtures`, `sources`, `report` and `sketch` have
+those of their tables, and a feature the `settings` of its own. After a change, write the JSON
+schema again (`schema.py`), and the default in `discovery/decon.toml`.
 Relative paths are relative to the folder of the file; docs/configuration.md has examples.
 """
 

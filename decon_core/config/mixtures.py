@@ -1,6 +1,7 @@
 """The [[mixture]] tables of decon.toml; docs/mixtures.md has examples.
 
-Without any table there is one mixture, `decontaminated`, with default settings.
+Without any table there is one mixture, `decontaminated`, with default settings. What a key does is
+in `decon_core/mixtures`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Convert canonical text to token ids, with any tokenizer.
 
 A tokenizer maps texts to ids and, for a text that matched, tokens to character ranges. Tokenizer
-libraries are imported when a tokenizer is first loaded.
+libraries are imported when a tokenizer is first loaded. The default is `tokenizer_str` of the
+policy (`config/policy.py`).
 """
 
 from __future__ import annotations

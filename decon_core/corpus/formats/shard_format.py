@@ -1,4 +1,8 @@
-"""What a shard format does: split a shard into parts, read their rows, and rewrite the shard."""
+"""What a shard format does: split a shard into parts, read their rows, and rewrite the shard.
+
+A new format is a subclass of `ShardFormat` in a file of its own here, which lists its instances in
+`SHARD_FORMATS`.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +111,7 @@ Decide = Callable[[Part | None], Changes]
 
 
 class ShardFormat(ABC):
-    """A format of shards. A file lists its instances in `SHARD_FORMATS`."""
+    """A format of shards."""
 
     suffixes: ClassVar[tuple[str, ...]]  # the usual one first
     # First bytes of a file, and what to call it. Files of a format without any are text.
