@@ -239,7 +239,7 @@ def report(job: Job) -> Result:
     import duckdb
 
     from bench.large import Sizes, packs_of
-    from decon_core.config.report import Showing
+    from decon_core.config.tables import Report
     from decon_core.mixtures.builder import Builder
     from decon_core.report.build import build_report
 
@@ -249,7 +249,7 @@ def report(job: Job) -> Result:
     started = time.perf_counter()
     packs = [*packs_of(Sizes(**job["sizes"]))]
     builder = Builder(store, tuple(packs), tuple(versions), Policy(), ())
-    summary = build_report(builder, Showing(snippets=False))
+    summary = build_report(builder, Report(snippets="off"))
     seconds = time.perf_counter() - started
     views = {}
     with duckdb.connect(str(store.report), read_only=True) as connection:

@@ -34,7 +34,7 @@ def changes_since_report(config: Config, store: Store) -> list[Problem]:
         changes = [Problem(path, "gone or changed", "as it was registered") for path in packs.gone]
         changes += [Problem(path, "new or changed", "a registered shard") for path in packs.new]
         changes += [Problem(new, "renamed", f"its old name, {old}") for old, new in packs.renamed]
-        changes += moved_since_report(plan.builder, config.showing, additions=plan.additions)
+        changes += moved_since_report(plan.builder, config.report, additions=plan.additions)
     except DeconError as error:
         return list(error.problems)  # a configuration that cannot be planned was never reported
     return changes

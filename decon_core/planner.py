@@ -89,7 +89,7 @@ class Plan:
         versions = self.versions
         if self.store.current_snapshot.is_file():
             require_counted_under(self.store, self.config.policy)
-            require_frozen_from(self.store, self.config.snapshot)
+            require_frozen_from(self.store, self.config.idf.benchmarks)
         if self.stale_benchmarks:
             found = "a recipe or file that changed since it was normalized"
             expected = "records of the current recipe and files"
@@ -130,8 +130,8 @@ class Plan:
     @cached_property
     def unread(self) -> UnreadRule:
         """Which text may stay unread."""
-        ignore = tuple((source.name, source.ignore) for source in self.config.sources)
-        return UnreadRule(ignore, is_blocking=self.config.unread == "block")
+        ignore = tuple((source.name, source.ignore) for source in self.config.corpus.sources)
+        return UnreadRule(ignore, is_blocking=self.config.corpus.unread == "block")
 
     @cached_property
     def builder(self) -> Builder:
@@ -147,7 +147,7 @@ class Plan:
             tuple(versions),
             config.policy,
             config.mixtures,
-            verdicts=read_verdicts(config.verdicts, clears=config.clears),
+            verdicts=read_verdicts(config.verdicts, clears=config.review.clears),
             evidence=evidence_of(config),
             unread=self.unread,
         )
@@ -181,7 +181,7 @@ def input_files(config: Config) -> list[InputFile]:
     """
     paths = _files_without_shards(config)
     stamps = {str(path): stamp for path in paths if (stamp := stamp_or_none(path))}
-    for source in config.sources:
+    for source in config.corpus.sources:
         stamps.update(stamps_of(source, folder=config.folder))
     return sorted(
         InputFile(path, n_bytes, tag or str(modified_ns))
@@ -215,7 +215,7 @@ def outdated_in_snapshot(config: Config, store: Store) -> list[Problem]:
     Raises StaleError if it was counted under other settings.
     """
     current_snapshot(store, config.policy)
-    require_frozen_from(store, config.snapshot)
+    require_frozen_from(store, config.idf.benchmarks)
     return outdated_members(store)
 
 
@@ -295,7 +295,7 @@ def missing_clean_benchmarks(plan: Plan) -> list[str]:
 
 
 def needs_report(plan: Plan) -> bool:
-    return not is_current(plan.builder, plan.config.showing, additions=plan.additions)
+    return not is_current(plan.builder, plan.config.report, additions=plan.additions)
 
 
 def needs_page(plan: Plan) -> bool:

@@ -117,7 +117,7 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
     from decon_core.benchmarks.records import current_version
     from decon_core.index import idf
 
-    members = config.snapshot or tuple(benchmarks_of(config))
+    members = config.idf.benchmarks or tuple(benchmarks_of(config))
     refreeze = context.op_execution_context.op_config["refreeze"]
     if refreeze or not store.current_snapshot.is_file():
         versions = [current_version(store, name) for name in members]
@@ -134,7 +134,7 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
         context.log.debug(f"{state} from {names}")
     else:
         idf.current_snapshot(store, config.policy)  # raises if counted under other settings
-        idf.require_frozen_from(store, config.snapshot)
+        idf.require_frozen_from(store, config.idf.benchmarks)
         state = "existing snapshot kept"
         context.log.debug("a snapshot exists and is kept (set `refreeze` to count again)")
     outdated = idf.outdated_members(store)

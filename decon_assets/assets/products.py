@@ -230,7 +230,7 @@ def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> M
 
     plan = Plan(config, store)
     engine = open_engine(config.tables, store)
-    summary = build_report(plan.builder, config.showing, additions=plan.additions, engine=engine)
+    summary = build_report(plan.builder, config.report, additions=plan.additions, engine=engine)
     is_part = summary.gaps or summary.n_unreadable
     context.log.info(
         f"{'at least ' if is_part else ''}"

@@ -67,8 +67,9 @@ def enough_is_indexable(decon: Decon) -> AssetCheckResult:
 
     config, store = decon.open_store()
     every = visibilities_of(config, store, benchmarks_of(config))
-    blocking = shortfalls(config, (one for one in every if one.benchmark in config.required))
-    others = shortfalls(config, (one for one in every if one.benchmark not in config.required))
+    required = config.evals.required
+    blocking = shortfalls(config, (one for one in every if one.benchmark in required))
+    others = shortfalls(config, (one for one in every if one.benchmark not in required))
     rows = [one.as_row for one in sorted(every, key=lambda one: one.share)]
     problems = [*blocking, *others]
     return result_of(problems, is_warning=not blocking, indexability=preview(rows))

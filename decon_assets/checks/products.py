@@ -95,7 +95,7 @@ def leak_rate_is_steady(decon: Decon) -> AssetCheckResult:
 
     with decon.writable_store() as (config, store):
         try:
-            drift = drift_of(store, config.drift)
+            drift = drift_of(store, config.report.drift)
         except DeconError as error:
             return result_of(error.problems, is_warning=True)
         compared = drift.n_compared if drift.has_before else "no previous report"

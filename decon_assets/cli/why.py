@@ -73,7 +73,7 @@ def why(
                 for key, account_of in feature_accounts().items()
             }
             one = account(
-                builder, place, mixtures=mixtures, of_features=of_features, showing=loaded.showing
+                builder, place, mixtures=mixtures, of_features=of_features, showing=loaded.report
             )
             if one["document"]["is_there"]:
                 _add_runs(one, instance, place.pack.name)

@@ -124,7 +124,7 @@ def _open_desk(config: Path, report: Path | None) -> Iterator[Desk]:
     loaded = load_config(config)
     path = report or open_store(loaded).report
     annotations = read_annotations(annotations_path(loaded))
-    verdicts = read_verdicts(loaded.verdicts, clears=loaded.clears)
+    verdicts = read_verdicts(loaded.verdicts, clears=loaded.review.clears)
     if judge_settings(loaded).candidates and not report and not path.is_file():
         yield Desk(loaded, None, annotations, verdicts)
         return

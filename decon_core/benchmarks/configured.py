@@ -73,8 +73,10 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
                 where = f"{path}: evals.{name}"
                 problems.append(Problem(where, "a duplicate name", "a name used once"))
             declared[name] = Benchmark(recipe, path.parent)
-    selected = tuple(declared) if config.benchmarks is None else config.benchmarks
-    references = {"idf.benchmarks": config.snapshot or (), "evals.required": config.required}
+    chosen = config.evals.benchmarks
+    selected = tuple(declared) if chosen is None else chosen
+    references = {"idf.benchmarks": config.idf.benchmarks or ()}
+    references["evals.required"] = config.evals.required
     for table, settings in config.tables.items():
         references[f"{table}.benchmarks"] = tuple(settings.named_benchmarks)
     problems += _unknown("evals.benchmarks", selected, tuple(declared))
@@ -105,8 +107,8 @@ def _unused_options(config: Config, benchmarks: Iterable[Benchmark]) -> list[Pro
     """Return storage options of file systems that no path of the configuration or recipes uses."""
     if not config.storage:
         return []
-    paths = [source.path for source in config.sources] + [str(path) for path in config.recipes]
-    paths += [str(config.kept or "")]
+    paths = [source.path for source in config.corpus.sources]
+    paths += [*map(str, config.recipes), str(config.kept or "")]
     paths += [path for benchmark in benchmarks for path in local_paths(benchmark.recipe)]
     used = sorted({scheme_of(path) for path in paths} - {""})
     return [

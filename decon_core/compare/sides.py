@@ -10,7 +10,7 @@ from decon_core.benchmarks.records import current_version
 from decon_core.config.load import config_from, load_config
 from decon_core.config.policy import Policy, decision_fields, unknown_benchmarks
 from decon_core.config.policy_file import policy_from, read_policy
-from decon_core.config.report import Showing
+from decon_core.config.tables import Report
 from decon_core.decisions.candidates import NO_EVIDENCE
 from decon_core.errors import ConfigError, InputError, MissingError, Problem, StaleError
 from decon_core.index.idf import require_counted_under, require_frozen_from
@@ -23,7 +23,7 @@ from decon_core.report.gather import run_table, small_tables, write_matches
 from decon_core.scan.coverage import gaps_of, missing_tiles, scan_fingerprint
 from decon_core.storage.store import Store
 
-_NO_TEXTS = Showing(snippets=False)
+_NO_TEXTS = Report(snippets="off")
 
 
 def database_of(named: Path, work: Path) -> Path:
@@ -85,7 +85,7 @@ def _scanned(plan: Plan) -> tuple[Builder, list[str]]:
     versions, notes = [], []
     stale = plan.stale_benchmarks
     require_counted_under(store, config.policy)
-    require_frozen_from(store, config.snapshot)
+    require_frozen_from(store, config.idf.benchmarks)
     index = index_fingerprint(store, config.policy)
     for name in plan.benchmarks:
         if not store.current_records(name).is_file():

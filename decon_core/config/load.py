@@ -1,8 +1,7 @@
 """Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
 
-The models below describe every key; `policy`, `mixtures`, `sources`, `report` and `sketch` have
-those of their tables, and a feature the `settings` of its own. After a change, write the JSON
-schema again (`schema.py`), and the default in `discovery/decon.toml`.
+`SECTIONS` has the model of each table; a feature has those of its own. After a change to a key,
+write the JSON schema again (`schema.py`), and the default in `discovery/decon.toml`.
 Relative paths are relative to the folder of the file; docs/configuration.md has examples.
 """
 
@@ -11,31 +10,20 @@ from __future__ import annotations
 import glob
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
-from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.detector_registry import names
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
-from decon_core.config.report import Report, Showing
 from decon_core.config.sketch import Sketch
-from decon_core.config.sources import Corpus, Packing, Source, read_sources
-from decon_core.config.validation import (
-    TABLE,
-    Distinct,
-    Name,
-    Names,
-    SettingsReader,
-    Share,
-    did_you_mean,
-    expects,
-)
-from decon_core.config.verdicts import DEFAULT_FILE
+from decon_core.config.sources import Corpus, Source, source_names
+from decon_core.config.tables import Evals, Idf, Report, Review, StoreTable
+from decon_core.config.validation import SettingsReader, did_you_mean
 from decon_core.errors import ConfigError, Problem
 from decon_core.feature import feature_candidates, feature_tables
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
@@ -50,49 +38,6 @@ _STORE = ".decon"
 _SECRET = re.compile(
     r"secret|token|passw|^key$|access_key|account_key|credential|sas", re.IGNORECASE
 )
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
-class Evals:
-    """[evals]: the benchmarks."""
-
-    recipes: Names[Name]
-    """Recipe files, or globs; one that matches nothing is an error."""
-    benchmarks: Names[Name] | None = None
-    """Use only these; default: all."""
-    required: Names[Name] = ()
-    """Fail if a chosen detector can find too few items of these benchmarks."""
-    least_indexable_share: Share = 0.5
-    """Share of the items that is enough; with fewer, a benchmark that is not required has a
-    warning."""
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
-class Idf:
-    """[idf]: the weights of n-grams."""
-
-    benchmarks: Names[Name] | None = None
-    """Benchmarks whose frequencies are frozen at the first run; default: all."""
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
-class Review:
-    """[review]: verdicts of people on matches."""
-
-    verdicts: Annotated[Name, expects("a local file, which need not exist")] = DEFAULT_FILE
-    """File of reviewers' verdicts, which need not exist (docs/review.md)."""
-    clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
-    """Verdicts that take a match out of the leaks."""
-
-
-@model(frozen=True, kw_only=True, config=TABLE)
-class StoreTable:
-    """[store]: the place of all products."""
-
-    path: Annotated[Name | None, expects("a path")] = None
-    """A folder or a URL; default: .decon."""
-    work: Annotated[Name | None, expects("a path")] = None
-    """With a URL: the local work folder; default: .decon."""
 
 
 SECTIONS: Mapping[str, Any] = {
@@ -118,29 +63,28 @@ SECTIONS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """A validated decon.toml."""
+    """A validated decon.toml: its tables, and the places that they name."""
 
     path: Path  # of the file itself
-    folder: Path
-    recipes: tuple[Path, ...]
-    benchmarks: tuple[str, ...] | None
-    required: tuple[str, ...]
-    least_indexable_share: float  # of a benchmark's items, for each chosen detector
-    snapshot: tuple[str, ...] | None
-    sources: tuple[Source, ...]
-    unread: str  # what text that no source reads does: "block" mixtures, or "report"
-    packing: Mapping[str, Packing]  # by source
+    evals: Evals
+    idf: Idf
+    corpus: Corpus
     policy: Policy
     mixtures: tuple[Mixture, ...]
-    sketch: Sketch | None  # None: not wanted
+    sketch: Sketch | None
+    review: Review
+    report: Report
+    tables: Mapping[str, FeatureTable]  # of features, by name
+    storage: Mapping[str, Mapping[str, Any]]  # options by scheme
+    recipes: tuple[Path, ...]
     verdicts: Path
-    clears: tuple[str, ...]  # verdicts that make a match no leak
-    showing: Showing
-    drift: float  # accepted change of a benchmark's leak rate between reports
     store: Path  # the local folder
     kept: RemotePath | None  # its remote copy, if there is one
-    storage: tuple[str, ...]  # schemes with options
-    tables: Mapping[str, FeatureTable]  # of features, by name
+
+    @property
+    def folder(self) -> Path:
+        """The folder that relative paths start at."""
+        return self.path.parent
 
     def has_table(self, name: str) -> bool:
         """Return whether an optional table is there."""
@@ -190,31 +134,32 @@ class ConfigReader(SettingsReader):
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
         evals = self.table(Evals, "evals", values.get("evals", {}))
         idf = self.table(Idf, "idf", values.get("idf", {}))
+        storage = self._use_options(values.get("storage", {}))
         recipes = self._recipes(evals.recipes) if evals else ()
-        self._use_options(values.get("storage", {}))
         section = self.table(StoreTable, "store", values.get("store", {}))
         store, kept = self._store(section or StoreTable())
         self.has_store_url = kept is not None
-        review = self.table(Review, "review", values.get("review", {})) or Review()
-        verdicts = self.local_file("review.verdicts", review.verdicts)
-        sources, packing, unread = read_sources(self, values.get("corpus", {}))
-        report = self.table(Report, "report", values.get("report", {})) or Report()
+        review = self.table(Review, "review", values.get("review", {}))
+        verdicts = self.local_file("review.verdicts", (review or Review()).verdicts)
+        corpus = self.table(Corpus, "corpus", values.get("corpus", {}))
+        self.sources = corpus.sources if corpus else ()
+        sources = source_names(values.get("corpus"))
+        self.named_tables("corpus.source", sources, what="source")
+        report = self.table(Report, "report", values.get("report", {}))
         policy = self._policy(values.get("policy", {}))
-        known = policy.detectors if policy else names()
-        mixtures, problems = read_mixtures(
+        detectors = policy.detectors if policy else names()
+        self.mixtures, problems = read_mixtures(
             self._with_tokenizer_files(values.get("mixture")),
             where=str(self.path),
-            sources=[source.name for source in sources],
-            detectors=known,
+            sources=sources,
+            detectors=detectors,
         )
         self.problems += problems
-        self._check_masked_sources(mixtures, sources)
-        self.sources, self.mixtures = sources, mixtures
-        products = [mixture.name for mixture in mixtures]
+        self._check_masked_sources()
         self.names = {
-            "sources": [source.name for source in sources],
-            "products": products,
-            "detectors": [*known, *feature_candidates()],
+            "sources": sources,
+            "products": [mixture.name for mixture in self.mixtures],
+            "detectors": [*detectors, *feature_candidates()],
         }
         tables = {
             name: table
@@ -222,34 +167,28 @@ class ConfigReader(SettingsReader):
             if name in values and (table := model.read(self, name, values[name]))
         }
         sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None
-        if self.problems or policy is None or evals is None or idf is None:
+        if self.problems or not (evals and idf and corpus and policy and review and report):
             raise ConfigError(self.problems)
         return Config(
             path=self.path.resolve(),
-            folder=self.folder,
-            recipes=recipes,
-            benchmarks=evals.benchmarks,
-            required=evals.required,
-            least_indexable_share=evals.least_indexable_share,
-            snapshot=idf.benchmarks,
-            sources=sources,
-            unread=unread,
-            packing=packing,
+            evals=evals,
+            idf=idf,
+            corpus=corpus,
             policy=policy,
-            mixtures=mixtures,
+            mixtures=self.mixtures,
             sketch=sketch,
+            review=review,
+            report=report,
+            tables=tables,
+            storage=storage,
+            recipes=recipes,
             verdicts=verdicts,
-            clears=review.clears,
-            showing=Showing(report.snippets == "on", report.context, report.most_pairs),
-            drift=report.drift,
             store=store,
             kept=kept,
-            storage=tuple(values.get("storage", {})),
-            tables=tables,
         )
 
-    def _use_options(self, storage: object) -> None:
-        """Set the options of file systems, before recipes are searched for on them."""
+    def _use_options(self, storage: object) -> Mapping[str, Mapping[str, Any]]:
+        """Set and return the options of file systems, before recipes are searched for on them."""
         before = len(self.problems)
         options = self.table(dict[str, dict[str, Any]], "storage", storage)
         for where in _secrets(options, "storage"):
@@ -257,6 +196,7 @@ class ConfigReader(SettingsReader):
             self.wrong(where, "a secret, by its name", "no secrets in a file", remedy)
         if options and len(self.problems) == before:
             use_options(options)
+        return options or {}
 
     def _store(self, section: StoreTable) -> tuple[Path, RemotePath | None]:
         work = section.work or _STORE
@@ -303,10 +243,10 @@ class ConfigReader(SettingsReader):
             self.wrong(f"mixture[{number}].tokenizer", f"no file {path}", "a tokenizer.json")
         return {**table, "tokenizer": str(path)}
 
-    def _check_masked_sources(self, mixtures: Sequence[Mixture], sources: Sequence[Source]) -> None:
+    def _check_masked_sources(self) -> None:
         """Report sources of which only some turns are scanned, if their documents are masked."""
-        for mixture in mixtures:
-            for source in sources:
+        for mixture in self.mixtures:
+            for source in self.sources:
                 if mixture.write == "mask" and source.roles and mixture.has_source(source.name):
                     where = f"mixture {mixture.name!r}: write"
                     found = f'"mask", of source {source.name!r} with roles: only these are scanned'

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, field, fields, replace
 from functools import cache
-from typing import Annotated, Any, Literal, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,9 @@ from decon_core.config.validation import (
     problems_of,
 )
 from decon_core.errors import ConfigError, Problem
-from decon_core.text.characters import Form
+
+if TYPE_CHECKING:
+    from decon_core.text.characters import Form
 
 Sampling = Literal["exhaustive", "reference"]
 Normalize = Literal["none", "whitespace", "decon"]
@@ -306,6 +308,8 @@ class Policy:
     @property
     def form(self) -> Form:
         """The settings of canonical text."""
+        from decon_core.text.characters import Form
+
         return Form(
             punctuation=self.punctuation_chars,
             normalize_unicode=self.normalize_unicode,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from pydantic.dataclasses import dataclass as model
 
-from decon_core.config.layouts import known_layouts
 from decon_core.config.validation import (
     TABLE,
     Bytes,
     Name,
     Names,
     Positive,
-    SettingsReader,
     did_you_mean,
     expects,
     invalid,
@@ -38,6 +38,11 @@ class PackLimits:
     pack_bytes: Bytes | None = None
     """Maximum bytes of a pack's files, as stored: a number, or "20 GB", "1.5 GiB"."""
 
+    def is_full(self, n_shards: int, n_bytes: int, n_more: int) -> bool:
+        """Return whether a shard of `n_more` bytes would exceed a limit of a new pack."""
+        too_many = self.pack_shards is not None and n_shards >= self.pack_shards
+        return too_many or (self.pack_bytes is not None and n_bytes + n_more > self.pack_bytes)
+
 
 _LABEL = re.compile(r"(?!source$)[a-z][a-z0-9_]*")
 
@@ -48,6 +53,21 @@ def _known_as_columns(labels: dict[str, str]) -> dict[str, str]:
             expected = "labels of lower-case letters, digits and _, and not 'source'"
             raise invalid(expected, found=repr(name))
     return labels
+
+
+def _known_layout(name: str) -> str:
+    from decon_core.config.layouts import known_layouts
+
+    names = known_layouts()
+    if name not in names:
+        raise invalid(f"one of {', '.join(names)}", did_you_mean(name, names), found=name)
+    return name
+
+
+def _of_messages(roles: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    if roles and info.data.get("messages") is None:
+        raise invalid("the field whose turns have roles", found="no 'messages'")
+    return roles
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -66,9 +86,11 @@ class SourceTable(PackLimits):
     row, at any depth."""
     messages: Annotated[Name | None, expects("the path of a field")] = None
     """Instead of text: read only this conversation."""
-    roles: Names[Name] = ()
+    roles: Annotated[Names[Name], AfterValidator(_of_messages)] = ()
     """With messages: only turns of these roles; default: all."""
-    layout: Annotated[Name | None, expects("the name of a layout")] = None
+    layout: Annotated[
+        Annotated[Name, AfterValidator(_known_layout)] | None, expects("the name of a layout")
+    ] = None
     """Read all rows as this published layout, as "openai_chat" (docs/layouts.md). Default: it is
     recognised row by row."""
     ignore: Names[Name] = ()
@@ -83,6 +105,23 @@ class SourceTable(PackLimits):
     """Texts by name, as { language = "en", kind = "web" }, by which tables of a composition group
     sources (docs/mixtures.md). No result depends on them."""
 
+    @model_validator(mode="after")
+    def _has_one_way_of_reading(self) -> Self:
+        given = [name for name in ("text", "messages", "layout") if getattr(self, name)]
+        if len(given) > 1:
+            found = " and ".join(map(repr, given))
+            raise invalid("one of them, or none: then every text is read", found=found)
+        return self
+
+
+_AT_LEAST_ONE = "at least one [[corpus.source]]"
+
+
+def _at_least_one(sources: tuple[SourceTable, ...]) -> tuple[SourceTable, ...]:
+    if not sources:
+        raise invalid(_AT_LEAST_ONE, found="[]")
+    return sources
+
 
 @model(frozen=True, kw_only=True, config=TABLE)
 class Corpus(PackLimits):
@@ -91,11 +130,35 @@ class Corpus(PackLimits):
     max_row_bytes: Bytes = MAX_ROW_BYTES
     """Maximum bytes of an uncompressed row: a shard with a longer one is refused, so that it cannot
     take all memory. A number, or "1 GB"."""
-    source: tuple[SourceTable, ...] = ()
+    source: Annotated[
+        tuple[SourceTable, ...], AfterValidator(_at_least_one), expects(_AT_LEAST_ONE)
+    ]
     """The sources."""
     unread: Literal["block", "report"] = "block"
     """Text that a source does not read and does not ignore: mixtures of the source are refused, or
     it is only reported."""
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources with what they inherit."""
+        return tuple(self._source(table) for table in self.source)
+
+    def _source(self, table: SourceTable) -> Source:
+        values = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
+        values["labels"] = tuple(sorted(table.labels.items()))
+        return Source(**values, max_row_bytes=self.max_row_bytes)
+
+    @cached_property
+    def packing(self) -> Mapping[str, PackLimits]:
+        """The limits of new packs, by source; existing packs are not changed."""
+        return {table.name: self._limits(table) for table in self.source}
+
+    def _limits(self, table: SourceTable) -> PackLimits:
+        n_shards = table.pack_shards or self.pack_shards
+        n_bytes = table.pack_bytes or self.pack_bytes
+        if n_shards is None and n_bytes is None:
+            n_shards = _DEFAULT_PACK_SHARDS
+        return PackLimits(pack_shards=n_shards, pack_bytes=n_bytes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,59 +201,9 @@ class Source:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Packing:
-    """The limits of a new pack. Existing packs are not changed."""
-
-    shards: int | None = None
-    n_bytes: int | None = None  # size of the files
-
-    def is_full(self, n_shards: int, n_bytes: int, n_more: int) -> bool:
-        """Return whether a shard of `n_more` bytes would exceed a limit of the pack."""
-        too_many = self.shards is not None and n_shards >= self.shards
-        return too_many or (self.n_bytes is not None and n_bytes + n_more > self.n_bytes)
-
-
-def read_sources(
-    reader: SettingsReader, values: object
-) -> tuple[tuple[Source, ...], dict[str, Packing], str]:
-    """Return the sources, the limits of their packs, and what unread text does."""
-    entries = values.get("source") if isinstance(values, dict) else None
-    if isinstance(values, dict):
-        values = {key: value for key, value in values.items() if key != "source"}
-    general = reader.table(Corpus, "corpus", values) or Corpus()
-    if not isinstance(entries, list) or not entries:
-        reader.wrong("corpus.source", entries, "at least one [[corpus.source]]")
-        return (), {}, general.unread
-    sources, packing = [], {}
-    for number, entry in enumerate(entries):
-        where = f"corpus.source[{number}]"
-        table = reader.table(SourceTable, where, entry)
-        if table is None:
-            continue
-        _check_reading(reader, where, table)
-        if table.roles and table.messages is None:
-            reader.wrong(f"{where}.roles", "no 'messages'", "the field whose turns have roles")
-        n_shards = table.pack_shards or general.pack_shards
-        n_bytes = table.pack_bytes or general.pack_bytes
-        if n_shards is None and n_bytes is None:
-            n_shards = _DEFAULT_PACK_SHARDS
-        packing[table.name] = Packing(shards=n_shards, n_bytes=n_bytes)
-        fields = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
-        fields["labels"] = tuple(sorted(table.labels.items()))
-        fields["max_row_bytes"] = general.max_row_bytes
-        sources.append(Source(**fields))
-    reader.named_tables("corpus.source", [source.name for source in sources], what="source")
-    return tuple(sources), packing, general.unread
-
-
-def _check_reading(reader: SettingsReader, where: str, table: SourceTable) -> None:
-    given = [name for name in ("text", "messages", "layout") if getattr(table, name)]
-    if len(given) > 1:
-        found = " and ".join(map(repr, given))
-        reader.wrong(where, found, "one of them, or none: then every text is read")
-    if table.layout and table.layout not in known_layouts():
-        names = known_layouts()
-        expected = f"one of {', '.join(names)}"
-        remedy = did_you_mean(table.layout, names)
-        reader.wrong(f"{where}.layout", table.layout, expected, remedy)
+def source_names(corpus: object) -> list[str]:
+    """Return the names in a parsed table [corpus], whatever else is wrong with it."""
+    entries = corpus.get("source") if isinstance(corpus, dict) else None
+    tables = entries if isinstance(entries, list) else []
+    names = [table.get("name") for table in tables if isinstance(table, dict)]
+    return [name for name in names if isinstance(name, str)]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config.layouts import EVERYTHING
-from decon_core.config.sources import Packing, Source
+from decon_core.config.sources import PackLimits, Source
 from decon_core.corpus.formats import is_shard, known_suffixes
 from decon_core.corpus.sample import Sample
 from decon_core.errors import CorpusError, Problem
@@ -186,7 +186,7 @@ def plan_packs(
     shards: Sequence[Shard],
     *,
     existing: Iterable[Pack],
-    packing: Packing,
+    packing: PackLimits,
     first_number: int = 0,
 ) -> tuple[list[Pack], list[Pack]]:
     """Return the packs for the current shards, and the existing packs to retire.
@@ -265,7 +265,7 @@ def _members_by_content(
     return tuple(members)
 
 
-def _group(shards: Iterable[Shard], packing: Packing) -> list[list[Shard]]:
+def _group(shards: Iterable[Shard], packing: PackLimits) -> list[list[Shard]]:
     """Group shards in order, within the limits; a shard over a limit is a group of its own."""
     groups: list[list[Shard]] = []
     n_bytes = 0

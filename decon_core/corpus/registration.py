@@ -74,14 +74,16 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     known = {shard.path: shard for pack in before for shard in pack.shards}
     numbers = _next_numbers(store, before)
     current: list[Pack] = []
-    retired = [pack for pack in before if pack.source.name not in {s.name for s in config.sources}]
-    listings = [list_source(source, folder=config.folder) for source in config.sources]
-    for source, listing in zip(config.sources, listings, strict=True):
+    sources = config.corpus.sources
+    names = {source.name for source in sources}
+    retired = [pack for pack in before if pack.source.name not in names]
+    listings = [list_source(source, folder=config.folder) for source in sources]
+    for source, listing in zip(sources, listings, strict=True):
         kept, removed = plan_packs(
             source,
             shards_in(listing, source, known=known),
             existing=[pack for pack in before if pack.source.name == source.name],
-            packing=config.packing[source.name],
+            packing=config.corpus.packing[source.name],
             first_number=numbers.get(source.name, 0),
         )
         current += kept

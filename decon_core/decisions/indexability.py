@@ -148,7 +148,7 @@ def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> l
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
     """Return the required benchmarks of which a detector sees too few items."""
-    return shortfalls(config, visibilities_of(config, store, config.required))
+    return shortfalls(config, visibilities_of(config, store, config.evals.required))
 
 
 def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
@@ -156,10 +156,10 @@ def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
         Problem(
             f"{one.benchmark}, {one.detector}",
             f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
-            f"a share of at least {config.least_indexable_share}",
+            f"a share of at least {config.evals.least_indexable_share}",
         )
         for one in seen
-        if not reaches(one.share, config.least_indexable_share)
+        if not reaches(one.share, config.evals.least_indexable_share)
     ]
 
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import duckdb
 
-from decon_core.config.report import Showing
+from decon_core.config.tables import Report
 from decon_core.decisions.match_reader import require_scanned
 from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine
@@ -32,7 +32,7 @@ from decon_core.storage.checksums import is_whole
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import draft_folder
 
-_SHOWING = Showing()
+_SHOWING = Report()
 
 _SUMMARY = """
     SELECT (SELECT count(*) FROM items),
@@ -64,7 +64,7 @@ class ReportSummary:
 
 def build_report(
     builder: Builder,
-    showing: Showing = _SHOWING,
+    showing: Report = _SHOWING,
     *,
     additions: Sequence[ReportAddition] = (),
     engine: Engine = LOCAL,
@@ -97,7 +97,7 @@ def build_report(
         verdicts, evidence = builder.verdicts, builder.evidence
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
         tables |= judged_tables(
-            matches, verdicts, evidence, has_snippets=showing.snippets, tables=tables
+            matches, verdicts, evidence, has_snippets=showing.has_snippets, tables=tables
         )
         # The page of the previous report may show texts that this report must not contain.
         for path in store.report_files:
@@ -114,7 +114,7 @@ def _gaps(builder: Builder) -> list[Gap]:
 
 def is_current(
     builder: Builder,
-    showing: Showing = _SHOWING,
+    showing: Report = _SHOWING,
     *,
     additions: Sequence[ReportAddition] = (),
 ) -> bool:
@@ -134,7 +134,7 @@ def is_current(
 
 def _state(
     builder: Builder,
-    showing: Showing,
+    showing: Report,
     gaps: Sequence[Gap],
     additions: Sequence[ReportAddition],
 ) -> str:

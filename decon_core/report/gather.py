@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.report import Showing
+from decon_core.config.tables import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
 from decon_core.decisions.indexability import (
@@ -271,13 +271,13 @@ def _write(job: _Job) -> None:
     pq.write_table(named.to_arrow().cast(schema), job.path, compression="zstd")
 
 
-def mixture_tables(builder: Builder, showing: Showing) -> tuple[dict[str, pa.Table], int]:
+def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Table], int]:
     """Return the tables of mixtures, and the number of shards without current mixtures.
 
     The second counts all shards of every pack for which any mixture is missing or out of date.
     """
     tables, n_without_mixture = _mixtures(builder)
-    if not showing.snippets:
+    if not showing.has_snippets:
         # A detail may quote a field of the row: a license may be any text.
         removed = tables["removed"]
         at = removed.schema.get_field_index("detail")
@@ -330,7 +330,7 @@ def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
 
 
 def run_table(
-    reader: MatchReader, showing: Showing, state: str, gaps: Sequence[Gap] = ()
+    reader: MatchReader, showing: Report, state: str, gaps: Sequence[Gap] = ()
 ) -> pa.Table:
     """Return the one row of `runs`."""
     policy = reader.policy
@@ -340,7 +340,7 @@ def run_table(
         "idf_snapshot": read_current(reader.store)["fingerprint"],
         "threshold": policy.contamination_score_threshold,
         "thresholds": json.dumps(policy.thresholds),
-        "snippets": showing.snippets,
+        "snippets": showing.has_snippets,
         "n_shards_not_scanned": len(gaps),
         "verdicts": reader.verdicts.digest,
         "made_by": _PROGRAM,

@@ -18,8 +18,8 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.benchmarks.records import load_records
-from decon_core.config.report import Showing
 from decon_core.config.sources import Source
+from decon_core.config.tables import Report
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import values_of
@@ -55,7 +55,7 @@ def gather_pairs(
     reader: MatchReader,
     packs: Sequence[Pack],
     matches: Sequence[Path],
-    showing: Showing,
+    showing: Report,
     *,
     earlier: Path,
     engine: Engine = LOCAL,
@@ -110,11 +110,11 @@ def _add_texts(
     reader: MatchReader,
     packs: Sequence[Pack],
     rows: Sequence[Row],
-    showing: Showing,
+    showing: Report,
     earlier: Path,
     engine: Engine,
 ) -> None:
-    if not showing.snippets:
+    if not showing.has_snippets:
         for row in rows:
             row["why_no_text"] = _OFF
         return
@@ -141,7 +141,7 @@ def _add_texts(
             by_pair[pair] |= texts
 
 
-def _evidence(row: Row, showing: Showing, form: Form) -> str:
+def _evidence(row: Row, showing: Report, form: Form) -> str:
     """Return a digest of all that text and marks depend on: place, record and settings."""
     place = [row[name] for name in ("shard", "row", "fingerprint", *_EDGES)]
     order_free = [name for name in row["detectors"].split(", ") if agree_of(name)]
@@ -162,7 +162,7 @@ def _read_earlier(report: Path) -> Mapping[str, Row]:
 
 
 def _jobs(
-    packs: Sequence[Pack], rows: Sequence[Row], showing: Showing, form: Form
+    packs: Sequence[Pack], rows: Sequence[Row], showing: Report, form: Form
 ) -> Iterator[_Job]:
     shards = {
         (pack.source.name, shard.name): (shard, pack.source)

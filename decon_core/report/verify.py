@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from decon_core.config.report import Showing
+from decon_core.config.tables import Report
 from decon_core.errors import Problem
 from decon_core.mixtures.builder import Builder
 from decon_core.report.additions import REBUILD, ReportAddition, state_changed
@@ -49,7 +49,7 @@ def faults_of_report(builder: Builder) -> Iterator[Problem]:
 
 
 def moved_since_report(
-    builder: Builder, showing: Showing, *, additions: Sequence[ReportAddition] = ()
+    builder: Builder, showing: Report, *, additions: Sequence[ReportAddition] = ()
 ) -> Iterator[Problem]:
     """Yield the inputs and products that changed since the report was built."""
     if is_current(builder, showing, additions=additions):
@@ -68,7 +68,7 @@ def moved_since_report(
 
 
 def _changed_settings(
-    builder: Builder, showing: Showing, connection: duckdb.DuckDBPyConnection
+    builder: Builder, showing: Report, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Problem]:
     now = run_table(builder.reader, showing, "").to_pylist()[0]
     for row in rows_of(connection, "FROM runs"):

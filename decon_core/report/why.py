@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
-from decon_core.config.report import Showing
+from decon_core.config.tables import Report
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
@@ -159,7 +159,7 @@ def account(
     *,
     mixtures: Sequence[Mixture],
     of_features: Mapping[str, Sequence[Json]] = MappingProxyType({}),
-    showing: Showing,
+    showing: Report,
 ) -> Json:
     """Return everything the store knows about a document, as a JSON object.
 
@@ -291,7 +291,7 @@ def _entry(
     entry: Json,
     version: Version,
     document: Document | None,
-    showing: Showing,
+    showing: Report,
 ) -> Json:
     """Describe a match; without a document there is no excerpt."""
     spans = spans_of(entry)
@@ -303,7 +303,7 @@ def _entry(
     (record,) = records.slice(entry["record"], 1).to_pylist()
     policy = builder.policy.for_benchmark(version.benchmark)
     texts = None
-    if document and showing.snippets:
+    if document and showing.has_snippets:
         form, context = policy.form, showing.context
         excerpt = make_excerpt(
             document.text,

@@ -342,5 +342,5 @@ def test_a_scheme_that_nobody_knows_is_told(world):
     world.config_path.write_text(text)
     config = load_config(world.config_path)
     with pytest.raises(ConfigError, match="gopher"):
-        find_shards(config.sources[0], folder=config.folder, known={})
+        find_shards(config.corpus.sources[0], folder=config.folder, known={})
     assert list_packs(world.store) == []

@@ -5,8 +5,8 @@ import json
 import pyarrow.parquet as pq
 
 from decon_core.config.mixtures import DEFAULT, Mixture
-from decon_core.config.report import Showing
 from decon_core.config.sources import Source
+from decon_core.config.tables import Report
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.decisions.unread import NOTHING_IGNORED
 from decon_core.decisions.verdicts import NO_VERDICTS
@@ -40,7 +40,7 @@ def removed_in(folder):
 def report_of(store, packs, versions, policy, mixtures=(DEFAULT,), showing=None, **known):
     """Build the report; return its headline. `known`: verdicts and the like."""
     builder = Builder(store, tuple(packs), tuple(versions), policy, tuple(mixtures), **known)
-    return build_report(builder, showing or Showing())
+    return build_report(builder, showing or Report())
 
 
 def line_of(row, name):

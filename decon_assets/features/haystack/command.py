@@ -131,7 +131,7 @@ def _settings(config: Config, options: Mapping[str, Any]) -> Haystack:
     Raises ConfigError with all problems of the options.
     """
     given = {name: value for name, value in options.items() if value not in (None, [])}
-    sources = [source.name for source in config.sources]
+    sources = [source.name for source in config.corpus.sources]
     reader = SettingsReader("options", folder=Path.cwd(), names={"sources": sources})
     base = asdict(config.table(Haystack) or Haystack())
     base = {name: value for name, value in base.items() if value is not None}

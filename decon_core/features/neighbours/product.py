@@ -70,7 +70,7 @@ def report_addition(plan: Plan) -> ReportAddition | None:
 
     def tables() -> dict[str, pa.Table]:
         found = neighbour_tables(store, key)
-        if not config.showing.snippets:
+        if not config.report.has_snippets:
             rows = found["neighbours"]
             at = rows.schema.get_field_index("text")
             empty = pa.nulls(rows.num_rows, pa.string())

@@ -32,8 +32,8 @@ def test_a_file_for_the_sample_world_reads_what_the_one_by_hand_reads(
     found, by_hand = load_config(Path("decon.toml")), load_config(DATA / "decon.toml")
     assert [path.name for path in found.recipes] == ["evals.yaml"]
     assert found.policy == by_hand.policy
-    assert {one.id for one in found.sources} == {one.id for one in by_hand.sources}
-    assert not any(one.paths or one.layout for one in found.sources)  # every text is read
+    assert {one.id for one in found.corpus.sources} == {one.id for one in by_hand.corpus.sources}
+    assert not any(one.paths or one.layout for one in found.corpus.sources)  # every text is read
 
 
 def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, capsys):
@@ -88,7 +88,7 @@ def test_nothing_is_written_over_without_force_and_nothing_at_all_with_a_problem
     assert "neither" in told
     assert Path("decon.toml").read_text() == "mine"
     assert main(["init", "--corpus", "corpus", "--evals", "evals.yaml", "--force"]) == 0
-    assert load_config(Path("decon.toml")).sources
+    assert load_config(Path("decon.toml")).corpus.sources
 
 
 QUIZ = json.dumps({"question": "How far is it to the mill?", "answer": "7 miles"}) + "\n"
@@ -146,7 +146,7 @@ def test_paths_start_at_the_folder_of_the_file_where_they_can(world, monkeypatch
     found = load_config(Path(out))
     assert found.recipes == (world.folder / "evals.yaml",)
     is_beside = out == "decon.toml"
-    assert found.sources[0].path.startswith("corpus/" if is_beside else str(world.folder))
+    assert found.corpus.sources[0].path.startswith("corpus/" if is_beside else str(world.folder))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def test_a_corpus_that_is_partly_unreadable_is_a_line_and_ends_with_exit_code_4(
     odd = f"left out: {bare}/odd/a.jsonl"
     assert f"{odd}: rows without text, but with the fields n (number)" in said
     assert "not read: nowhere: found no shard" in said
-    (source,) = load_config(Path("decon.toml")).sources
+    (source,) = load_config(Path("decon.toml")).corpus.sources
     assert source.path == "shards/*.jsonl"
 
 
@@ -296,7 +296,7 @@ def test_what_a_mixture_s_folder_holds_beside_shards_becomes_no_source(
     write_rows(Path("mixture/_old/s-1.jsonl"), [{"text": "some words", "id": "0"}])
     write_rows(Path("quiz.jsonl"), [{"question": "What is raw?", "answer": "This."}])
     assert main(["init", "--corpus", "mixture", "--evals", "quiz.jsonl"]) == 0
-    (source,) = load_config(Path("decon.toml")).sources
+    (source,) = load_config(Path("decon.toml")).corpus.sources
     (shard,) = find_shards(source, folder=tmp_path, known={})
     assert shard.name == "s-0.jsonl"
 

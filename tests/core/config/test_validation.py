@@ -12,7 +12,7 @@ from decon_core.config.load import load_config
 from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
 from decon_core.config.schema import SCHEMA_PATH, config_schema
-from decon_core.config.sources import Packing
+from decon_core.config.sources import PackLimits
 from decon_core.config.validation import bytes_of, did_you_mean
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.storage.paths import parse_path
@@ -44,7 +44,7 @@ def test_a_short_file_is_enough_and_paths_start_at_its_folder(tmp_path):
     assert found.recipes == (tmp_path / "evals.yaml",)
     assert found.store == tmp_path / ".decon"
     assert found.policy == Policy()
-    assert found.packing == {"web": Packing(shards=64)}
+    assert found.corpus.packing == {"web": PackLimits(pack_shards=64)}
 
 
 def test_everything_that_is_wrong_is_said_at_once(tmp_path):
@@ -181,9 +181,9 @@ def test_a_source_packs_by_its_own_limits_and_by_those_of_all_where_it_has_none(
     messages = "messages"
     """
     )
-    assert config(tmp_path, text).packing == {
-        "web": Packing(shards=8, n_bytes=3 << 29),
-        "chat": Packing(shards=8),
+    assert config(tmp_path, text).corpus.packing == {
+        "web": PackLimits(pack_shards=8, pack_bytes=3 << 29),
+        "chat": PackLimits(pack_shards=8),
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.config.sources import Packing, Source
+from decon_core.config.sources import PackLimits, Source
 from decon_core.corpus.packs import Pack, Shard, find_shards, plan_packs
 from decon_core.errors import CorpusError
 
@@ -80,7 +80,8 @@ def test_the_same_text_read_in_another_way_is_another_shard(tmp_path):
     assert one.fingerprint != two.fingerprint
 
 
-TWO = Packing(shards=2)
+ONE = PackLimits(pack_shards=1)
+TWO = PackLimits(pack_shards=2)
 
 
 def shards(tmp_path, *names):
@@ -127,9 +128,9 @@ def test_a_renamed_shard_keeps_its_place_in_its_pack_and_its_tiles(tmp_path):
 
 
 def test_a_name_taken_over_by_another_content_is_no_rename(tmp_path):
-    first, _ = plan_packs(TEXT, shards(tmp_path, "a", "b"), existing=[], packing=Packing(shards=1))
+    first, _ = plan_packs(TEXT, shards(tmp_path, "a", "b"), existing=[], packing=ONE)
     (tmp_path / "a.jsonl").rename(tmp_path / "b.jsonl")
-    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=Packing(shards=1))
+    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=ONE)
     assert [pack.name for pack in gone] == ["web-0001"]
     assert members(second) == {"web-0000": ["b.jsonl"]}
 
@@ -137,10 +138,10 @@ def test_a_name_taken_over_by_another_content_is_no_rename(tmp_path):
 def test_of_files_with_one_content_each_pack_keeps_the_one_it_had(tmp_path):
     for name in ("a", "b"):
         write(tmp_path, f"{name}.jsonl", '{"text": "twice"}\n')
-    first, _ = plan_packs(TEXT, shards(tmp_path), existing=[], packing=Packing(shards=1))
+    first, _ = plan_packs(TEXT, shards(tmp_path), existing=[], packing=ONE)
     write(tmp_path, "0.jsonl", '{"text": "twice"}\n')
     (tmp_path / "a.jsonl").rename(tmp_path / "c.jsonl")
-    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=Packing(shards=1))
+    second, gone = plan_packs(TEXT, shards(tmp_path), existing=first, packing=ONE)
     assert not gone
     assert members(second) == {
         "web-0000": ["0.jsonl"],
@@ -161,12 +162,12 @@ def test_packs_stay_when_their_source_is_found_by_another_pattern(tmp_path):
 @pytest.mark.parametrize(
     ("sizes", "packing", "expected"),
     [
-        ([4, 4, 4], Packing(n_bytes=8), [2, 1]),
-        ([9, 1, 1], Packing(n_bytes=8), [1, 2]),
-        ([1, 9, 1], Packing(n_bytes=8), [1, 1, 1]),
-        ([1, 1, 1, 7], Packing(n_bytes=8, shards=2), [2, 2]),
-        ([1, 1, 8], Packing(shards=5), [3]),
-        ([], Packing(n_bytes=8), []),
+        ([4, 4, 4], PackLimits(pack_bytes=8), [2, 1]),
+        ([9, 1, 1], PackLimits(pack_bytes=8), [1, 2]),
+        ([1, 9, 1], PackLimits(pack_bytes=8), [1, 1, 1]),
+        ([1, 1, 1, 7], PackLimits(pack_bytes=8, pack_shards=2), [2, 2]),
+        ([1, 1, 8], PackLimits(pack_shards=5), [3]),
+        ([], PackLimits(pack_bytes=8), []),
     ],
 )
 def test_a_pack_is_closed_before_it_would_pass_a_limit(sizes, packing, expected):
@@ -196,9 +197,9 @@ def contents(packs: list[Pack]) -> list[list[str]]:
 
 corpora = st.dictionaries(st.sampled_from("abcdefghij"), st.sampled_from("123"), min_size=1)
 packings = st.builds(
-    Packing,
-    shards=st.none() | st.integers(1, 4),
-    n_bytes=st.none() | st.integers(1, 12),
+    PackLimits,
+    pack_shards=st.none() | st.integers(1, 4),
+    pack_bytes=st.none() | st.integers(1, 12),
 )
 
 

@@ -252,9 +252,9 @@ path = "*"
 def test_fields_and_roles_are_taken_from_decon_toml(tmp_path):
     path = tmp_path / "decon.toml"
     path.write_text(SOURCE + 'text = ["prompt", "chosen"]\n')
-    assert load_config(path).sources[0].text == ("prompt", "chosen")
+    assert load_config(path).corpus.sources[0].text == ("prompt", "chosen")
     path.write_text(SOURCE + 'messages = "m"\nroles = ["user"]\n')
-    assert load_config(path).sources[0].roles == ("user",)
+    assert load_config(path).corpus.sources[0].roles == ("user",)
 
 
 @pytest.mark.parametrize(

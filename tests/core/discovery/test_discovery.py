@@ -109,7 +109,7 @@ def test_the_layout_of_all_rows_and_settings_that_read_less_are_examples(tmp_pat
     ):
         (tmp_path / "decon.toml").write_text(uncommented(text, *keys))
         (tmp_path / "evals.yaml").touch()
-        (source,) = load_config(tmp_path / "decon.toml").sources
+        (source,) = load_config(tmp_path / "decon.toml").corpus.sources
         values = {key: getattr(source, key) for key in expected}
         assert {k: [*v] if isinstance(v, tuple) else v for k, v in values.items()} == expected
 

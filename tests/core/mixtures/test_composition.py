@@ -87,7 +87,7 @@ def test_labels_are_texts_under_names_that_columns_can_have(tmp_path, labels, to
     (tmp_path / "e.yaml").write_text("evals: {}")
     values = {"evals": {"recipes": ["e.yaml"]}, "corpus": {"source": [source]}}
     if told is None:
-        (found,) = config_from(values, tmp_path / "decon.toml").sources
+        (found,) = config_from(values, tmp_path / "decon.toml").corpus.sources
         assert found.labels == (("kind_2", "books"), ("language", "en"))
         pack = Pack(name="web-0", source=found, shards=())
         assert Pack.from_json(pack.to_json()) == pack

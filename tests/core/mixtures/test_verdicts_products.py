@@ -235,14 +235,14 @@ def config(tmp_path, text):
 def test_verdicts_lie_beside_the_configuration(tmp_path):
     found = config(tmp_path, "")
     assert found.verdicts == tmp_path / "verdicts.jsonl"
-    assert found.clears == ("template", "common source")
+    assert found.review.clears == ("template", "common source")
     assert not read_verdicts(found.verdicts)
     append_verdicts(
         found.verdicts, [{"pair": "0" * 16, "fingerprint": "1" * 16, "verdict": "leak"}]
     )
     assert read_verdicts(found.verdicts).decisive == {"0" * 16: True}
     found = config(tmp_path, '[review]\nverdicts = "mine/v.jsonl"\nclears = []\n')
-    assert (found.verdicts, found.clears) == (tmp_path / "mine" / "v.jsonl", ())
+    assert (found.verdicts, found.review.clears) == (tmp_path / "mine" / "v.jsonl", ())
 
 
 def test_everything_that_is_wrong_with_review_settings_is_said_at_once(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from decon_core.config.load import load_config
 from decon_core.config.mixtures import Licenses, Mixture
-from decon_core.config.report import Showing
+from decon_core.config.tables import Report
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.errors import ConfigError
@@ -21,7 +21,7 @@ from tests.core.places import build_mixture, report_of
 from tests.core.report.reports import write_report
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "queries.sql"
-SHOWING = Showing()
+SHOWING = Report()
 SECRET = "heliotrope"  # in every document, in no benchmark
 
 
@@ -68,7 +68,7 @@ def test_the_same_words_in_several_documents_are_one_pair(scanned):
 def test_both_texts_are_shown_with_what_they_share(scanned):
     *_, first = scanned
     row = ask(
-        report(scanned, Showing(context=60)),
+        report(scanned, Report(context=60)),
         "SELECT question, answer, text, text_marks, question_marks, answer_marks, text_start "
         "FROM pairs WHERE instance_index = 0",
     )[0]
@@ -94,7 +94,7 @@ def test_a_later_report_reads_only_what_it_does_not_know(scanned, monkeypatch):
     read.clear()
     assert ask(report(scanned), "FROM pairs") == before
     assert read == []
-    report(scanned, Showing(context=20))
+    report(scanned, Report(context=20))
     assert read == [("a.jsonl", [0]), ("b.jsonl", [0])]
 
 
@@ -108,7 +108,7 @@ def test_a_shard_that_is_gone_takes_its_texts_with_it_and_says_so(scanned):
 
 
 def test_more_pairs_than_are_wanted_have_no_texts_and_say_so(scanned):
-    found = ask(report(scanned, Showing(most_pairs=1)), "SELECT text, why_no_text FROM pairs")
+    found = ask(report(scanned, Report(most_pairs=1)), "SELECT text, why_no_text FROM pairs")
     assert len(found) == 2
     assert found[0][0] is not None
     assert found[1] == (None, "the pair is beyond `report.most_pairs`")
@@ -118,7 +118,7 @@ def test_a_private_corpus_stays_private(scanned):
     """No column of any table holds a word that only the corpus has; nor does the file."""
     shown = report(scanned)
     assert SECRET in str(ask(shown, "SELECT text FROM pairs"))
-    for table, hidden in rows_of(report(scanned, Showing(snippets=False))):
+    for table, hidden in rows_of(report(scanned, Report(snippets="off"))):
         assert SECRET not in hidden, table
     assert SECRET.encode() not in shown.read_bytes()
     why = ask(shown, "SELECT DISTINCT text, why_no_text FROM pairs")
@@ -132,7 +132,7 @@ def test_with_a_new_report_the_page_and_card_of_the_old_one_are_gone(scanned):
     store = scanned[0].store
     for path in store.report_files:
         path.write_text(SECRET)
-    report(scanned, Showing(snippets=False))
+    report(scanned, Report(snippets="off"))
     assert [path.name for path in store.report.parent.iterdir()] == [store.report.name]
 
 
@@ -145,7 +145,7 @@ def test_a_license_that_was_refused_is_not_told_of_a_private_corpus(bench, make_
     build_mixture(
         Builder(bench.store, (pack,), tuple(versions), bench.policy, (mixture,)), mixture, pack
     )
-    for showing, told in ((SHOWING, f"{SECRET} of mine"), (Showing(snippets=False), None)):
+    for showing, told in ((SHOWING, f"{SECRET} of mine"), (Report(snippets="off"), None)):
         report_of(bench.store, [pack], versions, bench.policy, (mixture,), showing=showing)
         assert ask(bench.store.report, "SELECT why, detail FROM removed") == [("license", told)]
 
@@ -262,8 +262,8 @@ def test_another_way_of_showing_asks_for_another_report(scanned):
     bench, versions, pack, _ = scanned
     report(scanned)
     builder = Builder(bench.store, (pack,), tuple(versions), bench.policy, (DEFAULT,))
-    assert is_current(builder, Showing())
-    assert not is_current(builder, Showing(snippets=False))
+    assert is_current(builder, Report())
+    assert not is_current(builder, Report(snippets="off"))
     assert json.loads(ask(bench.store.report, "SELECT thresholds FROM runs")[0][0]) == {
         "decon": 0.8
     }
