@@ -147,12 +147,12 @@ def declarations() -> Iterator[Declaration]:
 
 def near_kinds() -> list[str]:
     """Return the kinds of matches that no score of their detector makes a leak."""
-    return sorted({kind for one in declarations() for kind in one.near_kinds})
+    return sorted({kind for detector in declarations() for kind in detector.near_kinds})
 
 
 def names_where(condition: Callable[[Declaration], bool]) -> list[str]:
     """Return the names of the detectors that satisfy a condition."""
-    return [one.name for one in declarations() if condition(one)]
+    return [detector.name for detector in declarations() if condition(detector)]
 
 
 def in_order(chosen: Iterable[str]) -> list[str]:
@@ -163,5 +163,5 @@ def in_order(chosen: Iterable[str]) -> list[str]:
 
 def threshold_settings() -> dict[str, type[float]]:
     """Return the settings that are thresholds, the keys of [policy.benchmark.NAME], with types."""
-    thresholds = [one.threshold for one in declarations()]
-    return {one.setting: int if one.is_length else float for one in thresholds}
+    thresholds = [detector.threshold for detector in declarations()]
+    return {threshold.setting: int if threshold.is_length else float for threshold in thresholds}

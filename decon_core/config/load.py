@@ -92,7 +92,7 @@ class Config:
 
     def table(self, model: type[Settings]) -> Settings | None:
         """Return the table of a feature, by its model; None without one."""
-        return next((one for one in self.tables.values() if isinstance(one, model)), None)
+        return next((table for table in self.tables.values() if isinstance(table, model)), None)
 
 
 def load_config(path: Path) -> Config:
@@ -232,16 +232,16 @@ class ConfigReader(SettingsReader):
         """Return [[mixture]] tables with tokenizer files relative to the folder of decon.toml."""
         if not isinstance(tables, list):
             return tables
-        return [self._with_tokenizer_file(number, table) for number, table in enumerate(tables)]
-
-    def _with_tokenizer_file(self, number: int, table: Any) -> object:
-        name = table.get("tokenizer") if isinstance(table, dict) else None
-        if not isinstance(name, str) or not name.endswith(TOKENIZER_FILE):
-            return table
-        path = self.folder / name
-        if not path.is_file():
-            self.wrong(f"mixture[{number}].tokenizer", f"no file {path}", "a tokenizer.json")
-        return {**table, "tokenizer": str(path)}
+        tables = [*tables]
+        for number, table in enumerate(tables):
+            name = table.get("tokenizer") if isinstance(table, dict) else None
+            if isinstance(name, str) and name.endswith(TOKENIZER_FILE):
+                path = self.folder / name
+                if not path.is_file():
+                    where = f"mixture[{number}].tokenizer"
+                    self.wrong(where, f"no file {path}", "a tokenizer.json")
+                tables[number] = {**table, "tokenizer": str(path)}
+        return tables
 
     def _check_masked_sources(self) -> None:
         """Report sources of which only some turns are scanned, if their documents are masked."""

@@ -254,7 +254,11 @@ class Policy:
             raise ConfigError(problems) from None
 
     def __post_init__(self) -> None:
-        own = (problem for one in registry.declarations() for problem in one.setting_problems(self))
+        own = (
+            problem
+            for detector in registry.declarations()
+            for problem in detector.setting_problems(self)
+        )
         if problems := [*own, *_related_problems(self)]:
             raise ConfigError(problems)
 
@@ -269,11 +273,11 @@ class Policy:
             return _with_own_settings(values)
         except ConfigError as error:
             raise ConfigError(
-                replace(one, where=_in_file(where, one.where)) for one in error.problems
+                replace(problem, where=_in_file(where, problem.where)) for problem in error.problems
             ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {key.name: getattr(self, key.name) for key in fields(self)}
         return _with_own_settings, (values,)
 
     @property
@@ -298,11 +302,12 @@ class Policy:
 
     def scan_fingerprint(self, *, tokenizer: str, snapshot: str) -> str:
         """Return the fingerprint of what a tile depends on besides shard and benchmark."""
-        left_out = decision_fields().union(*(one.scan_settings for one in registry.declarations()))
+        detectors = registry.declarations()
+        left_out = decision_fields().union(*(detector.scan_settings for detector in detectors))
         settings = {name: value for name, value in asdict(self).items() if name not in left_out}
         settings["detectors"] = sorted(self.detectors)
-        for one in self._chosen:
-            settings |= one.fingerprint_settings(self)
+        for detector in self._chosen:
+            settings |= detector.fingerprint_settings(self)
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
 
     @property
@@ -329,7 +334,7 @@ class Policy:
     def decision_settings(self, benchmarks: Iterable[str]) -> list[object]:
         """Return the thresholds for these benchmarks, as part of a fingerprint of decisions."""
         own = sorted({name for name in benchmarks if name in self.benchmark})
-        by_benchmark = [(one, sorted(self.for_benchmark(one).thresholds.items())) for one in own]
+        by_benchmark = [(name, sorted(self.for_benchmark(name).thresholds.items())) for name in own]
         return [*sorted(self.thresholds.items()), *by_benchmark]
 
     @property
@@ -340,12 +345,12 @@ class Policy:
     def needs_texts(self) -> bool:
         """Whether a chosen detector compares the original texts."""
         without = (Reads.INDEX, Reads.OWN, Reads.ORIGINAL)
-        return any(one.reads not in without for one in self._chosen)
+        return any(detector.reads not in without for detector in self._chosen)
 
     @property
     def compares_tokens(self) -> bool:
         """Whether a chosen detector compares the tokens of the original texts."""
-        return any(one.reads is Reads.TOKENS for one in self._chosen)
+        return any(detector.reads is Reads.TOKENS for detector in self._chosen)
 
     @property
     def searches_prompts(self) -> bool:
@@ -359,12 +364,12 @@ class Policy:
     @property
     def thresholds(self) -> dict[str, float]:
         """The thresholds of the chosen detectors as configured, some of them a length."""
-        return {one.name: one.configured_threshold(self) for one in self._chosen}
+        return {detector.name: detector.configured_threshold(self) for detector in self._chosen}
 
 
 def _with_own_settings(values: Mapping[str, Any]) -> Policy:
     """Build a policy that has also the settings that only detectors know."""
-    own = tuple(pair for one in registry.declarations() for pair in one.own_settings)
+    own = tuple(pair for detector in registry.declarations() for pair in detector.own_settings)
     return _kind(own)(**values) if own else Policy(**values)
 
 

@@ -59,9 +59,9 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
     Pydantic can read them, too, but at each import of a model, which takes half of its time.
     """
     properties = {**table.get("properties", {})}
-    model: Any = next((one for one in _models() if one.__name__ == name), None)
-    for one in reversed(model.__mro__) if model else ():
-        for key, text in _docstrings(one).items():
+    model: Any = next((model for model in _models() if model.__name__ == name), None)
+    for base in reversed(model.__mro__) if model else ():
+        for key, text in _docstrings(base).items():
             alias = model.__pydantic_fields__[key].alias or key
             properties[alias] = dict(sorted((properties[alias] | {"description": text}).items()))
     return {**table, "properties": properties} if properties else table
@@ -69,7 +69,7 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
 
 def _models() -> Iterator[Any]:
     """Yield the models of decon.toml."""
-    modules = [one for name, one in sys.modules.items() if name.startswith("decon_core.")]
+    modules = [module for name, module in sys.modules.items() if name.startswith("decon_core.")]
     for module in modules:
         yield from filter(is_pydantic_dataclass, vars(module).values())
 
@@ -84,8 +84,8 @@ def _docstrings(model: type) -> Mapping[str, str]:
 def _docstrings_in(module: ModuleType) -> Mapping[str, Mapping[str, str]]:
     """Return the strings that follow the keys of each class of a module."""
     tree = ast.parse(inspect.getsource(module))
-    classes = [one for one in tree.body if isinstance(one, ast.ClassDef)]
-    return {one.name: dict(_keys_with_docstring(one)) for one in classes}
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {model.name: dict(_keys_with_docstring(model)) for model in classes}
 
 
 def _keys_with_docstring(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
@@ -98,7 +98,7 @@ def _keys_with_docstring(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
 def _plain(node: Any) -> Any:
     """Return a schema without generated titles, null defaults, and texts for error messages."""
     if isinstance(node, list):
-        return [_plain(one) for one in node]
+        return [_plain(element) for element in node]
     if not isinstance(node, dict):
         return node
     left_out = {"expected"} | ({"title"} if isinstance(node.get("title"), str) else set())

@@ -181,7 +181,7 @@ def problems_of(
         # A value of a type with alternatives is reported once, by a validator of ours if one did.
         if path in reported and details["type"] == "invalid":
             problems[reported[path]] = problem
-        elif not any(path[: len(one)] == one for one in reported):
+        elif not any(path[: len(parent)] == parent for parent in reported):
             reported[path] = len(problems)
             problems.append(problem)
     return problems
@@ -194,7 +194,7 @@ def _problem(details: ErrorDetails, where: str, found: str, node: Node, schema: 
     variants, context = [*_variants(node, schema)], details.get("ctx", {})
     if details["type"] in _UNKNOWN_KEY:
         key = details["loc"][-1]
-        keys = [name for one in variants for name in one.get("properties", {})]
+        keys = [name for variant in variants for name in variant.get("properties", {})]
         expected = f"one of {', '.join(sorted(keys))}" if len(keys) < _MANY_KEYS else "a known key"
         return Problem(where, f"unknown key {key!r}", expected, did_you_mean(key, keys))
     if details["type"] == "invalid":
@@ -202,7 +202,10 @@ def _problem(details: ErrorDetails, where: str, found: str, node: Node, schema: 
     expected = " or ".join(dict.fromkeys(_expectations(node, schema)))
     if details["type"] == "missing":
         return Problem(where, "nothing", expected)
-    choices = {c for one in variants for c in (*one.get("enum", ()), one.get("const")) if c}
+    values = (
+        value for variant in variants for value in (*variant.get("enum", ()), variant.get("const"))
+    )
+    choices = {value for value in values if value}
     return Problem(where, found, expected, did_you_mean(details["input"], choices))
 
 
@@ -211,7 +214,8 @@ def _resolved(loc: Sequence[str | int], schema: Node) -> tuple[tuple[str | int, 
     path: list[str | int] = []
     node = schema
     for key in loc:
-        union = next((one for one in (node, *node.get("anyOf", ())) if "oneOf" in one), None)
+        members = (node, *node.get("anyOf", ()))
+        union = next((member for member in members if "oneOf" in member), None)
         if union is not None:  # the key is a tag, the name of a member's class if it is one
             node = schema["$defs"].get(key, {"anyOf": union["oneOf"]})
             continue
@@ -227,8 +231,8 @@ def _expectations(node: Node, schema: Node) -> Iterator[str]:
     if "expected" in node:
         yield node["expected"]
     elif "anyOf" in node:
-        for one in node["anyOf"]:
-            yield from _expectations(one, schema)
+        for member in node["anyOf"]:
+            yield from _expectations(member, schema)
     else:
         yield from map(_expectation, _variants(node, schema))
 
@@ -238,22 +242,22 @@ def _variants(node: Node, schema: Node) -> Iterator[Node]:
     if "$ref" in node:
         yield from _variants(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
     elif "anyOf" in node or "oneOf" in node:
-        for one in node.get("anyOf") or node["oneOf"]:
-            yield from _variants(one, schema)
+        for member in node.get("anyOf") or node["oneOf"]:
+            yield from _variants(member, schema)
     elif node.get("type") != "null":
         yield node
 
 
 def _inner(node: Node, key: str | int, schema: Node) -> Iterator[Node]:
     """Yield the nodes of a table's key or a list's element."""
-    for one in _variants(node, schema):
+    for variant in _variants(node, schema):
         if isinstance(key, int):
-            if "items" in one:
-                yield one["items"]
-        elif key in one.get("properties", {}):
-            yield one["properties"][key]
-        elif one.get("additionalProperties"):
-            yield one["additionalProperties"]
+            if "items" in variant:
+                yield variant["items"]
+        elif key in variant.get("properties", {}):
+            yield variant["properties"][key]
+        elif variant.get("additionalProperties"):
+            yield variant["additionalProperties"]
 
 
 def _expectation(node: Node) -> str:
