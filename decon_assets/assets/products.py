@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -119,20 +120,20 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
         "tiles": dg.MetadataValue.path(store.tiles(builder.reader.scan)),
     }
     engine = open_engine(config.tables, store)
-    done = build_shares(builder, chosen, workers=wanted_workers(), engine=engine)
-    for one, pack, future in done:
-        try:
-            share_of_pack = future.result()
-        except DeconError as error:
-            errors.append(error)
-            continue
-        n = share_of_pack.counts
-        n_kept = f"{n['n_documents_out']} of {n['n_documents_in']} documents"
-        context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
-        key = share(pack=pack.name, mixture=one.name)
-        removed = {"list_of_removed": dg.MetadataValue.path(store.removed(one.name, pack.name))}
-        reporter.report(key, {**_share_metadata(share_of_pack), **removed, **made_from})
-        built[key] = share_of_pack
+    with closing(build_shares(builder, chosen, workers=wanted_workers(), engine=engine)) as done:
+        for one, pack, future in done:
+            try:
+                share_of_pack = future.result()
+            except DeconError as error:
+                errors.append(error)
+                continue
+            n = share_of_pack.counts
+            n_kept = f"{n['n_documents_out']} of {n['n_documents_in']} documents"
+            context.log.debug(f"{one.name}, {pack.name}: {n_kept}, {n['n_cut']} of them cut")
+            key = share(pack=pack.name, mixture=one.name)
+            removed = {"list_of_removed": dg.MetadataValue.path(store.removed(one.name, pack.name))}
+            reporter.report(key, {**_share_metadata(share_of_pack), **removed, **made_from})
+            built[key] = share_of_pack
     n_packs, n_mixtures = (len({*names}) for names in zip(*keys, strict=True))
     scope = f"{counted(n_mixtures, 'mixture')} of {counted(n_packs, 'pack')}"
     if errors:

@@ -1,1 +1,1 @@
-"""The results of models are read by other features: no asset, check or command of their own."""
+"""Engines need no asset, check or command of their own."""

@@ -102,7 +102,7 @@ Workers = Annotated[
 
 
 def _known_engine(name: str | None) -> str | None:
-    if name and name not in engine_names():
+    if name is not None and name not in engine_names():
         raise InputError(unknown_engine("--engine", name))
     return name
 

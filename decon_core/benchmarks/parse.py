@@ -273,6 +273,10 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
     return place
 
 
+# The one of libyaml is ten times as fast; PyYAML may have been built without it.
+_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
 class YamlSource:
     """The value of a YAML file, the lines of its keys, and the problems of repeated keys."""
 
@@ -281,7 +285,7 @@ class YamlSource:
         self._lines: dict[Place, int] = {}
         self.problems: list[Problem] = []
         try:
-            self._loader = yaml.CSafeLoader(content.decode())
+            self._loader = _Loader(content.decode())
             node = self._loader.get_single_node()
             self.value: object = None if node is None else self._build(node, ())
         except (UnicodeDecodeError, yaml.YAMLError) as error:

@@ -81,7 +81,7 @@ def run_jobs(
     on_advance: Advance | None = None,
     prepare: Prepare | None = None,
     name_of: Callable[[Job], str] = str,
-) -> Iterator[tuple[Job, Future[Any]]]:
+) -> Generator[tuple[Job, Future[Any]]]:
     """Yield each job with its future when it ends; closing the iterator early stops the others.
 
     `fn` is a function of a module, and jobs hold paths and small values, so that they can run

@@ -14,10 +14,11 @@ folder is written atomically, the manifest last:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from decon_core.config.mixtures import Mixture, treatment_of
@@ -47,6 +48,10 @@ from decon_core.mixtures.preconditions import require_calibrated, require_read, 
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, write_json
+
+# A card takes the manifests of all packs, so it is not written after each of them.
+_SECONDS_BETWEEN_CARDS = 60.0
+_SHARE_OF_TIME = 0.05  # that cards take at the most
 
 
 def _build_share(builder: Builder, mixture: Mixture, pack: Pack) -> Built:
@@ -147,11 +152,11 @@ def build_shares(
     *,
     workers: int = 1,
     engine: Engine = LOCAL,
-) -> Iterator[tuple[Mixture, Pack, Future[Built]]]:
-    """Build mixtures of packs in parallel and yield them as they finish; write their cards last.
+) -> Generator[tuple[Mixture, Pack, Future[Built]]]:
+    """Build mixtures of packs in parallel and yield them as they finish, with their cards.
 
-    A failure is kept in the future of its job; the other jobs go on. Shares of a mixture whose card
-    does not list them, as after a kill, are not current: the next run completes the card.
+    A failure is kept in the future of its job; the other jobs go on. Shares that a card does not
+    list, as after a kill, are not current: the next run verifies them and completes the card.
     """
     # Workers get the calibration, which is made from all packs, and not what it is made from.
     builder = builder.with_calibration()
@@ -173,15 +178,41 @@ def build_shares(
     sizes = [shard.n_bytes for _, pack in wanted for shard in pack.shards]
     n_workers = useful_workers(workers, sizes, engine=engine)
     done = run_jobs(_build, jobs, workers=n_workers, engine=engine, name_of=_name_of)
-    built: dict[str, Mixture] = {}
+    cards = _Cards(builder)
     try:
-        for (_, mixture, pack), future in done:
-            if future.exception() is None:
-                built[mixture.name] = mixture
-            yield mixture, pack, future
-    finally:
-        for mixture in built.values():
-            _update_card(builder, mixture)
+        with closing(done):
+            for (_, mixture, pack), future in done:
+                if future.exception() is None:
+                    cards.add(mixture)
+                yield mixture, pack, future
+    except BaseException:  # also of the caller, who closes the iterator
+        with suppress(DeconError, OSError):
+            cards.write()
+        raise
+    cards.write()
+
+
+@dataclass
+class _Cards:
+    """The cards of mixtures that are being built: written now and then, and at the end."""
+
+    builder: Builder
+    built: dict[str, Mixture] = field(default_factory=dict)
+    due: float = 0.0  # at once after the first share, so that loaders find the card
+
+    def add(self, mixture: Mixture) -> None:
+        """Add a mixture of which a share was built."""
+        self.built[mixture.name] = mixture
+        if time.monotonic() >= self.due:
+            self.write()
+
+    def write(self) -> None:
+        began = time.monotonic()
+        for mixture in self.built.values():
+            _update_card(self.builder, mixture)
+        took = time.monotonic() - began
+        self.due = began + max(_SECONDS_BETWEEN_CARDS, took / _SHARE_OF_TIME)
+        self.built.clear()
 
 
 def _name_of(job: _Job) -> str:

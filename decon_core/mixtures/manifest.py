@@ -176,7 +176,7 @@ def read_share(path: Path) -> Share | None:
 
 @lru_cache(maxsize=1 << 14)
 def _share_of(path: Path, _stamp: tuple[int, ...]) -> Share:
-    """Cached, because the card is rendered from all packs after every pack."""
+    """Cached, because cards are rendered from all packs again and again."""
     manifest = read_json(path)
     files = files_to_load(manifest.pop("shards"))
     return Share(manifest, files, *count_leaks(path.with_name(REMOVED_FILE)))
