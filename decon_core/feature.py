@@ -134,6 +134,11 @@ def feature_engines() -> Mapping[str, str]:
     return {name: model for one in all_features() for name, model in one.engines.items()}
 
 
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines of jobs: that of this machine, and those of features."""
+    return ("local", *feature_engines())
+
+
 def feature_columns() -> Mapping[str, Any]:
     """Return the Arrow schemas of products, by name."""
     return {

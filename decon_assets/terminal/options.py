@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from decon_core.config import detector_registry as registry
 from decon_core.errors import InputError, Problem
-from decon_core.execution.choice import engine_names, unknown_engine
+from decon_core.feature import engine_names
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -103,6 +103,8 @@ Workers = Annotated[
 
 def _known_engine(name: str | None) -> str | None:
     if name is not None and name not in engine_names():
+        from decon_core.execution.choice import unknown_engine
+
         raise InputError(unknown_engine("--engine", name))
     return name
 

@@ -13,7 +13,7 @@ from decon_core.config.validation import SettingsReader, did_you_mean
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.engine import Engine, EngineTable
 from decon_core.execution.local import LocalEngine
-from decon_core.feature import feature_engines, feature_tables
+from decon_core.feature import engine_names, feature_engines, feature_tables
 from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store
 
@@ -37,10 +37,6 @@ def require_engine(tables: Tables) -> None:
     name = engine_name(tables)
     if name != LOCAL:
         _settings(tables, name).require(name)
-
-
-def engine_names() -> tuple[str, ...]:
-    return (LOCAL, *feature_engines())
 
 
 def engine_name(tables: Tables) -> str:
