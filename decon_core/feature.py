@@ -18,6 +18,8 @@ from importlib.resources.abc import Traversable
 from pkgutil import resolve_name
 from typing import Any
 
+LOCAL_ENGINE = "local"  # processes of this machine, which need no feature
+
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
@@ -136,7 +138,7 @@ def feature_engines() -> Mapping[str, str]:
 
 def engine_names() -> tuple[str, ...]:
     """Return the names of all engines of jobs: that of this machine, and those of features."""
-    return ("local", *feature_engines())
+    return (LOCAL_ENGINE, *feature_engines())
 
 
 def feature_columns() -> Mapping[str, Any]:

@@ -148,7 +148,7 @@ def benchmark_files(config: Config) -> Iterator[Path]:
 
 
 @lru_cache(maxsize=1_000)
-def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001 - as above
+def _recipes_at(path: Path, stamp: Stamp) -> tuple[Recipe, ...]:  # noqa: ARG001 - part of the cache key
     """Return the recipes of a file; none if the file is invalid."""
     try:
         return tuple(load_recipes(path).values())

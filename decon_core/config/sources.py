@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.validation import (
@@ -64,8 +64,18 @@ def _known_layout(name: str) -> str:
     return name
 
 
+def _only_way(way: str | None, info: ValidationInfo) -> str | None:
+    """Refuse a second way of reading rows: of `text`, `messages` and `layout`, a source has one."""
+    others = [name for name in ("text", "messages", "layout") if info.data.get(name)]
+    if way and others:
+        found = " and ".join(map(repr, [*others, info.field_name]))
+        raise invalid("one of them, or none: then every text is read", found=found)
+    return way
+
+
 def _of_messages(roles: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    if roles and info.data.get("messages") is None:
+    # The key is absent if its value is wrong, which is a problem of its own.
+    if roles and info.data.get("messages", "") is None:
         raise invalid("the field whose turns have roles", found="no 'messages'")
     return roles
 
@@ -84,12 +94,16 @@ class SourceTable(PackLimits):
     """Read only these fields, as "text", "metadata.body", ["prompt", "chosen", "rejected"] or
     "messages[].tool_calls[].function.arguments"; each with all below it. Default: every text of a
     row, at any depth."""
-    messages: Annotated[Name | None, expects("the path of a field")] = None
+    messages: Annotated[Name | None, AfterValidator(_only_way), expects("the path of a field")] = (
+        None
+    )
     """Instead of text: read only this conversation."""
     roles: Annotated[Names[Name], AfterValidator(_of_messages)] = ()
     """With messages: only turns of these roles; default: all."""
     layout: Annotated[
-        Annotated[Name, AfterValidator(_known_layout)] | None, expects("the name of a layout")
+        Annotated[Name, AfterValidator(_known_layout)] | None,
+        AfterValidator(_only_way),
+        expects("the name of a layout"),
     ] = None
     """Read all rows as this published layout, as "openai_chat" (docs/layouts.md). Default: it is
     recognised row by row."""
@@ -104,14 +118,6 @@ class SourceTable(PackLimits):
     ] = field(default_factory=dict)
     """Texts by name, as { language = "en", kind = "web" }, by which tables of a composition group
     sources (docs/mixtures.md). No result depends on them."""
-
-    @model_validator(mode="after")
-    def _has_one_way_of_reading(self) -> Self:
-        given = [name for name in ("text", "messages", "layout") if getattr(self, name)]
-        if len(given) > 1:
-            found = " and ".join(map(repr, given))
-            raise invalid("one of them, or none: then every text is read", found=found)
-        return self
 
 
 _AT_LEAST_ONE = "at least one [[corpus.source]]"

@@ -13,12 +13,11 @@ from decon_core.config.validation import SettingsReader, did_you_mean
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.engine import Engine, EngineTable
 from decon_core.execution.local import LocalEngine
-from decon_core.feature import engine_names, feature_engines, feature_tables
+from decon_core.feature import LOCAL_ENGINE, engine_names, feature_engines, feature_tables
 from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store
 
 ENGINE_VARIABLE = "DECON_ENGINE"  # overrides the settings
-LOCAL = "local"
 
 Tables = Mapping[str, FeatureTable]
 
@@ -29,13 +28,17 @@ def open_engine(tables: Tables, store: Store, *, store_url: RemotePath | None = 
     On a cluster, all nodes must see the folder of the store, or get files from `store_url`.
     """
     name = engine_name(tables)
-    return LocalEngine() if name == LOCAL else _settings(tables, name).open(name, store, store_url)
+    return (
+        LocalEngine()
+        if name == LOCAL_ENGINE
+        else _settings(tables, name).open(name, store, store_url)
+    )
 
 
 def require_engine(tables: Tables) -> None:
     """Raise an error if the engine has an unknown name, or cannot be used from this machine."""
     name = engine_name(tables)
-    if name != LOCAL:
+    if name != LOCAL_ENGINE:
         _settings(tables, name).require(name)
 
 
@@ -44,7 +47,7 @@ def engine_name(tables: Tables) -> str:
     name = os.environ.get(ENGINE_VARIABLE)
     if not name:
         chosen = (table.engine for table in tables.values() if isinstance(table, EngineTable))
-        return next(chosen, LOCAL)
+        return next(chosen, LOCAL_ENGINE)
     if name not in engine_names():
         raise ConfigError(unknown_engine(f"${ENGINE_VARIABLE}", name))
     return name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -54,15 +55,19 @@ class Engine(Protocol):
         """Yield jobs by number when they end; closing the iterator stops what it started."""
 
 
-class EngineTable(FeatureTable):
+class EngineTable(FeatureTable, ABC):
     """A table of decon.toml with the chosen engine, and settings of the engines of a feature."""
 
     engine: str
 
+    @abstractmethod
     def open(self, name: str, store: Store, store_url: RemotePath | None) -> Engine:
-        """Return this engine; it starts nothing yet. Work that passes no `store_url` needs none."""
-        raise NotImplementedError
+        """Return the engine of this name; it starts nothing yet.
 
+        `store_url`: where nodes that see no folder read and write the store; None: the work is one
+        that needs the folder.
+        """
+
+    @abstractmethod
     def require(self, name: str) -> None:
-        """Raise an error if this engine cannot be used from this machine."""
-        raise NotImplementedError
+        """Raise an error if the engine of this name cannot be used from this machine."""

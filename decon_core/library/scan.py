@@ -184,8 +184,8 @@ def pack_of(source: Source, *, out: Path, known: Mapping[str, Shard]) -> tuple[P
     """
     path = source.path
     where = parse_path(path.rstrip("/")) if is_url(path) else Path(os.path.abspath(path))  # noqa: PTH100 - links keep their names
-    # Not resolved either.
-    listing = only_shards(list_path(where, without=[Path(os.path.abspath(out))]))  # noqa: PTH100
+    outputs = Path(os.path.abspath(out))  # noqa: PTH100 - links keep their names
+    listing = only_shards(list_path(where, without=[outputs]))
     require_names_in_utf8(listing.paths)
     if not listing.files:
         found = f"no shard{listing.instead or ': no such file or folder'}"

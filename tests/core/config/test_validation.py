@@ -79,6 +79,33 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path):
         assert expected in said
 
 
+def test_two_ways_of_reading_are_told_together_with_the_other_problems_of_a_source(tmp_path):
+    text = """
+    [evals]
+    recipes = ["evals.yaml"]
+    [corpus]
+    [[corpus.source]]
+    name = "web"
+    path = "x"
+    text = "text"
+    messages = "messages"
+    roles = ["user"]
+    tex = 3
+    [[corpus.source]]
+    name = "chat"
+    path = "y"
+    text = "text"
+    layout = "openai_chat"
+    """
+    with pytest.raises(ConfigError) as error:
+        config(tmp_path, text)
+    said = "\n".join(problems(error))
+    assert "source[0].messages: found 'text' and 'messages'; expected one of them" in said
+    assert "source[0].tex: found unknown key 'tex'" in said
+    assert "source[1].layout: found 'text' and 'layout'; expected one of them" in said
+    assert "no 'messages'" not in said
+
+
 @pytest.mark.parametrize(
     ("found", "hint"),
     [

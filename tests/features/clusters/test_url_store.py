@@ -257,7 +257,6 @@ def assert_same(world, expected):
     assert [name for name in world.files if world.files[name] != expected.files[name]] == []
 
 
-@only_in_long_runs("the pipeline has such nodes, and test_slurm.py loses one")
 def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     nodes, engine, worlds, tmp_path, requests, shards, caplog
 ):
