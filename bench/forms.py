@@ -1,0 +1,277 @@
+"""`python -m bench.forms`: what a scan says of items that are planted in many forms.
+
+Of each group of items (a benchmark, or a subset of one) some are planted in each form of
+`plants.py`, each in a document of its own between natural text; a tenth of the items is not indexed
+and planted as hard negatives. Tables show what the default policy says of the planted item, and how
+many other items it reports. Groups that tuning never looked at, of `forms.toml`, are apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+import tomllib
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import cycle, islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+import decon_core as dc
+from bench.plants import FAR_WORDS, FORMS, NEIGHBOURS, Form, Planted
+from decon_core.features.scorecard.corpora import hosts_below
+from decon_core.library.evals import records_of
+from decon_core.library.findings import Findings
+
+_SETTINGS: Mapping[str, Any] = tomllib.loads(
+    Path(__file__).with_name("forms.toml").read_text(encoding="utf-8")
+)
+_AROUND = 1_500  # characters of natural text before and after what is planted
+_HELD_OUT = 10  # one item in so many is not indexed
+_LENGTHS = ((12, "12 words and more"), (8, "8 to 11 words"), (0, "below 8 words"))
+_WORDS_FOR_THREE_EDITS = 20
+_NOT_FOUND = "nothing"
+_CALLS = ("leak", "question only", "candidate", "no leak", _NOT_FOUND)
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a benchmark, with its right answer, or all its choices if none is known."""
+
+    group: str
+    split: str
+    number: int
+    passage: str
+    question: str
+    answer: str
+    rows: tuple[Mapping[str, Any], ...]  # its records
+
+    @property
+    def is_held_out(self) -> bool:
+        digest = sha256(f"{self.group} {self.split} {self.number}".encode()).digest()
+        return not digest[0] % _HELD_OUT
+
+    @property
+    def length(self) -> str:
+        n_words = len(self.question.split())
+        return next(name for least, name in _LENGTHS if n_words >= least)
+
+
+@dataclass(frozen=True)
+class Plant:
+    item: Item
+    form: str
+    text: str
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("worlds", nargs="*", default=[*_SETTINGS["worlds"]], help="default: all")
+    parser.add_argument("--per-form", type=int, default=60, help="items of each group")
+    parser.add_argument("--texts", type=Path, default=Path("../shared/data/text"))
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--policy", type=json.loads, default={}, help="settings, as JSON")
+    parser.add_argument("--tuned-only", action="store_true", help="leave out untouched groups")
+    parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
+    given = parser.parse_args(arguments)
+    pages = [page for page in islice(hosts_below(given.texts), 4_000) if len(page) >= _AROUND]
+    frames = [
+        _measured(name, pages, given)
+        for name in given.worlds
+    ]
+    rows = pl.concat(frames)
+    if given.rows:
+        rows.write_parquet(given.rows)
+    print("\n".join(_tables(rows)))
+
+
+def _measured(world: str, pages: Sequence[str], given: argparse.Namespace) -> pl.DataFrame:
+    """Return a row for each plant of a world: what was said of its item and of others."""
+    items = _items(world)
+    indexed = [item for item in items if not item.is_held_out]
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")
+        path = Path(folder, "records.jsonl")
+        path.write_text("".join(json.dumps(row) + "\n" for item in indexed for row in item.rows))
+        index = dc.build_index(path, policy=given.policy)
+    plants = [*_plants(items, pages, given)]
+    found = index.check_all([plant.text for plant in plants])
+    return pl.DataFrame(
+        [_row(plant, findings, index) for plant, findings in zip(plants, found, strict=True)]
+    )
+
+
+def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
+    calls: dict[bool, list[str]] = {True: [], False: []}
+    others = set()
+    for finding in findings:
+        question = index.record(finding)["question"]
+        is_planted = question == plant.item.question and plant.form not in NEIGHBOURS
+        calls[is_planted].append(finding.call)
+        if not is_planted and finding.call != "no leak":
+            others.add(question)
+    return {
+        "group": plant.item.group,
+        "form": plant.form,
+        "length": plant.item.length,
+        "item": plant.item.number,
+        "call": min(calls[True], key=_CALLS.index, default=_NOT_FOUND),
+        "other_call": min(calls[False], key=_CALLS.index, default=_NOT_FOUND),
+        "n_others": len(others),
+    }
+
+
+# Items and plants ---------------------------------------------------------------------------------
+
+
+def _items(world: str) -> list[Item]:
+    where = _SETTINGS["worlds"][world]
+    if isinstance(where, int):
+        with tempfile.TemporaryDirectory() as folder:
+            made = ["../shared/tools/like_mmlu", str(where), folder]
+            subprocess.run([sys.executable, *made], check=True, stdout=subprocess.DEVNULL)
+            tables = records_of(Path(folder, "recipes.yaml"))
+        tables = {world: next(iter(tables.values()))}
+    elif recipe := _SETTINGS["recipes"].get(world):
+        tables = records_of([*_rows_of(Path(where))], name=world, recipe=recipe)
+    else:
+        tables = records_of(where)
+    return [item for name, table in tables.items() for item in _items_of(name, table)]
+
+
+def _rows_of(path: Path) -> Iterator[Mapping[str, Any]]:
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as lines:
+            yield from csv.DictReader(lines)
+    else:
+        with gzip.open(path) as lines:
+            yield from map(json.loads, lines)
+
+
+def _items_of(name: str, table: pa.Table) -> Iterator[Item]:
+    left_out = ("benchmark", "instance_index", "extras", "fingerprint")
+    by_item: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for row in table.to_pylist():
+        by_item.setdefault((row["split"], row["instance_index"]), []).append(row)
+    for (split, number), records in by_item.items():
+        first = records[0]
+        right = [one["answer"] for one in records if one["is_correct"] and one["answer"]]
+        answers = right[:1] or [one["answer"] for one in records if one["answer"]]
+        config = first["config"] if name == "agi_eval" else None
+        yield Item(
+            " ".join(filter(None, [name, config])),
+            split,
+            number,
+            first["passage"] or "",
+            first["question"],
+            "\n".join(answers),
+            tuple(
+                {"eval_key": name, "eval_instance_index": number}
+                | {key: value for key, value in one.items() if key not in left_out}
+                for one in records
+            ),
+        )
+
+
+def _plants(items: Sequence[Item], pages: Sequence[str], given: argparse.Namespace) -> Iterator[Plant]:
+    untouched = _SETTINGS["untouched"]["groups"]
+    indexed = {item.question for item in items if not item.is_held_out}
+    for group in sorted({item.group for item in items}):
+        if given.tuned_only and group in untouched:
+            continue
+        rng = Random(f"{given.seed} {group}")
+        of_group = [item for item in items if item.group == group and item.question.strip()]
+        rng.shuffle(of_group)
+        words = _words_around(of_group, pages)
+        around = cycle(rng.sample(pages, len(pages)))
+        for forms, is_held_out in ((FORMS, False), (NEIGHBOURS, True)):
+            kept = [item for item in of_group if item.is_held_out == is_held_out]
+            if is_held_out:
+                kept = [item for item in kept if item.question not in indexed]
+            for name, form in forms.items():
+                made = _of_form(kept, name, form, words, around, rng)
+                yield from islice(made, given.per_form)
+
+
+def _words_around(items: Sequence[Item], pages: Sequence[str]) -> list[str]:
+    texts = [*(item.question for item in items[:500]), *pages[:50]]
+    return [word for text in texts for word in text.split() if word.isalpha() and len(word) > 2]
+
+
+def _of_form(
+    items: Sequence[Item],
+    name: str,
+    form: Form,
+    words: Sequence[str],
+    around: Iterator[str],
+    rng: Random,
+) -> Iterator[Plant]:
+    for item in items:
+        if name == "three edits" and len(item.question.split()) < _WORDS_FOR_THREE_EDITS:
+            continue
+        far = " ".join(next(around).split()[:FAR_WORDS])
+        text = form(Planted(item.passage, item.question, item.answer, words, far, rng))
+        if text:
+            before, after = next(around)[:_AROUND], next(around)[:_AROUND]
+            yield Plant(item, name, f"{before}\n\n{text}\n\n{after}")
+
+
+# Tables -------------------------------------------------------------------------------------------
+
+
+def _tables(rows: pl.DataFrame) -> Iterator[str]:
+    is_untouched = pl.col("group").is_in(_SETTINGS["untouched"]["groups"])
+    for title, chosen in (("tuned on", ~is_untouched), ("untouched", is_untouched)):
+        kept = rows.filter(chosen)
+        if kept.height:
+            yield f"\n## Groups {title}: {', '.join(kept['group'].unique().sort())}\n"
+            for _, length in _LENGTHS:
+                yield from _table(kept.filter(pl.col("length") == length), length)
+            yield from _by_group(kept)
+
+
+def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
+    if not rows.height:
+        return
+    yield f"\nQuestions of {length}\n"
+    yield "| form | n | " + " | ".join(_CALLS) + " | other items a plant | plants with one |"
+    yield "|---|" + "---:|" * (len(_CALLS) + 3)
+    for form in (*FORMS, *NEIGHBOURS):
+        if (of_form := rows.filter(pl.col("form") == form)).height:
+            said = of_form["other_call" if form in NEIGHBOURS else "call"]
+            shares = " | ".join(f"{(said == call).mean():.3f}" for call in _CALLS)
+            others = f"{of_form['n_others'].mean():.2f} | {(of_form['n_others'] > 0).mean():.3f}"
+            yield f"| {form} | {of_form.height} | {shares} | {others} |"
+
+
+def _by_group(rows: pl.DataFrame) -> Iterator[str]:
+    """Yield the share that is not called clean, per group and form."""
+    groups = rows["group"].unique().sort().to_list()
+    yield "\nCalled a leak, question only or a candidate, questions of 12 words and more\n"
+    yield "| form | " + " | ".join(groups) + " |"
+    yield "|---|" + "---:|" * len(groups)
+    long = rows.filter(pl.col("length") == _LENGTHS[0][1])
+    for form in (*FORMS, *NEIGHBOURS):
+        column = "other_call" if form in NEIGHBOURS else "call"
+        cells = []
+        for group in groups:
+            said = long.filter((pl.col("form") == form) & (pl.col("group") == group))[column]
+            cells.append(f"{said.is_in(_CALLS[:3]).mean():.2f}" if said.len() else "")
+        yield f"| {form} | " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    main()
