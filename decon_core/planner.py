@@ -277,11 +277,9 @@ def needs_common_ngrams(plan: Plan) -> bool:
 
 def missing_shares(plan: Plan) -> Mapping[str, set[str]]:
     """Return, for each pack, the mixtures whose share of it is missing or outdated."""
-    builder = plan.builder
+    current = {one.name: plan.builder.current_packs(one) for one in plan.builder.mixtures}
     return {
-        pack.name: {
-            mixture.name for mixture in builder.mixtures if not builder.is_current(mixture, pack)
-        }
+        pack.name: {name for name, packs in current.items() if pack.name not in packs}
         for pack in plan.packs
     }
 

@@ -138,9 +138,8 @@ def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:
 def _totals(builder: Builder, one: Mixture) -> list[dict[str, Any]]:
     """Return the totals of the packs for which a mixture is up to date."""
     return [
-        read_json(builder.store.mixture_manifest(one.name, pack.name))["totals"]
-        for pack in builder.packs
-        if builder.is_current(one, pack)
+        read_json(builder.store.mixture_manifest(one.name, pack))["totals"]
+        for pack in builder.current_packs(one)
     ]
 
 

@@ -15,7 +15,7 @@ folder is written atomically, the manifest last:
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -29,10 +29,7 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
 from decon_core.mixtures.builder import Builder, shards_of
-from decon_core.mixtures.card import (
-    CARD,
-    listed_packs,
-)
+from decon_core.mixtures.card import CARD, listing_of
 from decon_core.mixtures.control import Draw, draw, read_draw
 from decon_core.mixtures.manifest import (
     REMOVED_FILE,
@@ -124,23 +121,21 @@ def draw_for(builder: Builder, mixture: Mixture, pack: Pack) -> Draw | None:
 def _withdraw(builder: Builder, mixture: Mixture, manifest: Path) -> None:
     """Take a pack whose data is about to be replaced off the manifests and the card."""
     withdraw(manifest)
-    if manifest.parent.name in listed_packs(builder.store.mixtures(mixture.name) / CARD):
+    if manifest.parent.name in listing_of(builder.store.mixtures(mixture.name) / CARD).packs:
         _update_card(builder, mixture)
 
 
-def _update_card(builder: Builder, mixture: Mixture) -> None:
-    """Write the card of a mixture until it matches the packs that exist.
+def _update_card(builder: Builder, mixture: Mixture, *, without: Collection[str] = ()) -> None:
+    """Write the card of a mixture until it matches the packs that exist, without some packs.
 
     Other processes may build packs at the same time. Each reads the manifests again after
     writing, so the last card that is written is correct.
     """
     path = builder.store.mixtures(mixture.name) / CARD
     builder.store.drafts.mkdir(parents=True, exist_ok=True)
-    card = builder.card(mixture)
-    while not has_page(path, card):
+    while not has_page(path, card := builder.card(mixture, without=without)):
         with atomic_path(path, drafts=builder.store.drafts) as draft:
             draft.write_bytes(sealed_page(card))
-        card = builder.card(mixture)
 
 
 _Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker process
@@ -180,10 +175,10 @@ def build_shares(
     done = run_jobs(_build, jobs, workers=n_workers, engine=engine, name_of=_name_of)
     cards = _Cards(builder)
     try:
+        cards.take_off(wanted)
         with closing(done):
             for (_, mixture, pack), future in done:
-                if future.exception() is None:
-                    cards.add(mixture)
+                cards.add(mixture, pack, is_built=future.exception() is None)
                 yield mixture, pack, future
     except BaseException:  # also of the caller, who closes the iterator
         with suppress(DeconError, OSError):
@@ -197,22 +192,36 @@ class _Cards:
     """The cards of mixtures that are being built: written now and then, and at the end."""
 
     builder: Builder
-    built: dict[str, Mixture] = field(default_factory=dict)
+    changed: dict[str, Mixture] = field(default_factory=dict)
+    taken_off: dict[str, set[str]] = field(default_factory=dict)  # packs, by mixture
     due: float = 0.0  # at once after the first share, so that loaders find the card
 
-    def add(self, mixture: Mixture) -> None:
-        """Add a mixture of which a share was built."""
-        self.built[mixture.name] = mixture
-        if time.monotonic() >= self.due:
+    def take_off(self, wanted: Sequence[tuple[Mixture, Pack]]) -> None:
+        """Take outdated shares off the cards together, before the first of them is replaced."""
+        for name, mixture in {one.name: one for one, _ in wanted}.items():
+            packs = [pack for one, pack in wanted if one.name == name]
+            self.taken_off[name] = set()
+            with suppress(DeconError):  # raised again by the jobs, which take off their own share
+                self.taken_off[name] = self.builder.outdated_packs(mixture, packs)
+                if self.taken_off[name]:
+                    _update_card(self.builder, mixture, without=self.taken_off[name])
+
+    def add(self, mixture: Mixture, pack: Pack, *, is_built: bool) -> None:
+        """Add a share after its job, or put it back on the card if it could not be replaced."""
+        taken_off = self.taken_off[mixture.name]
+        if is_built or pack.name in taken_off:
+            taken_off.discard(pack.name)
+            self.changed[mixture.name] = mixture
+        if self.changed and time.monotonic() >= self.due:
             self.write()
 
     def write(self) -> None:
         began = time.monotonic()
-        for mixture in self.built.values():
-            _update_card(self.builder, mixture)
+        for name, mixture in self.changed.items():
+            _update_card(self.builder, mixture, without=self.taken_off[name])
         took = time.monotonic() - began
         self.due = began + max(_SECONDS_BETWEEN_CARDS, took / _SHARE_OF_TIME)
-        self.built.clear()
+        self.changed.clear()
 
 
 def _name_of(job: _Job) -> str:

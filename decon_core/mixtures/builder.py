@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -20,20 +20,10 @@ from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError
 from decon_core.index.idf import current_snapshot_fingerprint
-from decon_core.mixtures.card import (
-    CARD,
-    card_of,
-    digest_of_labels,
-    listed_labels,
-    listed_packs,
-)
+from decon_core.mixtures.card import CARD, Share, card_of, digest_of_labels, listing_of
 from decon_core.mixtures.composition import Labels, labels_of
 from decon_core.mixtures.control import draw_fingerprint
-from decon_core.mixtures.manifest import (
-    current_manifest,
-    fingerprint_of,
-    read_share,
-)
+from decon_core.mixtures.manifest import current_manifest, fingerprint_of, read_share
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.storage.files import names_in
 from decon_core.storage.store import Store
@@ -94,10 +84,28 @@ class Builder:
 
     def is_current(self, mixture: Mixture, pack: Pack) -> bool:
         """Return whether the mixture of a pack exists and was made from the current inputs."""
+        return pack.name in self.current_packs(mixture, [pack])
+
+    def current_packs(self, mixture: Mixture, packs: Iterable[Pack] | None = None) -> set[str]:
+        """Return those of these packs, or of all, whose share of a mixture is current.
+
+        None of them if the card lists a pack that does not exist, or has other labels than today's.
+        """
+        listed = listing_of(self.store.mixtures(mixture.name) / CARD)
+        existing = names_in(self.store.mixture_manifests(mixture.name))
+        if listed.labels != digest_of_labels(self.labels) or not listed.packs <= existing:
+            return set()
+        packs = self.packs if packs is None else packs
+        return {
+            pack.name
+            for pack in packs
+            if pack.name in listed.packs and self._is_built(mixture, pack)
+        }
+
+    def _is_built(self, mixture: Mixture, pack: Pack) -> bool:
         path = self.store.mixture_manifest(mixture.name, pack.name)
         folder = self.store.mixture(mixture.name, pack.name)
-        manifest = current_manifest(path, self.fingerprint(mixture, pack), folder)
-        return manifest is not None and self._is_on_card(mixture, manifest)
+        return current_manifest(path, self.fingerprint(mixture, pack), folder) is not None
 
     def fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """Return a hash of all inputs: shards, mixture, benchmark versions, scan and policy."""
@@ -211,26 +219,35 @@ class Builder:
             "benchmarks": {one.benchmark: one.fingerprint for one in needed},
         }
 
-    def card(self, mixture: Mixture) -> str:
-        """Render the dataset card from the manifests of the packs that exist."""
-        settings = json.loads(json.dumps(self.manifest_settings(self.effective(mixture))))
-        shares = [
+    def card(self, mixture: Mixture, *, without: Collection[str] = ()) -> str:
+        """Render the dataset card from the shares that exist, without those of some packs."""
+        shares = [one for one in self._shares(mixture) if one.manifest["pack"] not in without]
+        settings = self._card_settings(mixture) | {"thresholds": self.policy.thresholds}
+        return card_of(settings, shares, n_packs=self.n_packs, labels=self.labels)
+
+    def outdated_packs(self, mixture: Mixture, packs: Iterable[Pack]) -> set[str]:
+        """Return those of these packs whose share `card` takes, though it is of other inputs."""
+        found = {one.manifest["pack"]: one.manifest["fingerprint"] for one in self._shares(mixture)}
+        return {
+            pack.name
+            for pack in packs
+            if pack.name in found and found[pack.name] != self.fingerprint(mixture, pack)
+        }
+
+    def _shares(self, mixture: Mixture) -> list[Share]:
+        """Return the shares that were built with the current settings."""
+        settings = self._card_settings(mixture)
+        return [
             share
             for path in sorted(self.store.mixture_manifests(mixture.name).glob("*/manifest.json"))
             if (share := read_share(path))
             and all(share.manifest.get(name) == value for name, value in settings.items())
         ]
-        thresholds = {"thresholds": self.policy.thresholds}
-        return card_of(settings | thresholds, shares, n_packs=self.n_packs, labels=self.labels)
 
-    def _is_on_card(self, mixture: Mixture, manifest: Mapping[str, Any]) -> bool:
-        """Return whether the card lists the files of a pack, no pack that does not exist, and
-        the labels of today."""
-        card = self.store.mixtures(mixture.name) / CARD
-        listed = listed_packs(card)
-        has_labels = listed_labels(card) == digest_of_labels(self.labels)
-        existing = names_in(self.store.mixture_manifests(mixture.name))
-        return has_labels and manifest["pack"] in listed and listed <= existing
+    def _card_settings(self, mixture: Mixture) -> dict[str, Any]:
+        """Return the settings as a manifest has them."""
+        settings = json.dumps(self.manifest_settings(self.effective(mixture)))
+        return dict(json.loads(settings))
 
 
 def shards_of(mixture: Mixture, pack: Pack) -> Sequence[Shard]:

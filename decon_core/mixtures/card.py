@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -75,20 +75,18 @@ def count_leaks(removed: Path) -> tuple[Counts, Counts]:
     return n_documents, n_tokens
 
 
-def listed_packs(card: Path) -> set[str]:
-    """Return the packs that a card counts and lists for loaders; none if there is no card."""
-    found = _PACKS.search(_text_of(card))
-    return {*found[1].split()} if found else set()
+class Listing(NamedTuple):
+    """What a card was rendered from."""
+
+    packs: frozenset[str]  # that it counts and lists for loaders
+    labels: str  # digest of them; empty if it has none
 
 
-def listed_labels(card: Path) -> str:
-    """Return the digest of the labels that a card was rendered with; empty if it has none."""
-    found = _LABELS.search(_text_of(card))
-    return found[1] if found else ""
-
-
-def _text_of(card: Path) -> str:
-    return card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+def listing_of(card: Path) -> Listing:
+    """Return what a card was rendered from; nothing if there is no card."""
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    packs, labels = _PACKS.search(text), _LABELS.search(text)
+    return Listing(frozenset(packs[1].split() if packs else ()), labels[1] if labels else "")
 
 
 def digest_of_labels(labels: Labels) -> str:

@@ -149,8 +149,9 @@ def verify(
     result = MixtureVerification()
     result.problems += faults_without_pack(builder.store, {pack.name for pack in builder.packs})
     valid: list[Pack] = []
+    current = builder.current_packs(mixture)
     for pack in builder.packs:
-        problems = [*_check_pack(builder, mixture, pack)]
+        problems = [*_check_pack(builder, mixture, pack, is_current=pack.name in current)]
         result.problems += problems
         if not problems and mixture.write != "attributes":  # these have no text to scan
             is_text = mixture.write != "mask"
@@ -189,12 +190,14 @@ def inspect_changed_mixtures(
     return inspection
 
 
-def _check_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Iterator[Problem]:
+def _check_pack(
+    builder: Builder, mixture: Mixture, pack: Pack, *, is_current: bool
+) -> Iterator[Problem]:
     folder = builder.store.mixture(mixture.name, pack.name)
     path = builder.store.mixture_manifest(mixture.name, pack.name)
     if not path.is_file():
         yield Problem(str(folder), "no manifest", "a mixture", "`decon-assets run` builds it")
-    elif not builder.is_current(mixture, pack):
+    elif not is_current:
         found = "a mixture of other shards, benchmarks or settings"
         expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
         yield Problem(str(folder), found, expected, remedy)

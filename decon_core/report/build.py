@@ -139,8 +139,9 @@ def _state(
     additions: Sequence[ReportAddition],
 ) -> str:
     """Return a digest of all inputs of a report and of the state of each product."""
+    current = {one.name: builder.current_packs(one) for one in builder.mixtures}
     products = [
-        f"{builder.fingerprint(mixture, pack)} {builder.is_current(mixture, pack)}"
+        f"{builder.fingerprint(mixture, pack)} {pack.name in current[mixture.name]}"
         for pack in builder.packs
         for mixture in builder.mixtures
     ]

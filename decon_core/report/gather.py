@@ -301,8 +301,9 @@ def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
     accounts: list[Row] = []
     removed = [TABLES["removed"].schema.empty_table()]
     n_without_mixture = 0
+    current_packs = {one.name: builder.current_packs(one) for one in builder.mixtures}
     for pack in builder.packs:
-        current = {one.name: builder.is_current(one, pack) for one in builder.mixtures}
+        current = {name: pack.name in packs for name, packs in current_packs.items()}
         n_without_mixture += 0 if all(current.values()) else len(pack.shards)
         for name, is_current in current.items():
             path = builder.store.mixture_manifest(name, pack.name)

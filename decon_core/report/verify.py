@@ -78,13 +78,9 @@ def _changed_settings(
 
 
 def _changed_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    current = {
-        (mixture.name, pack.name): builder.is_current(mixture, pack)
-        for mixture in builder.mixtures
-        for pack in builder.packs
-    }
+    current = {one.name: builder.current_packs(one) for one in builder.mixtures}
     for row in _rows(connection, "is_current"):
-        is_current_now = current.get((row["mixture"], row["pack"]), False)
+        is_current_now = row["pack"] in current.get(row["mixture"], ())
         if row["is_current"] != is_current_now:
             name = f"mixture {row['mixture']} {row['pack']}"
             yield state_changed(name, row["is_current"], is_current_now)

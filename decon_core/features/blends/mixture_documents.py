@@ -49,6 +49,7 @@ class Material:
 
 def require_built(builder: Builder, mixture: Mixture) -> None:
     """Raise `MissingError` unless the mixture of every pack exists and is current."""
+    current = builder.current_packs(mixture)
     problems = [
         Problem(
             f"mixture {mixture.name!r} of pack {pack.name!r}",
@@ -57,7 +58,7 @@ def require_built(builder: Builder, mixture: Mixture) -> None:
             "materialize `mixture` for it first, or use `decon-assets run`",
         )
         for pack in builder.packs
-        if mixture.has_source(pack.source.name) and not builder.is_current(mixture, pack)
+        if mixture.has_source(pack.source.name) and pack.name not in current
     ]
     if problems:
         raise MissingError(problems)

@@ -5,7 +5,10 @@ import functools
 import gzip
 import io
 import json
+import os
 import random
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -30,7 +33,7 @@ from decon_core.execution import jobs as workers_module
 from decon_core.mixtures import builder as builder_module
 from decon_core.mixtures.build import build_shares
 from decon_core.mixtures.builder import Builder
-from decon_core.mixtures.card import CARD, listed_packs
+from decon_core.mixtures.card import CARD, listing_of
 from decon_core.mixtures.layouts import PARQUET, Row, open_layout, rows_of
 from decon_core.mixtures.verify import verify
 from decon_core.scan.scanner import scan_packs
@@ -799,7 +802,7 @@ def test_packs_that_are_built_side_by_side_end_up_on_one_card(place, monkeypatch
 
     monkeypatch.setattr(builder_module, "card_of", while_another_is_built)
     path = place.build(PARQUETS, first).parent / CARD
-    assert listed_packs(path) == {first.name, second.name}
+    assert listing_of(path).packs == {first.name, second.name}
     assert verify(place.builder(), PARQUETS).problems == []
 
 
@@ -832,7 +835,87 @@ def test_a_card_tells_of_packs_of_one_kind_only(place):
     place.build(PARQUETS, second)
     place.bench.policy = replace(place.bench.policy, contamination_score_threshold=0.7)
     place.build(PARQUETS, first)
-    assert listed_packs(path) == {first.name}
+    assert listing_of(path).packs == {first.name}
+
+
+@contextmanager
+def files_counted(monkeypatch):
+    """Count how often cards and manifests are opened, and folders listed."""
+    counts = Counter()
+    real_open, real_listdir = io.open, os.listdir
+
+    def counting_open(file, mode="r", *args, **options):
+        for name in (CARD, "manifest.json"):
+            counts[f"{name} read"] += Path(file).name == name and mode in ("r", "rb")
+            counts[f"{name} written"] += Path(file).name.startswith(f".{name}.") and mode == "wb"
+        return real_open(file, mode, *args, **options)
+
+    def counting_listdir(*args):
+        counts["folder listed"] += 1
+        return real_listdir(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(io, "open", counting_open)
+        patch.setattr(os, "listdir", counting_listdir)
+        yield counts
+
+
+def build_packs(place, packs):
+    for *_, future in build_shares(place.builder(), [(PARQUETS, pack) for pack in packs]):
+        future.result()
+
+
+def test_a_card_is_not_read_and_written_again_for_each_pack(place, monkeypatch):
+    """Neither when all shares are asked about, nor when all are replaced."""
+    for n_packs in (2, 6):
+        for n in range(len(place.packs), n_packs):
+            place.put({f"{n}.jsonl": [{"id": n, "text": "t"}]})
+        build_packs(place, place.packs)
+        with files_counted(monkeypatch) as counts:
+            current = place.builder().current_packs(PARQUETS)
+        assert current == {pack.name for pack in place.packs}
+        assert +counts == {f"{CARD} read": 1, "folder listed": 1, "manifest.json read": n_packs}
+        monkeypatch.setattr(builder_module, "_FORMAT", f"for {n_packs} packs")
+        with files_counted(monkeypatch) as counts:
+            build_packs(place, place.packs)
+        assert counts[f"{CARD} written"] == 3  # without the shares, with the first, with all
+        assert counts[f"{CARD} read"] == 2 * 3 + n_packs
+        assert counts["manifest.json read"] == 2 * n_packs
+        assert verify(place.builder(), PARQUETS).problems == []
+
+
+def test_after_a_kill_the_card_lists_no_share_that_was_to_be_replaced(place, monkeypatch):
+    first, second, other = (place.put({f"{n}.jsonl": [{"id": n, "text": "t"}]}) for n in range(3))
+    build_packs(place, place.packs)
+    path = place.bench.store.mixtures(PARQUETS.name) / CARD
+    monkeypatch.setattr(builder_module, "_FORMAT", "another")
+
+    def dies(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("decon_core.mixtures.build.withdraw", dies)
+        with pytest.raises(KeyboardInterrupt):
+            build_packs(place, [first, second])
+    assert listing_of(path).packs == {other.name}
+    build_packs(place, place.packs)
+    assert verify(place.builder(), PARQUETS).problems == []
+
+
+def test_a_share_that_could_not_be_replaced_is_back_on_the_card(place, monkeypatch):
+    first, second = (place.put({f"{n}.jsonl": [{"id": n, "text": "t"}]}) for n in range(2))
+    build_packs(place, place.packs)
+    path = place.bench.store.mixtures(PARQUETS.name) / CARD
+    monkeypatch.setattr(builder_module, "_FORMAT", "another")
+    Path(second.shards[0].path).unlink()
+    wanted = [(PARQUETS, pack) for pack in place.packs]
+    listed = [
+        (future.exception() is None, listing_of(path).packs)
+        for *_, future in build_shares(place.builder(), wanted)
+    ]
+    assert listed == [(True, {first.name}), (False, {first.name})]
+    assert listing_of(path).packs == {first.name, second.name}
+    assert place.builder().current_packs(PARQUETS) == {first.name}
 
 
 def test_a_source_that_is_not_taken_has_a_share_without_files_and_is_not_on_the_card(place, load):

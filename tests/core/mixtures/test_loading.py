@@ -18,7 +18,7 @@ import zstandard
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
-from decon_core.mixtures.card import CARD, listed_packs
+from decon_core.mixtures.card import CARD, listing_of
 from decon_core.mixtures.loading import columns_of, merged
 from decon_core.mixtures.verify import verify
 from tests.core.places import CLEAN, Place, manifest_of
@@ -294,7 +294,7 @@ def test_data_without_its_manifest_is_no_mixture_and_is_replaced(place, load):
     assert not place.builder().is_current(CLEAN, second)
     assert [problem.found[:11] for problem in verify(place.builder(), CLEAN).problems]
     place.build(CLEAN, first)  # of the next run, which may be killed here
-    assert listed_packs(folder / CARD) == {first.name}
+    assert listing_of(folder / CARD).packs == {first.name}
     assert {row["id"][:5] for row in load(folder)} == {"first"}
     assert not place.build(CLEAN, second).was_there
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
@@ -320,9 +320,9 @@ def test_while_a_pack_is_replaced_it_is_on_no_card(place, load, monkeypatch):
         place.build(changed, second)
     monkeypatch.undo()
     assert not manifest_of(folder / second.name).exists()
-    assert second.name not in listed_packs(folder / CARD)
+    assert second.name not in listing_of(folder / CARD).packs
     place.build(changed, first)
     place.build(changed, second)
-    assert listed_packs(folder / CARD) == {first.name, second.name}
+    assert listing_of(folder / CARD).packs == {first.name, second.name}
     assert len(load(folder)) == 10
     assert verify(place.builder(changed), changed).problems == []
