@@ -88,10 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
     given = parser.parse_args(arguments)
     pages = [page for page in islice(hosts_below(given.texts), 4_000) if len(page) >= _AROUND]
-    frames = [
-        _measured(name, pages, given)
-        for name in given.worlds
-    ]
+    frames = [_measured(name, pages, given) for name in given.worlds]
     rows = pl.concat(frames)
     if given.rows:
         rows.write_parquet(given.rows)
@@ -186,13 +183,15 @@ def _items_of(name: str, table: pa.Table) -> Iterator[Item]:
         )
 
 
-def _plants(items: Sequence[Item], pages: Sequence[str], given: argparse.Namespace) -> Iterator[Plant]:
+def _plants(
+    items: Sequence[Item], pages: Sequence[str], given: argparse.Namespace
+) -> Iterator[Plant]:
     untouched = _SETTINGS["untouched"]["groups"]
     indexed = {item.question for item in items if not item.is_held_out}
     for group in sorted({item.group for item in items}):
         if given.tuned_only and group in untouched:
             continue
-        rng = Random(f"{given.seed} {group}")
+        rng = Random(f"{given.seed} {group}")  # noqa: S311
         of_group = [item for item in items if item.group == group and item.question.strip()]
         rng.shuffle(of_group)
         words = _words_around(of_group, pages)
@@ -252,8 +251,9 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
     for form in (*FORMS, *NEIGHBOURS):
         if (of_form := rows.filter(pl.col("form") == form)).height:
             said = of_form["other_call" if form in NEIGHBOURS else "call"]
-            shares = " | ".join(f"{(said == call).mean():.3f}" for call in _CALLS)
-            others = f"{of_form['n_others'].mean():.2f} | {(of_form['n_others'] > 0).mean():.3f}"
+            shares = " | ".join(f"{_mean(said == call):.3f}" for call in _CALLS)
+            n_others = of_form["n_others"]
+            others = f"{_mean(n_others):.2f} | {_mean(n_others > 0):.3f}"
             yield f"| {form} | {of_form.height} | {shares} | {others} |"
 
 
@@ -269,8 +269,12 @@ def _by_group(rows: pl.DataFrame) -> Iterator[str]:
         cells = []
         for group in groups:
             said = long.filter((pl.col("form") == form) & (pl.col("group") == group))[column]
-            cells.append(f"{said.is_in(_CALLS[:3]).mean():.2f}" if said.len() else "")
+            cells.append(f"{_mean(said.is_in(_CALLS[:3])):.2f}" if said.len() else "")
         yield f"| {form} | " + " | ".join(cells) + " |"
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.sum()) / values.len()
 
 
 if __name__ == "__main__":

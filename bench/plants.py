@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from random import Random
 
 _NAMES = (
-    "Amara Benedikt Chidi Dagny Eleni Farouk Greta Hamish Ines Jorge Kenji Lucia Malik Noor Oskar "
-    "Priya Quinn Rosa Stefan Tomoko Ulrich Vera Wanjiru Xavier Yusuf Zora"
-).split()
+    *("Amara", "Benedikt", "Chidi", "Dagny", "Eleni", "Farouk", "Greta", "Hamish", "Ines", "Jorge"),
+    *("Kenji", "Lucia", "Malik", "Noor", "Oskar", "Priya", "Quinn", "Rosa", "Stefan", "Tomoko"),
+    *("Ulrich", "Vera", "Wanjiru", "Xavier", "Yusuf", "Zora"),
+)
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}\b")
 _MARKED = ("<b>{}</b>", "**{}**", "<i>{}</i>", "\\textbf{{{}}}", "&quot;{}&quot;", "_{}_")
@@ -61,7 +62,9 @@ def _other_word(item: Planted, word: str) -> str:
     """Return another word, with the capital and the sign of the one that it replaces."""
     bare = word.rstrip(".,;:?!")
     other = next(
-        one for one in iter(lambda: item.rng.choice(item.words), None) if one.lower() != bare.lower()
+        one
+        for one in iter(lambda: item.rng.choice(item.words), None)
+        if one.lower() != bare.lower()
     )
     cased = other.capitalize() if bare[0].isupper() else other.lower()
     return cased + word[len(bare) :]
@@ -149,7 +152,9 @@ def _other_names(item: Planted) -> str | None:
         return None
     new = {name: next(others) for name in dict.fromkeys(name[0] for name in names)}
     changes = [
-        (*name.span(), new[name[0]]) for name in re.finditer(r"\w+", item.question) if name[0] in new
+        (*name.span(), new[name[0]])
+        for name in re.finditer(r"\w+", item.question)
+        if name[0] in new
     ]
     return item.write(_spliced(item.question, changes), has_answer=False)
 

@@ -21,7 +21,9 @@ Setting = bool | int | float | str
 _BELOW_FLOOR = "matches below the floor are not kept, so a lower threshold has no effect"
 
 # In the order of tiles, tables and pages.
-BUILT_IN = ("decon", "ratcliff", "longest_match", "exact", "ngram_any", "reworded", "code")
+BUILT_IN = (
+    *("decon", "aligned", "ratcliff", "longest_match", "exact", "ngram_any", "reworded", "code"),
+)
 
 
 class Reads(Enum):
@@ -61,6 +63,9 @@ class Declaration:
     versions: ClassVar[tuple[tuple[str, int], ...]] = ()
 
     advice: ClassVar[str] = ""  # when to choose it, in Markdown, for the scorecard
+    # Columns of the records that its own index is made of, if it reads `Reads.OWN`.
+    own_columns: ClassVar[tuple[str, ...]] = ("question", "answer", "is_correct")
+
     # Whether a score is enough to remove a document. If not, mixtures need verdicts or calibration.
     acts_on_score: ClassVar[bool] = True
     # Values of `looked_for` that no score makes a leak: near the item, but known to be another one.

@@ -111,6 +111,7 @@ class Thresholds(TypedDict, total=False):
     ngram_any_size: Positive
     reworded_threshold: PositiveShare
     code_threshold: PositiveShare
+    aligned_threshold: PositiveShare
 
 
 Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydantic documents it
@@ -215,6 +216,8 @@ class Policy:
     # decisions
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
+    aligned_threshold: PositiveShare = 0.6
+    """`aligned`: a copy has at least this share of the question, and of what is only in it."""
     ratcliff_threshold: PositiveShare = 0.5
     """`ratcliff`: a leak has at least this score."""
     longest_match_threshold: ShareBelowOne = 0.7

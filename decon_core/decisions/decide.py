@@ -58,7 +58,7 @@ def decide(
     `holds_to` is the highest threshold at which each match would be a leak. An entry gets the
     highest value of all matches that it was chosen from.
     """
-    score, is_leak, is_question_only = judge(matches, policy)
+    score, is_leak, is_question_only, is_candidate = judge(matches, policy)
     highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
     verdict = _verdict_column(matches["pair"], verdicts)
     has_places = pl.col("detector").is_in(names_where(lambda one: one.finds_every_place))
@@ -68,6 +68,7 @@ def decide(
         pl.Series("score", score),
         pl.Series("reaches_threshold", is_leak),
         pl.Series("is_question_only", is_question_only),
+        pl.Series("is_for_review", is_candidate),
         pl.Series("verdict", verdict),
         pl.Series("holds_to", highest).cast(pl.Float64),
     )
@@ -87,7 +88,7 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     if not verdicts:
         return frame.with_columns(
             (reaches_threshold & is_proof).alias("is_contaminated"),
-            (reaches_threshold & ~is_proof).alias("is_candidate"),
+            (pl.col("is_for_review") | (reaches_threshold & ~is_proof)).alias("is_candidate"),
             reaches_threshold.alias("is_by_score"),
             pl.lit(value=False).alias("is_confirmed"),
             pl.lit(value=False).alias("has_verdict"),
@@ -102,7 +103,7 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     return frame.with_columns(
         is_leak.alias("is_contaminated"),
         (pl.col("is_question_only") & is_open & ~is_leak).alias("is_question_only"),
-        (is_found & ~is_leak).alias("is_candidate"),
+        ((is_found | (pl.col("is_for_review") & is_open)) & ~is_leak).alias("is_candidate"),
         reaches_threshold.max().over(_ITEM).alias("is_by_score"),
         is_confirmed.alias("is_confirmed"),
         verdict.is_not_null().alias("has_verdict"),
@@ -147,7 +148,7 @@ def by_threshold(matches: pa.Table, policy: Policy) -> Iterator[tuple[Integers, 
 
 def _judge(matches: pa.Table, policy: Policy) -> Judged:
     n = matches.num_rows
-    judged = Judged(np.zeros(n), np.zeros(n, np.bool_), np.zeros(n, np.bool_))
+    judged = Judged(np.zeros(n), *(np.zeros(n, np.bool_) for _ in range(3)))
     for one, rows, of_detector in by_detector(matches):
         for column, values in zip(judged, one.judge(of_detector, policy), strict=True):
             column[rows] = values

@@ -121,7 +121,7 @@ class Decon(Detector):
         score = _penalized(base, column(matches, "total_tokens"), policy)
         is_leak = passes & reaches(score, policy.contamination_score_threshold)
         is_question_only = passes & ~is_leak & _is_leak_without_answer(matches, policy)
-        return Judged(score, is_leak, is_question_only)
+        return Judged(score, is_leak, is_question_only, np.zeros(score.size, np.bool_))
 
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
         """The length penalty makes the score depend on the threshold, so every step is judged.
@@ -204,12 +204,22 @@ class Decon(Detector):
 class ClusterSearch(Search):
     """Find matches down to the policy's evidence floor. One per thread: it holds scratch arrays."""
 
-    def __init__(self, search: GramIndex, policy: Policy) -> None:
-        from decon_core.index.joined_index import thresholds_of
+    def __init__(
+        self, search: GramIndex, policy: Policy, *, least_overlap: float | None = None
+    ) -> None:
+        """Find matches that reach the policy's threshold.
 
-        self._index = search.index
+        `least_overlap`: find questions with this overlap instead, whatever their length and answer.
+        """
+        from decon_core.index.joined_index import thresholds_of, with_least_overlap
+
+        self._index, self._thresholds = search.index, thresholds_of(policy)
+        if least_overlap is not None:
+            self._index = with_least_overlap(search.index, least_overlap)
+            self._thresholds = self._thresholds._replace(
+                least_overlap=least_overlap, threshold=0.0, decay_start=0, decay_end=1
+            )
         self._entry_question = search.entry_question
-        self._thresholds = thresholds_of(policy)
         self._is_exhaustive = policy.sampling == "exhaustive"
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64
         self._scratch: npt.NDArray[Any] = np.zeros(search.n_questions, kind)

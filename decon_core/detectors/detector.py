@@ -91,6 +91,7 @@ class Judged(NamedTuple):
     score: Floats
     is_leak: Booleans
     is_question_only: Booleans  # never together with `is_leak`
+    is_candidate: Booleans  # nor with one of these: for a person to look at
 
 
 class Detector(Declaration):
@@ -139,7 +140,8 @@ class Detector(Declaration):
                 column(matches, "n_matched") / self.configured_threshold(policy), 1.0
             )
         is_leak = self.reaches_threshold(scores, self.score_threshold(policy))
-        return Judged(scores, is_leak, np.zeros(scores.size, np.bool_))
+        no = np.zeros(scores.size, np.bool_)
+        return Judged(scores, is_leak, no, no.copy())
 
     def reaches_threshold(self, scores: Floats, threshold: float) -> Booleans:
         return (exceeds if self.threshold.is_exclusive else reaches)(scores, threshold)

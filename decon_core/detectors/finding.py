@@ -25,6 +25,7 @@ class Finding:
     question: Span | None = None
     answer: Span | None = None
     question_characters: Span | None = None  # of the document as it is
+    answer_characters: Span | None = None
     question_bytes: Span | None = None
     answer_bytes: Span | None = None
     looked_for: str | None = None

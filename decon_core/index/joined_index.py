@@ -43,6 +43,7 @@ _MAX_UNIONS = 16
 _LEVELS = 256
 _PAIR_BITS = 4
 _LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
+_WEIGHT_OF_TEMPLATE = math.log(50)  # of an n-gram in 2 % of the records
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +141,28 @@ def thresholds_of(policy: Policy) -> Thresholds:
         least_tokens=policy.eval_min_token_length,
         tolerance=TOLERANCE,
     )
+
+
+def with_least_overlap(index: Index, overlap: float) -> Index:
+    """Return the index for a search that needs this overlap of every question.
+
+    Its hottest n-grams, those of a template that a family of items shares, start no cluster.
+    """
+    need = index.question_total * overlap
+    smallest = np.full(index.gram_at.size, np.inf)
+    np.minimum.at(smallest, _gram_of_posting(index), need[index.postings])
+    gram_need, need_levels = _levels_of_need(smallest)
+    is_hot = (index.is_hot | (index.weights < _WEIGHT_OF_TEMPLATE)).astype(np.uint8)
+    return index._replace(
+        question_need=need, gram_need=gram_need, need_levels=need_levels, is_hot=is_hot
+    )
+
+
+def _gram_of_posting(index: Index) -> Integers:
+    """Return the n-gram of each posting."""
+    edges = index.posting_offsets.astype(np.int64)
+    n_postings = edges[1:] - edges[:-1]
+    return np.repeat(np.arange(n_postings.size), n_postings)
 
 
 def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
@@ -296,18 +319,24 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> d
     rows = grams.rows
     bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum)
     weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
+    gram_need, need_levels = _levels_of_need(minimum)
+    return {
+        "gram_weight": np.searchsorted(weight_levels, largest).astype(np.uint8),
+        "gram_need": gram_need,
+        "weight_levels": weight_levels,
+        "need_levels": need_levels,
+    }
+
+
+def _levels_of_need(minimum: Floats) -> tuple[npt.NDArray[np.uint8], Floats]:
+    """Return codes of the least weight that a question with each n-gram needs, and their values."""
     # Needs differ by factors, as lengths do. A question without weight needs 0.
     positive = minimum[minimum > 0]
     need_levels = np.zeros(_LEVELS)
     need_levels[1:] = np.geomspace(
         positive.min(initial=1.0), positive.max(initial=1.0), _LEVELS - 1
     )
-    return {
-        "gram_weight": np.searchsorted(weight_levels, largest).astype(np.uint8),
-        "gram_need": (np.searchsorted(need_levels, minimum, side="right") - 1).astype(np.uint8),
-        "weight_levels": weight_levels,
-        "need_levels": need_levels,
-    }
+    return (np.searchsorted(need_levels, minimum, side="right") - 1).astype(np.uint8), need_levels
 
 
 def _inverted(rows: Ragged, n: int) -> tuple[Integers, npt.NDArray[np.uint32]]:

@@ -21,11 +21,15 @@ Rows = list[dict[str, Any]]
 # Makes the arrays from the records of each benchmark.
 Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
 
-_COLUMNS = ("question", "answer", "is_correct")
-
 
 def open_own_index(
-    store: Store, versions: Sequence[Version], detector: str, build: Build, *, scan: str
+    store: Store,
+    versions: Sequence[Version],
+    detector: str,
+    build: Build,
+    *,
+    columns: Sequence[str],
+    scan: str,
 ) -> dict[str, Any]:
     """Memory-map the index of a detector; build it first if it does not exist or is damaged."""
     path = store.search(scan, f"{search_name(versions)}-{detector}")
@@ -37,10 +41,10 @@ def open_own_index(
             return arrays
         except (FileNotFoundError, DamagedError):
             path.unlink(missing_ok=True)
-        write_arrays(path, build([_rows(store, version) for version in versions]))
+        write_arrays(path, build([_rows(store, version, columns) for version in versions]))
     return map_arrays(path)[0]
 
 
-def _rows(store: Store, version: Version) -> Rows:
-    rows: Rows = load_records(store, version, columns=[*_COLUMNS]).to_pylist()
+def _rows(store: Store, version: Version, columns: Sequence[str]) -> Rows:
+    rows: Rows = load_records(store, version, columns=columns).to_pylist()
     return rows

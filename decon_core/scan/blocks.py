@@ -228,7 +228,12 @@ def open_own_indexes(
     own = [one for one in map(detector, policy.detectors) if one.reads is Reads.OWN]
     return {
         one.name: open_own_index(
-            store, versions, one.name, partial(one.own_index, policy=policy), scan=scan
+            store,
+            versions,
+            one.name,
+            partial(one.own_index, policy=policy),
+            columns=one.own_columns,
+            scan=scan,
         )
         for one in own
     }

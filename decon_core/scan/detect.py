@@ -96,7 +96,7 @@ def _places_of_tokens(encoder: Encoder, number: int, text: str, rows: Sequence[F
 
 
 def _places_as_found(_number: int, _text: str, rows: Sequence[Finding]) -> Places:
-    return [(row.question_characters, None) for row in rows]
+    return [(row.question_characters, row.answer_characters) for row in rows]
 
 
 def _places_of_bytes(

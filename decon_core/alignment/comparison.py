@@ -1,0 +1,135 @@
+"""Compare an item's question with the place of a document where a detector nominated it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from decon_core.alignment.blocks import Block, aligned
+from decon_core.alignment.siblings import Own
+from decon_core.alignment.units import Units
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """The units of a question, their weights, and which of them are its own in the benchmark."""
+
+    units: Units
+    own: Own
+    n_characters: int
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        return np.array(self.units.weights, np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What of a question stands in a document, in order, and what stands there instead.
+
+    Weights are thousandths of a natural logarithm of how rare a unit is in general text.
+    """
+
+    n_units: int
+    n_found: int
+    weight: int
+    weight_found: int
+    longest: int  # units of the longest run
+    extent: int  # units of the question from the first to the last that was found
+    n_replaced: int  # units within these that have others in their place
+    n_inserted: int  # units of the document between them that the question lacks
+    own_weight: int  # of the units that no other item has
+    own_found: int
+    n_family: int  # items of the benchmark that share a quarter of the question
+    n_numbers: int
+    n_numbers_found: int
+    n_numbers_changed: int
+    n_names: int
+    n_names_found: int
+    n_names_changed: int  # consistently, each name to one other
+    start: int  # characters of the document
+    stop: int
+    blocks: tuple[Block, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every unit of the question was found, and nothing between them."""
+        return self.n_found == self.n_units and not self.n_inserted
+
+
+def compare(question: Question, document: Units, span: tuple[int, int]) -> Comparison | None:
+    """Compare a question with the units of a document around a nominated span of characters.
+
+    None if nothing of the question stands there that is worth more than what surrounds it.
+    """
+    units = question.units
+    nominated = bisect_left(document.stops, span[0] + 1), bisect_left(document.starts, span[1])
+    blocks = aligned(units, document, nominated)
+    if not blocks:
+        return None
+    is_found = np.zeros(len(units), np.bool_)
+    for block in blocks:
+        is_found[block.item : block.item + block.size] = True
+    first, last = blocks[0], blocks[-1]
+    changes = _changes(blocks, units, document)
+    weights = question.weights
+    is_number, is_name = np.array(units.is_number), np.array(units.is_name)
+    return Comparison(
+        n_units=len(units),
+        n_found=int(is_found.sum()),
+        weight=int(weights.sum()),
+        weight_found=int(weights[is_found].sum()),
+        longest=max(block.size for block in blocks),
+        extent=last.item + last.size - first.item,
+        n_replaced=changes.n_replaced,
+        n_inserted=changes.n_inserted,
+        own_weight=int(weights[question.own.is_own].sum()),
+        own_found=int(weights[question.own.is_own & is_found].sum()),
+        n_family=question.own.n_family,
+        n_numbers=int(is_number.sum()),
+        n_numbers_found=int((is_number & is_found).sum()),
+        n_numbers_changed=changes.n_numbers,
+        n_names=int(is_name.sum()),
+        n_names_found=int((is_name & is_found).sum()),
+        n_names_changed=changes.n_names,
+        start=document.starts[first.document],
+        stop=document.stops[last.document + last.size - 1],
+        blocks=tuple(blocks),
+    )
+
+
+@dataclass
+class _Changes:
+    n_replaced: int = 0
+    n_inserted: int = 0
+    n_numbers: int = 0
+    n_names: int = 0
+
+
+def _changes(blocks: Sequence[Block], item: Units, document: Units) -> _Changes:
+    """Count what stands between equal units in place of the question's units."""
+    changes = _Changes()
+    names: dict[str, str] = {}
+    for before, after in pairwise(blocks):
+        in_item = range(before.item + before.size, after.item)
+        in_document = range(before.document + before.size, after.document)
+        n_replaced = min(len(in_item), len(in_document))
+        changes.n_replaced += n_replaced
+        changes.n_inserted += len(in_document) - n_replaced
+        changes.n_numbers += min(
+            sum(item.is_number[at] for at in in_item),
+            sum(document.is_number[at] for at in in_document),
+        )
+        if len(in_item) != len(in_document):
+            continue
+        for own, other in zip(in_item, in_document, strict=True):
+            key, new = item.keys[own], document.keys[other]
+            is_name = item.is_name[own] and document.is_name[other]
+            if (is_name or names.get(key) == new) and names.setdefault(key, new) == new:
+                changes.n_names += 1
+    return changes

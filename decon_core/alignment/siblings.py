@@ -1,0 +1,73 @@
+"""Which units of an item tell it from the other items of its benchmark.
+
+A run of three units that another item has, too, is shared. Of a family of items that are made from
+one template, most runs are shared by the whole family, and what tells one from its nearest siblings
+may still be shared by some. So a unit is an item's own if no run that holds it is shared, or, in a
+family, by a tenth of it at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.alignment.units import Units
+
+_RUN = 3
+_PRIMES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+_TEMPLATE_SHARE = 0.4  # of the units of an item that are at least its template
+_NEAREST = 10  # one in so many of a family
+
+Flags = npt.NDArray[np.bool_]
+
+
+class Own(NamedTuple):
+    """What tells an item from others."""
+
+    is_own: Flags  # by unit
+    n_family: int  # items that share half of it
+
+
+def own_of(n_items_with: npt.NDArray[np.int64]) -> Own:
+    """Return which units are an item's own, by how many items have the runs that hold each."""
+    if not n_items_with.size:
+        return Own(np.zeros(0, np.bool_), 1)
+    at = int((1 - _TEMPLATE_SHARE) * (n_items_with.size - 1))
+    n_family = int(np.partition(n_items_with, at)[at])
+    return Own(n_items_with <= max(1, n_family // _NEAREST), n_family)
+
+
+def items_with_runs(
+    questions: Sequence[Units], n_items: Sequence[int]
+) -> list[npt.NDArray[np.int64]]:
+    """Return for each unit how many items have the most frequent of the runs that hold it.
+
+    The questions are those of one benchmark, all different. `n_items`: how many items ask each,
+    about another passage each.
+    """
+    asked = np.array(n_items, np.int64)
+    number_of: dict[str, int] = {}
+    lengths = np.array([len(one) for one in questions], np.int64)
+    numbers = np.array(
+        [number_of.setdefault(key, len(number_of)) for one in questions for key in one.keys],
+        np.uint64,
+    )
+    item_of = np.repeat(np.arange(lengths.size), lengths)
+    n_runs = max(0, numbers.size - _RUN + 1)
+    runs = np.flatnonzero(item_of[:n_runs] == item_of[_RUN - 1 :])
+    digests = np.zeros(runs.size, np.uint64)
+    for at, prime in enumerate(_PRIMES):
+        digests += (numbers[runs + at] + np.uint64(1)) * np.uint64(prime)
+        digests ^= digests >> np.uint64(29)
+    _, kinds = np.unique(digests, return_inverse=True)
+    # A run that an item repeats counts once.
+    pairs = np.unique(kinds * lengths.size + item_of[runs])
+    weights = asked[pairs % lengths.size]
+    n_items_with = np.bincount(pairs // lengths.size, weights=weights).astype(np.int64)[kinds]
+    most = np.repeat(asked, lengths)
+    for at in range(_RUN):
+        np.maximum.at(most, runs + at, n_items_with)
+    return np.split(most, np.cumsum(lengths)[:-1])

@@ -1,0 +1,386 @@
+"""The `aligned` detector: n-grams nominate an item, an alignment of words says what stands there.
+
+A place is nominated if a small share of a question's n-grams is there. The question is then
+aligned with the words around it (`alignment/`), which tells a copy, an edited copy, the same
+question with other numbers or names, and a part of it from text that only shares a template. Items
+of a benchmark that are nominated at the same place are told apart by the words that only one of
+them has. docs/aligned.md has the method, `tests/oracle/alignment.py` a plain twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.alignment.attribution import Claim, attributed
+from decon_core.alignment.comparison import Comparison, Question, compare
+from decon_core.alignment.kinds import (
+    EDITED,
+    FEWEST_UNITS,
+    LEAST_WEIGHT,
+    PART,
+    TEMPLATE,
+    VARIANT,
+    VERBATIM,
+    kind_of,
+)
+from decon_core.alignment.siblings import items_with_runs, own_of
+from decon_core.alignment.units import Units, units_of
+from decon_core.config.detector_registry import Reads, Threshold, register
+from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
+from decon_core.detectors.decon import ClusterSearch, Decon, Matches
+from decon_core.detectors.detector import Detector, Floats, Indexes, Judged, Search, column
+from decon_core.detectors.finding import Finding, Span, sort_findings
+from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.visibility import RecordTexts, Unmet
+from decon_core.kernels import clusters
+from decon_core.text.characters import Form
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from decon_core.index.own_index import Rows
+    from decon_core.storage.tables import Array
+    from decon_core.text.word_cache import Encoder, Places, Ragged
+
+Integers = npt.NDArray[np.int64]
+
+_NOMINATED = 0.12  # share of a question's n-grams, by weight
+_MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
+_MARGIN = 80  # characters around a nomination, besides those that the question may fill
+_PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
+_QUESTIONS_KEPT = 1 << 14
+
+
+@register
+class Aligned(Detector):
+    name = "aligned"
+    summary = "words in order, with what was changed, of a question that shares n-grams"
+    reads = Reads.OWN
+    threshold = Threshold(setting="aligned_threshold")
+    versions = (("aligned", 1),)
+    own_columns = ("question", "passage")
+    finds_question_only = True
+    finds_every_place = True
+    near_kinds = (VARIANT, PART, TEMPLATE)
+    advice = (
+        "**To find edited copies and say what was changed, `aligned`.** It finds questions with "
+        "some words replaced, left out or added, tells copies with other numbers or names and "
+        "parts of a question apart (they are candidates), and gives a place to the item whose own "
+        "words stand there, not to all that share a template."
+    )
+
+    def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
+        return _index_of(records, policy.form)
+
+    def search(self, indexes: Indexes) -> Search:
+        return _AlignedSearch(indexes)
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        """What the n-gram index lacks is not nominated, and short questions say too little."""
+        unmet = Decon().visibility(texts, policy)
+        weights = np.array(
+            [
+                _weight_of(question, policy.form)
+                for question in texts.records["question"].to_pylist()
+            ]
+        )
+        is_light = (weights < LEAST_WEIGHT) & (unmet.places == 0)
+        places = np.where(unmet.places > 0, unmet.places + 1, is_light)
+        return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
+
+    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
+        scores = column(matches, "base_score")
+        kinds = matches["looked_for"].to_numpy(zero_copy_only=False)
+        is_copy = np.isin(kinds, (VERBATIM, EDITED)) & self.reaches_threshold(
+            scores, self.score_threshold(policy)
+        )
+        answer = column(matches, "answer_overlap")
+        is_wrong = matches["is_correct"].to_numpy(zero_copy_only=False) == False  # noqa: E712
+        is_answered = np.isnan(answer) | ((answer >= LEAST_ANSWER_OVERLAP) & ~is_wrong)
+        is_telling = column(matches, "question_tokens") >= FEWEST_UNITS
+        is_question_only = is_copy & ~is_answered & is_telling
+        is_answered &= is_telling | ~np.isnan(answer)
+        return Judged(
+            scores, is_copy & is_answered, is_question_only, np.isin(kinds, (VARIANT, PART))
+        )
+
+    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
+        scores = super().highest_thresholds(matches, policy)
+        judged = self.judge(matches, policy)
+        return np.where(judged.is_question_only | judged.is_candidate, np.nan, scores)
+
+
+@lru_cache(maxsize=_QUESTIONS_KEPT)
+def _weight_of(question: str, form: Form) -> int:
+    return sum(units_of(question, form).weights)
+
+
+# Index --------------------------------------------------------------------------------------------
+
+
+def _index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
+    """Return the questions of each benchmark, and for each unit how many items share it."""
+    questions: list[bytes] = []
+    question_of: list[int] = []
+    shared: list[Integers] = []
+    for rows in records:
+        passages: dict[str, set[str]] = {}
+        for row in rows:
+            passages.setdefault(row["question"], set()).add(row["passage"] or "")
+        number_of = {question: len(questions) + at for at, question in enumerate(passages)}
+        questions += [question.encode() for question in passages]
+        question_of += [number_of[row["question"]] for row in rows]
+        units = [units_of(question, form) for question in passages]
+        n_items = [max(1, len(about - {""})) for about in passages.values()]
+        shared += items_with_runs(units, n_items)
+    return {
+        "text": np.frombuffer(b"".join(questions), np.uint8),
+        "text_edges": _edges(map(len, questions)),
+        "question_of": np.array(question_of, np.int64),
+        "record_edges": _edges(map(len, records)),
+        "n_items_with": np.concatenate([np.empty(0, np.int64), *shared]).astype(np.uint32),
+        "unit_edges": _edges(map(len, shared)),
+    }
+
+
+def _edges(lengths: Any) -> Integers:
+    return np.append(0, np.cumsum(np.fromiter(lengths, np.int64)))
+
+
+class _Questions:
+    """The indexed questions, of which those that were nominated are kept."""
+
+    def __init__(self, arrays: Mapping[str, Any], form: Form) -> None:
+        self._arrays, self._form = arrays, form
+        self.get = lru_cache(maxsize=_QUESTIONS_KEPT)(self._load)
+
+    def number(self, part: int, record: int) -> int:
+        arrays = self._arrays
+        return int(arrays["question_of"][arrays["record_edges"][part] + record])
+
+    def _load(self, number: int) -> Question:
+        arrays = self._arrays
+        start, stop = arrays["text_edges"][number : number + 2].tolist()
+        text = arrays["text"][start:stop].tobytes().decode()
+        first, last = arrays["unit_edges"][number : number + 2].tolist()
+        own = own_of(arrays["n_items_with"][first:last].astype(np.int64))
+        return Question(units_of(text, self._form), own, len(text))
+
+
+# Search -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Nomination:
+    """A question, the tokens of a document where it may be, and the matches of its records."""
+
+    part: int
+    question: int
+    start: int
+    stop: int
+    rows: list[int] = field(default_factory=list)
+    score: float = 0.0
+    passage: float | None = None  # share of it that stands near; None: there is none
+
+
+class _Compared(NamedTuple):
+    nomination: _Nomination
+    claim: Claim
+
+
+class _AlignedSearch(Search):
+    def __init__(self, indexes: Indexes) -> None:
+        self._policy = indexes.policy
+        self._grams = indexes.grams
+        self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
+        self._questions = _Questions(indexes.own[Aligned.name], indexes.policy.form)
+
+    def compile(self, documents: Ragged) -> None:
+        self._clusters.compile(documents)
+
+    def compile_judging(self, documents: Ragged) -> None:
+        self._clusters.compile_judging(documents)
+
+    @property
+    def is_ready_to_judge(self) -> bool:
+        return self._clusters.is_ready_to_judge
+
+    def find(self, texts: BatchTexts) -> list[Finding]:
+        """Return for each document, item and place what the place is to the item."""
+        if texts.encoder is None:
+            raise ValueError("the encoder is needed to find the words of a match")
+        matches = self._clusters.detect(texts.tokens)
+        self._clusters.take_counts()
+        documents = matches.whole[:, clusters.DOCUMENT]
+        numbers, first = np.unique(documents, return_index=True)
+        return [
+            finding
+            for number, (begin, end) in zip(
+                numbers.tolist(), pairwise([*first.tolist(), documents.size]), strict=True
+            )
+            for finding in self._in_document(number, matches, range(begin, end), texts)
+        ]
+
+    def _in_document(
+        self, number: int, matches: Matches, rows: range, texts: BatchTexts
+    ) -> list[Finding]:
+        batch, encoder = texts.batch, _encoder_of(texts)
+        text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
+        places = encoder.places(number, text)
+        findings: list[Finding] = []
+        nominations = _most_likely(self._nominations(matches, rows))
+        compared = [*self._compared(text, places, nominations)]
+        for part in sorted({one.nomination.part for one in compared}):
+            of_part = [one for one in compared if one.nomination.part == part]
+            claims = attributed([one.claim for one in of_part])
+            for one, claim in zip(of_part, claims, strict=True):
+                kind = kind_of(
+                    claim.comparison,
+                    passage=one.nomination.passage,
+                    is_sibling=claim.is_sibling,
+                )
+                if kind:
+                    findings += self._findings(number, one.nomination, claim, kind, matches, places)
+        return sort_findings(findings)
+
+    def _nominations(self, matches: Matches, rows: range) -> list[_Nomination]:
+        """Return the matches of a document, those of the records of one question together."""
+        found: dict[tuple[int, int, int, int], _Nomination] = {}
+        for row in rows:
+            entry = int(matches.whole[row, clusters.ENTRY])
+            part, record = int(self._grams.entry_part[entry]), int(self._grams.entry_record[entry])
+            question = self._questions.number(part, record)
+            start = int(matches.whole[row, clusters.START])
+            stop = int(matches.whole[row, clusters.END]) + self._policy.ngram_size
+            # Records with another passage are another item.
+            passage_number = int(self._grams.index.entry_passage[entry])
+            key = question, start, stop, passage_number
+            nomination = found.setdefault(key, _Nomination(part, question, start, stop))
+            nomination.rows.append(row)
+            nomination.score = max(nomination.score, float(matches.scores[row, clusters.BASE]))
+            if passage_number >= 0:
+                overlap = float(matches.scores[row, clusters.PASSAGE])
+                nomination.passage = max(nomination.passage or 0.0, overlap)
+        return [*found.values()]
+
+    def _compared(
+        self, text: str, places: Places, nominations: Sequence[_Nomination]
+    ) -> Iterator[_Compared]:
+        spans = [places.characters(one.start, one.stop) for one in nominations]
+        questions = [self._questions.get(one.question) for one in nominations]
+        windows = [
+            _window(text, span, question.n_characters)
+            for span, question in zip(spans, questions, strict=True)
+        ]
+        around = _Around(text, windows, self._policy.form)
+        for nomination, span, question, window in zip(
+            nominations, spans, questions, windows, strict=True
+        ):
+            units = around.units(window)
+            comparison = compare(question, units, span)
+            if comparison:
+                support = round(_PASSAGE_WEIGHT * (nomination.passage or 0.0))
+                found = _found_units(comparison, question, units)
+                yield _Compared(nomination, Claim(comparison, found, support))
+
+    def _findings(
+        self,
+        number: int,
+        nomination: _Nomination,
+        claim: Claim,
+        kind: tuple[str, float],
+        matches: Matches,
+        places: Places,
+    ) -> Iterator[Finding]:
+        comparison = claim.comparison
+        for row in nomination.rows:
+            entry = int(matches.whole[row, clusters.ENTRY])
+            start, stop = matches.whole[
+                row, clusters.ANSWER_START : clusters.ANSWER_STOP + 1
+            ].tolist()
+            has_answer = self._grams.index.entry_answer[entry] >= 0
+            yield Finding(
+                document=number,
+                part=nomination.part,
+                record=int(self._grams.entry_record[entry]),
+                score=kind[1],
+                question_overlap=comparison.weight_found / comparison.weight,
+                answer_overlap=float(matches.scores[row, clusters.ANSWER]) if has_answer else None,
+                n_matched=comparison.n_found,
+                question_tokens=comparison.n_units,
+                total_tokens=comparison.n_units,
+                question=(nomination.start, nomination.stop),
+                question_characters=(comparison.start, comparison.stop),
+                answer_characters=places.characters(start, stop) if start >= 0 else None,
+                looked_for=kind[0],
+            )
+
+
+def _encoder_of(texts: BatchTexts) -> Encoder:
+    if texts.encoder is None:
+        raise ValueError("the encoder is needed to find the words of a match")
+    return texts.encoder
+
+
+def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
+    """Return those with the highest scores, of each benchmark a few at each place."""
+    depth: dict[int, npt.NDArray[np.int64]] = {}
+    end = max((one.stop for one in nominations), default=0)
+    kept = []
+    for one in sorted(nominations, key=lambda one: (-one.score, one.part, one.question, one.start)):
+        at = depth.setdefault(one.part, np.zeros(end, np.int64))[one.start : one.stop]
+        if np.median(at) < _MOST_AT_A_PLACE:
+            at += 1
+            kept.append(one)
+    return kept
+
+
+def _window(text: str, span: Span, n_characters: int) -> Span:
+    """Return the span and what surrounds it, as far as the question may reach."""
+    missing = max(0, n_characters - (span[1] - span[0]))
+    margin = missing + n_characters // 4 + _MARGIN
+    start, stop = max(0, span[0] - margin), min(len(text), span[1] + margin)
+    while start and not text[start - 1].isspace():
+        start -= 1
+    while stop < len(text) and not text[stop].isspace():
+        stop += 1
+    return start, stop
+
+
+class _Around:
+    """The units of a document in windows, which may overlap: each is read once."""
+
+    def __init__(self, text: str, windows: Sequence[Span], form: Form) -> None:
+        self._read: list[tuple[Span, Units]] = []
+        merged: list[list[int]] = []
+        for start, stop in sorted(windows):
+            if merged and start <= merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], stop)
+            else:
+                merged.append([start, stop])
+        for start, stop in merged:
+            units = units_of(text[start:stop], form).moved(start)
+            self._read.append(((start, stop), units))
+
+    def units(self, window: Span) -> Units:
+        units = next(
+            units for span, units in self._read if span[0] <= window[0] and window[1] <= span[1]
+        )
+        return units.within(window)
+
+
+def _found_units(comparison: Comparison, question: Question, units: Units) -> list[tuple[int, int]]:
+    """Return where each unit that was found begins, and its weight."""
+    weights = question.weights
+    return [
+        (units.starts[block.document + at], int(weights[block.item + at]))
+        for block in comparison.blocks
+        for at in range(block.size)
+    ]
