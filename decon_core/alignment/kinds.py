@@ -1,7 +1,7 @@
 """What a place is to an item, in the order in which the kinds are asked for.
 
-Weights are those of `comparison.py`. What tells an item from its siblings counts as much as how much
-of it was found: an item of which only the template stands there is not there.
+Weights are those of `comparison.py`. What tells an item from its siblings counts as much as how
+much of it was found: an item of which only the template stands there is not there.
 """
 
 from __future__ import annotations
