@@ -2,8 +2,8 @@
 
 Of each group of items (a benchmark, or a subset of one) some are planted in each form of
 `plants.py`, each in a document of its own between natural text; a tenth of the items is not indexed
-and planted as hard negatives. Tables show what the default policy says of the planted item, and how
-many other items it reports. Groups that tuning never looked at, of `forms.toml`, are apart.
+and planted as hard negatives. Tables show what each detector says of the planted item, and how many
+other items it reports. Groups that tuning never looked at, of `forms.toml`, are apart.
 """
 
 from __future__ import annotations
@@ -80,35 +80,39 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("worlds", nargs="*", default=[*_SETTINGS["worlds"]], help="default: all")
+    parser.add_argument("--detectors", nargs="+", default=["decon", "aligned"], metavar="NAME")
     parser.add_argument("--per-form", type=int, default=60, help="items of each group")
     parser.add_argument("--texts", type=Path, default=Path("../shared/data/text"))
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--policy", type=json.loads, default={}, help="settings, as JSON")
     parser.add_argument("--tuned-only", action="store_true", help="leave out untouched groups")
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
     given = parser.parse_args(arguments)
     pages = [page for page in islice(hosts_below(given.texts), 4_000) if len(page) >= _AROUND]
-    frames = [_measured(name, pages, given) for name in given.worlds]
-    rows = pl.concat(frames)
+    rows = pl.concat([_measured(name, pages, given) for name in given.worlds])
     if given.rows:
         rows.write_parquet(given.rows)
     print("\n".join(_tables(rows)))
 
 
 def _measured(world: str, pages: Sequence[str], given: argparse.Namespace) -> pl.DataFrame:
-    """Return a row for each plant of a world: what was said of its item and of others."""
+    """Return a row for each detector and plant: what it says of the item and of others."""
     items = _items(world)
-    indexed = [item for item in items if not item.is_held_out]
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
-        warnings.simplefilter("ignore")
-        path = Path(folder, "records.jsonl")
-        path.write_text("".join(json.dumps(row) + "\n" for item in indexed for row in item.rows))
-        index = dc.build_index(path, policy=given.policy)
     plants = [*_plants(items, pages, given)]
-    found = index.check_all([plant.text for plant in plants])
-    return pl.DataFrame(
-        [_row(plant, findings, index) for plant, findings in zip(plants, found, strict=True)]
-    )
+    texts = [plant.text for plant in plants]
+    rows = []
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")  # of items that cannot be found
+        path = Path(folder, "records.jsonl")
+        records = (row for item in items if not item.is_held_out for row in item.rows)
+        path.write_text("".join(json.dumps(row) + "\n" for row in records))
+        for detector in given.detectors:
+            index = dc.build_index(path, policy={"detectors": [detector]})
+            found = index.check_all(texts)
+            rows += [
+                {"detector": detector, **_row(plant, findings, index)}
+                for plant, findings in zip(plants, found, strict=True)
+            ]
+    return pl.DataFrame(rows)
 
 
 def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
@@ -233,19 +237,21 @@ def _of_form(
 
 def _tables(rows: pl.DataFrame) -> Iterator[str]:
     is_untouched = pl.col("group").is_in(_SETTINGS["untouched"]["groups"])
-    for title, chosen in (("tuned on", ~is_untouched), ("untouched", is_untouched)):
-        kept = rows.filter(chosen)
-        if kept.height:
-            yield f"\n## Groups {title}: {', '.join(kept['group'].unique().sort())}\n"
-            for _, length in _LENGTHS:
-                yield from _table(kept.filter(pl.col("length") == length), length)
-            yield from _by_group(kept)
+    for detector in rows["detector"].unique(maintain_order=True):
+        for title, chosen in (("tuned on", ~is_untouched), ("untouched", is_untouched)):
+            kept = rows.filter(chosen & (pl.col("detector") == detector))
+            if kept.height:
+                groups = ", ".join(kept["group"].unique().sort())
+                yield f"\n## `{detector}`, groups {title}: {groups}"
+                for _, length in _LENGTHS:
+                    yield from _table(kept.filter(pl.col("length") == length), length)
+                yield from _by_group(kept)
 
 
 def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
     if not rows.height:
         return
-    yield f"\nQuestions of {length}\n"
+    yield f"\n### Questions of {length}\n"
     yield "| form | n | " + " | ".join(_CALLS) + " | other items a plant | plants with one |"
     yield "|---|" + "---:|" * (len(_CALLS) + 3)
     for form in (*FORMS, *NEIGHBOURS):
@@ -260,7 +266,7 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
 def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     """Yield the share that is not called clean, per group and form."""
     groups = rows["group"].unique().sort().to_list()
-    yield "\nCalled a leak, question only or a candidate, questions of 12 words and more\n"
+    yield "\n### Called a leak, question only or a candidate: 12 words and more, by group\n"
     yield "| form | " + " | ".join(groups) + " |"
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])

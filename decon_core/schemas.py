@@ -175,7 +175,8 @@ MATCHES = pa.schema(
         field(
             "looked_for",
             pa.string(),
-            "exact: which text; reworded: same item or other numbers; null: its fields",
+            "exact: which text; reworded: same item or other numbers; aligned: what the place is to "
+            "the item; null: its fields",
         ),
         required(
             "n_matched",
@@ -234,8 +235,8 @@ ENTRIES = pa.schema(
         required(
             "is_candidate",
             pa.bool_(),
-            "whether its score reaches the threshold of a detector whose score is no proof, and no "
-            "verdict confirms or clears it",
+            "whether it was found in a way that is no proof (reworded, other numbers or names, a "
+            "part), and no verdict confirms or clears it",
         ),
         required(
             "is_question_only",

@@ -1,1 +1,1 @@
-"""The one comparison that every nomination gets: an item beside the place where it may be."""
+"""Aligns the words of an item with a place of a document, and says what stands there."""

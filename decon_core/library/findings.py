@@ -52,7 +52,7 @@ class Finding:
     is_question_only: bool
     """Found without its answer: not a leak, but not clean either."""
     is_candidate: bool
-    """The score reaches the threshold of a detector whose score alone is no proof."""
+    """Found in a way that is no proof: in other words, with other numbers, in part."""
     question_overlap: float | None
     answer_overlap: float | None
     passage_overlap: float | None

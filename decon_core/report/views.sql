@@ -40,7 +40,7 @@ LEFT JOIN (
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
-    'Every benchmark item with its class: leaked (by any detector), question-only (no leak, but its question was found without the answer), candidate (neither, but found by a detector whose score is no proof), clean, not indexable (by no detector), or not fully scanned (no match, but shards are missing)';
+    'Every benchmark item with its class: leaked (by any detector), question-only (no leak, but its question was found without the answer), candidate (neither, but found in a way that is no proof), clean, not indexable (by no detector), or not fully scanned (no match, but shards are missing)';
 COMMENT ON COLUMN item_status.is_findable IS
     'whether a chosen detector can find it, whichever right answer a document holds';
 COMMENT ON COLUMN item_status.n_documents IS 'number of documents in which it leaked';
