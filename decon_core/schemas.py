@@ -175,8 +175,8 @@ MATCHES = pa.schema(
         field(
             "looked_for",
             pa.string(),
-            "exact: which text; reworded: same item or other numbers; aligned: what the place is to "
-            "the item; null: its fields",
+            "exact: which text; reworded: same item or other numbers; aligned: what the place is "
+            "to the item; null: its fields",
         ),
         required(
             "n_matched",
