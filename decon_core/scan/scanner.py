@@ -23,7 +23,7 @@ from operator import add
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
 from decon_core.execution.engine import Engine

@@ -10,7 +10,7 @@ import pytest
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.shards import read_blocks
 from decon_core.corpus.sketch import shard_sketch
 from decon_core.corpus.sketch.pack_sketch import (
