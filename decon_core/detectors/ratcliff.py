@@ -17,10 +17,17 @@ from numpy.lib.stride_tricks import sliding_window_view
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Indexes, Search
-from decon_core.detectors.finding import Finding, sort_findings
+from decon_core.detectors.detector import (
+    Detector,
+    Finding,
+    Indexes,
+    RecordTexts,
+    Search,
+    Unmet,
+    first_unmet,
+    sort_findings,
+)
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Run, Shared
-from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
