@@ -23,7 +23,8 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.detector_registry import Reads
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Booleans, Integers, RecordTexts, TextUse, Unmet, detector
+from decon_core.detectors.detector import detector
+from decon_core.detectors.visibility import Flags, Integers, RecordTexts, TextUse, Unmet
 from decon_core.errors import Problem
 from decon_core.index.parts import Part, has_part, index_fingerprint, open_part
 from decon_core.index.record_texts import NAMES
@@ -202,7 +203,7 @@ class _Benchmark:
     name: str
     item_of: Integers  # per record: its item, numbered in order of first occurrence
     question_of: Integers  # per record: its question, numbered likewise
-    is_counted: Booleans  # per record: whether its question is seen only if it is
+    is_counted: Flags  # per record: whether its question is seen only if it is
     texts: RecordTexts
 
 

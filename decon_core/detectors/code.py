@@ -23,18 +23,9 @@ from decon_core.benchmarks.records import StoredRecords
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import (
-    Detector,
-    Finding,
-    Indexes,
-    RecordTexts,
-    Search,
-    Span,
-    Unmet,
-    first_unmet,
-    sort_findings,
-)
+from decon_core.detectors.detector import Detector, Finding, Indexes, Search, Span, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.kernels.code import windows
 from decon_core.kernels.code.lexer import mark_code
 from decon_core.text.code_form import (
@@ -46,8 +37,6 @@ from decon_core.text.code_form import (
 )
 from decon_core.text.python_flow import features
 from decon_core.text.word_cache import edges_of
-
-Integers = npt.NDArray[np.int64]
 
 # A fingerprint in more than this share of a benchmark's programs, and in more than so many, is
 # boilerplate. Measured: without them recall is as high, and the scan twice as fast.

@@ -30,17 +30,14 @@ from decon_core.detectors.detector import (
     Detector,
     Floats,
     Indexes,
-    Integers,
     Judged,
-    RecordTexts,
     Search,
-    Unmet,
     column,
-    first_unmet,
     of_needed,
     steps,
 )
 from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.kernels import clusters
 from decon_core.kernels.jit import is_ready
 

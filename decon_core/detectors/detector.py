@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.detector_registry import Declaration
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds, reaches
+from decon_core.detectors.visibility import RecordTexts, Unmet
 
 if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
     import pyarrow as pa
@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     from decon_core.detectors.shared_runs import BatchTexts
     from decon_core.index.joined_index import Rows
     from decon_core.index.joined_index import Search as GramIndex
-    from decon_core.index.parts import Part
     from decon_core.index.text_index import Verbatim
     from decon_core.storage.tables import Array
     from decon_core.text.tokenizers import Words
@@ -38,8 +37,6 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
-Details = npt.NDArray[np.object_]
 Span = tuple[int, int]
 
 _STEPS = 100  # from 0 to 1
@@ -117,64 +114,6 @@ class Search:
     def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Return indexed n-grams and their document counts since the last call, and reset them."""
         return np.empty(0, np.uint32), np.empty(0, np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class TextUse:
-    """Per record of a benchmark: the text that it uses as one kind of text."""
-
-    has_text: Booleans
-    n_tokens: Integers
-    n_canonical: Integers  # canonical tokens; questions only
-    opens: Booleans  # whether an n-gram of it opens a comparison
-    is_whole: Booleans  # whether it can be found as a whole text
-    weight: npt.NDArray[np.float64]  # informativeness by idf
-
-
-@dataclass(frozen=True, eq=False)
-class RecordTexts:
-    """The records of a benchmark, as they are indexed."""
-
-    records: pa.Table  # split, instance_index, config, fingerprint, question
-    part: Part
-    uses: Mapping[int, TextUse]  # by kind of text; empty if no chosen detector reads texts
-    stored: StoredRecords  # for detectors that index the records themselves
-
-
-@dataclass(frozen=True, eq=False)
-class Unmet:
-    """Per record: the first requirement that it does not meet, and a detail."""
-
-    reasons: tuple[str | None, ...]  # None: it is visible; then from nearly visible to far from it
-    places: Integers  # positions in `reasons`
-    details: Details
-
-    def note_tokens(self, n_tokens: Integers, needed: Mapping[str, int]) -> Unmet:
-        """Add details such as "3 of 8 tokens" to the reasons in `needed`."""
-        for reason, n in needed.items():
-            for at in np.flatnonzero(self.places == self.reasons.index(reason)).tolist():
-                self.details[at] = f"{n_tokens[at]} of {n} tokens"
-        return self
-
-
-def first_unmet(requirements: Mapping[str, Booleans], details: Details | None = None) -> Unmet:
-    """Return the first unmet requirement of each record, in the given order.
-
-    `requirements` has the records that meet it, by the reason that is reported for the others.
-    """
-    reasons = (None, *reversed([*requirements]))
-    is_unmet = [~meets for meets in requirements.values()]
-    places = np.select(is_unmet, [*range(len(is_unmet), 0, -1)], 0).astype(np.int64)
-    return Unmet(
-        reasons, places, np.full(places.size, None, object) if details is None else details
-    )
-
-
-def joined_names(flags: Mapping[str, Booleans]) -> Details:
-    """Return, per record, the names whose flags are set."""
-    masks = zip(*flags.values(), strict=True)
-    joined = (", ".join(compress(flags, mask)) or None for mask in masks)
-    return np.array([*joined, None], object)[:-1]
 
 
 class Judged(NamedTuple):

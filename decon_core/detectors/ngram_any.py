@@ -12,17 +12,9 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import (
-    Detector,
-    Finding,
-    Indexes,
-    RecordTexts,
-    Search,
-    Unmet,
-    first_unmet,
-    sort_findings,
-)
+from decon_core.detectors.detector import Detector, Finding, Indexes, Search, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
 from decon_core.kernels import token_runs
 from decon_core.kernels.grams import screen_runs

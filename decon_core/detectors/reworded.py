@@ -29,13 +29,11 @@ from decon_core.detectors.detector import (
     Floats,
     Indexes,
     Judged,
-    RecordTexts,
     Search,
-    Unmet,
-    first_unmet,
     sort_findings,
 )
 from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.kernels import word_windows
 from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
     from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Encoder, Places, Ragged
-
-Integers = npt.NDArray[np.int64]
 
 SAME_ITEM, OTHER_NUMBERS = "same item", "other numbers"
 

@@ -1,0 +1,79 @@
+"""What a detector is asked when it states which records of a benchmark it can find."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import compress
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from decon_core.benchmarks.records import StoredRecords
+    from decon_core.index.parts import Part
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Details = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class TextUse:
+    """Per record of a benchmark: the text that it uses as one kind of text."""
+
+    has_text: Flags
+    n_tokens: Integers
+    n_canonical: Integers  # canonical tokens; questions only
+    opens: Flags  # whether an n-gram of it opens a comparison
+    is_whole: Flags  # whether it can be found as a whole text
+    weight: npt.NDArray[np.float64]  # informativeness by idf
+
+
+@dataclass(frozen=True, eq=False)
+class RecordTexts:
+    """The records of a benchmark, as they are indexed."""
+
+    records: pa.Table  # split, instance_index, config, fingerprint, question
+    part: Part
+    uses: Mapping[int, TextUse]  # by kind of text; empty if no chosen detector reads texts
+    stored: StoredRecords  # for detectors that index the records themselves
+
+
+@dataclass(frozen=True, eq=False)
+class Unmet:
+    """Per record: the first requirement that it does not meet, and a detail."""
+
+    reasons: tuple[str | None, ...]  # None: it is visible; then from nearly visible to far from it
+    places: Integers  # positions in `reasons`
+    details: Details
+
+    def note_tokens(self, n_tokens: Integers, needed: Mapping[str, int]) -> Unmet:
+        """Add details such as "3 of 8 tokens" to the reasons in `needed`."""
+        for reason, n in needed.items():
+            for at in np.flatnonzero(self.places == self.reasons.index(reason)).tolist():
+                self.details[at] = f"{n_tokens[at]} of {n} tokens"
+        return self
+
+
+def first_unmet(requirements: Mapping[str, Flags], details: Details | None = None) -> Unmet:
+    """Return the first unmet requirement of each record, in the given order.
+
+    `requirements` has the records that meet it, by the reason that is reported for the others.
+    """
+    reasons = (None, *reversed([*requirements]))
+    is_unmet = [~meets for meets in requirements.values()]
+    places = np.select(is_unmet, [*range(len(is_unmet), 0, -1)], 0).astype(np.int64)
+    return Unmet(
+        reasons, places, np.full(places.size, None, object) if details is None else details
+    )
+
+
+def joined_names(flags: Mapping[str, Flags]) -> Details:
+    """Return, per record, the names whose flags are set."""
+    masks = zip(*flags.values(), strict=True)
+    joined = (", ".join(compress(flags, mask)) or None for mask in masks)
+    return np.array([*joined, None], object)[:-1]
