@@ -28,8 +28,7 @@ from bench.sketch_costs import distinct_ngrams, restart_points, wide_pack
 from decon_core.benchmarks.folder import records_in
 from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
-from decon_core.config.sources import Source
+from decon_core.config.sources import Sketch, Source
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_places
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, open_pack_sketch
@@ -63,7 +62,7 @@ class World:
 
     def sketch_name(self, sketch: Sketch) -> str:
         tokenizer = load_tokenizer(self.policy.tokenizer_str).fingerprint
-        return sketch.fingerprint(self.policy, tokenizer=tokenizer)
+        return self.policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
 
     def first_shards(self, n: int) -> World:
         """Return the world with fewer shards."""

@@ -17,8 +17,13 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
-from decon_core.corpus.sketch.shard_sketch import LOG2_BITS, PartSketch, Words64, writing_sketch
-from decon_core.corpus.sketch.tokens import TwoNumberings
+from decon_core.corpus.sketch.shard_sketch import (
+    LOG2_BITS,
+    PartSketch,
+    TwoNumberings,
+    Words64,
+    writing_sketch,
+)
 from decon_core.features.scorecard.corpora import texts_below
 from decon_core.index.ngram_counts import grams_of
 from decon_core.index.parts import index_fingerprint

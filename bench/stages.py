@@ -239,7 +239,7 @@ def report(job: Job) -> Result:
     import duckdb
 
     from bench.large import Sizes, packs_of
-    from decon_core.config.tables import Report
+    from decon_core.config.load import Report
     from decon_core.mixtures.builder import Builder
     from decon_core.report.build import build_report
 

@@ -1,8 +1,8 @@
 """Partitions: benchmarks, packs and mixtures, and two grids of pairs of them.
 
 The scan is a grid of packs by benchmarks, `mixture` one of packs by mixtures. In the UI a new
-benchmark is a missing column of the grid, and new shards are a missing row. Names are validated in
-`decon_core.config.names`: Dagster accepts a name that contains "|" and silently loses the cell.
+benchmark is a missing column of the grid, and new shards are a missing row. Names are validated by
+`decon_core.config`: Dagster accepts a name that contains "|" and silently loses the cell.
 """
 
 from __future__ import annotations

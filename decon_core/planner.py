@@ -117,7 +117,7 @@ class Plan:
             return ""
         policy = self.config.policy
         tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-        return self.config.sketch.fingerprint(policy, tokenizer=tokenizer)
+        return policy.sketch_fingerprint(self.config.sketch.bits, tokenizer=tokenizer)
 
     @cached_property
     def scan(self) -> str:

@@ -9,7 +9,13 @@ from typing import Annotated, Any
 
 from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group
 from decon_assets.terminal.output import say, say_table
-from decon_assets.terminal.products import chosen_of, exit_code_for, say_undeclared, verify_each
+from decon_assets.terminal.products import (
+    chosen_of,
+    described,
+    exit_code_for,
+    say_undeclared,
+    verify_each,
+)
 from decon_core.config.load import load_config
 from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.open_store import open_store
@@ -145,4 +151,4 @@ def _totals(builder: Builder, one: Mixture) -> list[dict[str, Any]]:
 
 def _leaks_of(builder: Builder, one: Mixture) -> str:
     """Return the names of the benchmarks whose leaks a mixture selects by."""
-    return one.leaks.described([version.benchmark for version in builder.versions])
+    return described(one.leaks, [version.benchmark for version in builder.versions])

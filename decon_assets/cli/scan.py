@@ -28,8 +28,7 @@ from decon_assets.terminal.output import say, say_table, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
-from decon_core.config.sketch import Sketch
-from decon_core.config.sources import ONLY_SOURCE, Source
+from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
 from decon_core.report.blind_spots import blind_spots

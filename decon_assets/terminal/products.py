@@ -1,4 +1,4 @@
-"""What the commands of mixtures and blends share: chosen names, verification, and exit codes."""
+"""What the commands of mixtures and blends share: names, leaks, verification, and exit codes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 from decon_assets.instance.active_run import active_run
 from decon_assets.terminal.output import say, warn
 from decon_assets.terminal.progress import ShardProgress
+from decon_core.config.mixtures import Leaks
 from decon_core.errors import ConfigError, Problem, format_problems
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import wanted_workers
@@ -22,6 +23,8 @@ class _Named(Protocol):
     @property
     def name(self) -> str: ...
 
+
+_MOST_NAMED = 8  # benchmarks in a description
 
 Product = TypeVar("Product", bound=_Named)
 Result = TypeVar("Result", bound=Verification)
@@ -54,6 +57,26 @@ def say_undeclared(folder: Path, declared: Sequence[_Named]) -> None:
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.is_dir() and path.name not in known:
             say(f"no longer declared in decon.toml, so not updated: {path}")
+
+
+def described(leaks: Leaks, known: Sequence[str]) -> str:
+    """Describe leaks that count in one line. `known`: all benchmarks of the configuration."""
+    names = [name for name in known if leaks.needs(name)]
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+    listed = ", ".join(names[:_MOST_NAMED]) + more or "no benchmark"
+    n_of_all = f"{len(names):,} of {counted(len(known), 'benchmark')}"
+    limits = [
+        "all benchmarks" if len(names) == len(known) else n_of_all,
+        f"splits {', '.join(leaks.splits)}" if leaks.splits else "",
+        f"by {', '.join(leaks.detectors)}" if leaks.detectors else "",
+        "" if leaks.least_score is None else f"score at least {leaks.least_score:g}",
+        f"with the verdict {' or '.join(leaks.verdicts)}" if leaks.verdicts else "",
+        ""
+        if leaks.min_probability is None
+        else f"probability at least {leaks.min_probability:g}, by {leaks.min_judged:,} or more "
+        "judged pairs",
+    ]
+    return f"{listed} ({'; '.join(filter(None, limits))})"
 
 
 def verify_each(

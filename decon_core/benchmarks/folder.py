@@ -18,7 +18,7 @@ from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.readers import is_readable, known_endings, read_rows
 from decon_core.benchmarks.recipe import LocalSource, Recipe
-from decon_core.config.names import check_names
+from decon_core.config.validation import check_names
 from decon_core.errors import InputError, Problem, RecordError
 from decon_core.storage.paths import is_hidden
 from decon_core.wording import counted

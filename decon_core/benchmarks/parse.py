@@ -26,8 +26,7 @@ from decon_core.benchmarks.recipe import (
     Text,
     TranslationPair,
 )
-from decon_core.config.names import check_names
-from decon_core.config.validation import validated
+from decon_core.config.validation import check_names, validated
 from decon_core.errors import KeyNameError, Problem, RecipeError
 
 Place = tuple[str | int, ...]

@@ -1,4 +1,4 @@
-"""Load and validate decon.toml: benchmarks, corpus, policy, mixtures, report and store.
+"""Load and validate decon.toml, with the models of its small tables: [evals] to [store].
 
 `SECTIONS` has the model of each table; a feature has those of its own. After a change to a key,
 write the JSON schema again (`schema.py`), and the default in `discovery/decon.toml`.
@@ -13,17 +13,26 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
+from pydantic.dataclasses import dataclass as model
 
 from decon_core.config.detector_registry import names
 from decon_core.config.mixtures import TOKENIZER_FILE, Mixture, read_mixtures
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
-from decon_core.config.sources import Corpus, Source, source_names
-from decon_core.config.tables import Evals, Idf, Report, Review, StoreTable
-from decon_core.config.validation import SettingsReader, did_you_mean
+from decon_core.config.sources import Corpus, Sketch, Source, source_names
+from decon_core.config.validation import (
+    TABLE,
+    Count,
+    Distinct,
+    Name,
+    Names,
+    SettingsReader,
+    Share,
+    did_you_mean,
+    expects,
+)
 from decon_core.errors import ConfigError, Problem
 from decon_core.feature import feature_candidates, feature_tables
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
@@ -38,6 +47,68 @@ _STORE = ".decon"
 _SECRET = re.compile(
     r"secret|token|passw|^key$|access_key|account_key|credential|sas", re.IGNORECASE
 )
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Evals:
+    """[evals]: the benchmarks."""
+
+    recipes: Names[Name]
+    """Recipe files, or globs; one that matches nothing is an error."""
+    benchmarks: Names[Name] | None = None
+    """Use only these; default: all."""
+    required: Names[Name] = ()
+    """Fail if a chosen detector can find too few items of these benchmarks."""
+    least_indexable_share: Share = 0.5
+    """Share of the items that is enough; with fewer, a benchmark that is not required has a
+    warning."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Idf:
+    """[idf]: the weights of n-grams."""
+
+    benchmarks: Names[Name] | None = None
+    """Benchmarks whose frequencies are frozen at the first run; default: all."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Review:
+    """[review]: verdicts of people on matches."""
+
+    verdicts: Annotated[Name, expects("a local file, which need not exist")] = "verdicts.jsonl"
+    """File of reviewers' verdicts, which need not exist (docs/review.md)."""
+    clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
+    """Verdicts that take a match out of the leaks."""
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Report:
+    """[report]: how much text a report shows, and what it warns of."""
+
+    snippets: Literal["on", "off"] = "on"
+    """With "off", database and pages have no corpus text."""
+    context: Count = 300
+    """Characters shown before and after a match."""
+    most_pairs: Count = 50_000
+    """Pairs of item and passage whose texts are kept."""
+    drift: Share = 0.05
+    """The check `leak_rate_is_steady` warns if a benchmark's leak rate differs by more than this
+    from the previous report."""
+
+    @property
+    def has_snippets(self) -> bool:
+        return self.snippets == "on"
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class StoreTable:
+    """[store]: the place of all products."""
+
+    path: Annotated[Name | None, expects("a path")] = None
+    """A folder or a URL; default: .decon."""
+    work: Annotated[Name | None, expects("a path")] = None
+    """With a URL: the local work folder; default: .decon."""
 
 
 SECTIONS: Mapping[str, Any] = {

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from decon_core.config import license_expressions
 from decon_core.config.detector_registry import BUILT_IN, get
-from decon_core.config.rounding import reaches
 from decon_core.config.validation import (
     TABLE,
     Flag,
@@ -32,17 +29,13 @@ from decon_core.config.validation import (
     expects,
     known,
 )
-from decon_core.config.verdicts import LEAK
 from decon_core.errors import Problem
-from decon_core.wording import counted
 
 Take = Literal["clean", "everything", "leaks", "control"]
 Cut = Literal["documents", "turns", "spans"]
 Unknown = Literal["drop", "keep"]
 Write = Literal["shards", "attributes", "dolma", "parquet", "mask"]
 FoundButNoLeak = Literal["remove", "keep"]
-
-_MOST_NAMED = 8  # benchmarks in a description
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -78,72 +71,6 @@ class Leaks:
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
 
-    def counts(self, entry: Mapping[str, Any], calibration: Calibrated | None = None) -> bool:
-        """Return whether an entry counts as a leak, or is question-only and treated like one."""
-        return self.takes(entry) and (
-            not entry["is_candidate"]
-            or self.candidates == "remove"
-            or self.is_probable(entry, calibration)
-        )
-
-    def is_probable(self, entry: Mapping[str, Any], calibration: Calibrated | None) -> bool:
-        """Return whether judged pairs of such a score are leaks often enough."""
-        if self.min_probability is None or calibration is None:
-            return False
-        found = self.probability(entry, calibration)
-        return found is not None and reaches(found, self.min_probability)
-
-    def probability(self, entry: Mapping[str, Any], calibration: Calibrated) -> float | None:
-        """Return the probability of an entry's score; None if too little is known."""
-        return calibration.probability(
-            entry["detector"], entry["benchmark"], entry["score"], least=self.min_judged
-        )
-
-    def takes(self, entry: Mapping[str, Any]) -> bool:
-        """Return whether an entry counts if its score or verdict may act."""
-        is_found = (
-            entry["is_contaminated"]
-            or entry["is_candidate"]
-            or (self.question_only == "remove" and entry["is_question_only"])
-        )
-        # A confirmed leak counts with any score: a review must not remove it from the leaks.
-        least = None if entry["verdict"] == LEAK else self.least_score
-        return bool(
-            is_found
-            and (not self.detectors or entry["detector"] in self.detectors)
-            and self.needs(entry["benchmark"])
-            and (not self.splits or entry["split"] in self.splits)
-            and (not self.verdicts or entry["verdict"] in self.verdicts)
-            and (least is None or entry["score"] >= least)
-        )
-
-    def described(self, known: Sequence[str]) -> str:
-        """Describe these leaks in one line. `known`: all benchmarks of the configuration."""
-        names = [name for name in known if self.needs(name)]
-        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-        listed = ", ".join(names[:_MOST_NAMED]) + more or "no benchmark"
-        n_of_all = f"{len(names):,} of {counted(len(known), 'benchmark')}"
-        limits = [
-            "all benchmarks" if len(names) == len(known) else n_of_all,
-            f"splits {', '.join(self.splits)}" if self.splits else "",
-            f"by {', '.join(self.detectors)}" if self.detectors else "",
-            "" if self.least_score is None else f"score at least {self.least_score:g}",
-            f"with the verdict {' or '.join(self.verdicts)}" if self.verdicts else "",
-            ""
-            if self.min_probability is None
-            else f"probability at least {self.min_probability:g}, by {self.min_judged:,} or more "
-            "judged pairs",
-        ]
-        return f"{listed} ({'; '.join(filter(None, limits))})"
-
-
-class Calibrated(Protocol):
-    """Probabilities of a leak by score (decisions/calibration.py)."""
-
-    def probability(
-        self, detector: str, benchmark: str, score: float, *, least: int
-    ) -> float | None: ...
-
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
 class Licenses:
@@ -165,45 +92,6 @@ class Licenses:
     """None of these."""
     unknown: Unknown = "drop"
     """Rows without a license, or with "unknown"."""
-
-    def takes(self, license_name: str | None) -> bool:
-        """Return whether a text allows to take a document: a name, or an SPDX expression."""
-        text = _normalized(license_name or "")
-        expression = license_expressions.parse(text)
-        if expression is None:
-            return self._takes(text)
-        # A denied pattern may mean the text as a whole ("*GPL*"), and an allowed name may be it.
-        if _matches((text,), self.deny):
-            return False
-        is_allowed = text in map(_normalized, self.allow)
-        return license_expressions.is_satisfied(
-            expression, lambda one: self._takes(*one.names, is_allowed=is_allowed)
-        )
-
-    def _takes(self, *names: str, is_allowed: bool = False) -> bool:
-        """Return whether a license may be taken, known under these names."""
-        if not names_license(names[0]):
-            return self.unknown == "keep"
-        is_allowed = is_allowed or not self.allow or _matches(names, self.allow)
-        return is_allowed and not _matches(names, self.deny)
-
-
-def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
-    folded = [pattern.casefold() for pattern in patterns]
-    return any(fnmatchcase(name.casefold(), pattern) for name in names for pattern in folded)
-
-
-# Values for a missing license: those of many corpora, and SPDX's own.
-_NO_LICENSE = frozenset({"", "unknown", "none", "noassertion"})
-
-
-def names_license(text: str) -> bool:
-    """Return whether a text names a license; "unknown", for example, does not."""
-    return _normalized(text) not in _NO_LICENSE
-
-
-def _normalized(name: str) -> str:
-    return name.strip().casefold()
 
 
 @dataclass(frozen=True, kw_only=True, config=TABLE)
@@ -378,9 +266,9 @@ class _Reader(SettingsReader):
     def _check_licenses(self, where: str, licenses: Licenses) -> None:
         if not licenses.allow and not licenses.deny:
             self.wrong(where, "neither 'allow' nor 'deny'", "at least one of them")
-        denied = {_normalized(name) for name in licenses.deny}
+        denied = {name.strip().casefold() for name in licenses.deny}
         for name in licenses.allow:
-            if _normalized(name) in denied:
+            if name.strip().casefold() in denied:
                 self.wrong(f"{where}.allow", repr(name), "a name that is not also in 'deny'")
 
     def _check_control(self, mixture: Mixture, known: Mapping[str, Mixture]) -> None:

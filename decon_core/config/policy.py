@@ -56,6 +56,9 @@ VERDICT_VERSION = 4
 # Increased when the content of tiles changes: shards are scanned again, benchmarks not indexed.
 TILE_VERSION = 6
 
+# Increased when the content of a sketch changes.
+_SKETCH_VERSION = 1
+
 # Fields that determine what is indexed, and with which weight.
 _INDEX_FIELDS = (
     *("punctuation_chars", "ngram_size", "answer_ngram_size", "passage_ngram_size"),
@@ -312,6 +315,11 @@ class Policy:
         for detector in self._chosen:
             settings |= detector.fingerprint_settings(self)
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION, TILE_VERSION])
+
+    def sketch_fingerprint(self, bits: int, *, tokenizer: str) -> str:
+        """Return the fingerprint of what a sketch depends on besides its shard."""
+        settings = {"form": asdict(self.form), "ngram_size": self.ngram_size, "bits": bits}
+        return _digest([settings, tokenizer, VERDICT_VERSION, _SKETCH_VERSION])
 
     @property
     def form(self) -> Form:

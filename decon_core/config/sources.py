@@ -1,4 +1,4 @@
-"""[corpus] of decon.toml: the sources of shards, and the limits of their packs."""
+"""[corpus] and [sketch] of decon.toml: sources of shards, limits of packs, filters of n-grams."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from decon_core.config.validation import (
     Name,
     Names,
     Positive,
+    Whole,
     did_you_mean,
     expects,
     invalid,
@@ -165,6 +166,15 @@ class Corpus(PackLimits):
         if n_shards is None and n_bytes is None:
             n_shards = _DEFAULT_PACK_SHARDS
         return PackLimits(pack_shards=n_shards, pack_bytes=n_bytes)
+
+
+@model(frozen=True, kw_only=True, config=TABLE)
+class Sketch:
+    """[sketch]: filters of all n-grams of the corpus. With them, a scan of a benchmark that is
+    added later reads only the blocks of documents that may contain a match."""
+
+    bits: Annotated[Whole, Field(ge=2, le=16)] = 5
+    """Bits per n-gram. With more, the sketch is larger and fewer blocks are read again."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,14 @@
 """Field types of the models of decon.toml, and pydantic's errors as problems.
 
-All problems of a file are collected, so that they can be fixed at once.
+All problems of a file are collected, so that they can be fixed at once. Names of benchmarks,
+sources and products are also partition keys and folder names: here is which of them are allowed.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +28,6 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from decon_core.config.names import check_names
 from decon_core.errors import ConfigError, KeyNameError, Problem
 from decon_core.storage.paths import is_url
 
@@ -35,6 +36,11 @@ N = TypeVar("N", bound=str)
 Node = Mapping[str, Any]  # of a JSON schema
 _MOST = 10**15  # upper limit of whole numbers
 _MANY_KEYS = 23  # more are not listed in a message
+
+# Dagster joins the parts of partition keys with "|", writes ranges with "..." and lists with ",",
+# and silently drops a key that contains one of them: the benchmark would count as clean. Only
+# characters without a special meaning in Dagster, file systems and shells are allowed.
+_ALLOWED = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,119}")
 
 TABLE = ConfigDict(
     extra="forbid",
@@ -370,6 +376,29 @@ class SettingsReader:
             check_names(names, what=f"{self._file}: {what}")
         except KeyNameError as error:
             self.problems.extend(error.problems)
+
+
+def check_names(names: Iterable[str], *, what: str) -> None:
+    """Raise `KeyNameError` if a name cannot be a partition key. `what`: the kind of name."""
+    expected = (
+        "letters, digits, '_', '-' and single '.', at most 120 characters, not starting with '-' "
+        "or '.'"
+    )
+    remedy = "rename it: '|', ',' and '...' are special in partition keys"
+    problems = [
+        Problem(f"{what} name", repr(name), expected, remedy)
+        for name in names
+        if not _ALLOWED.fullmatch(name) or name.endswith(".")
+    ]
+    if problems:
+        raise KeyNameError(problems)
+
+
+def key_from(text: str, *, other: str) -> str:
+    """Return the text without accents, and with `other` for what no partition key has."""
+    parts = unicodedata.normalize("NFKD", text)
+    plain = "".join(char for char in parts if not unicodedata.combining(char))
+    return re.sub(r"[^A-Za-z0-9_-]+", other, plain)
 
 
 _NUMBER = re.compile(r"\[\d+\]")

@@ -4,11 +4,14 @@ A match carries its overlaps and lengths, so every gate and the length penalty c
 any threshold at or above the evidence floor. How a detector judges is in its own file; a property
 test compares the result with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its
 score. If the score of its detector is no proof, a match without a verdict is a candidate, no leak.
+Which of all these count for a mixture is decided by its `Leaks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config.detector_registry import names_where
+from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import Policy
-from decon_core.config.verdicts import LEAK
-from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
+from decon_core.config.rounding import reaches
+from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
+from decon_core.decisions.verdicts import LEAK, NO_VERDICTS, Verdicts
 from decon_core.detectors.detector import Detector, Judged, detector
 from decon_core.schemas import ENTRIES
 
@@ -162,3 +167,69 @@ def by_detector(matches: pa.Table) -> Iterator[tuple[Detector, Integers, pa.Tabl
         rows = np.flatnonzero(detectors == name)
         of_detector = matches if rows.size == len(detectors) else matches.take(pa.array(rows))
         yield detector(name), rows, of_detector
+
+
+def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
+    """Return for each match the highest step at which it is a leak; nan if there is none.
+
+    Steps are hundredths, starting at the detector's floor, and the current threshold. Where a
+    threshold is a length, the result is the number of matched tokens.
+    """
+    highest = _highest(matches, replace(policy, benchmark={}))
+    for rows, benchmark_policy in by_threshold(matches, policy):
+        highest[rows] = _highest(matches.take(pa.array(rows)), benchmark_policy)
+    return highest
+
+
+def _highest(matches: pa.Table, policy: Policy) -> Floats:
+    highest = np.full(matches.num_rows, np.nan)
+    for one, rows, of_detector in by_detector(matches):
+        highest[rows] = one.highest_thresholds(of_detector, policy)
+    return highest
+
+
+def counts(
+    entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration = NO_CALIBRATION
+) -> bool:
+    """Return whether an entry counts as a leak, or is question-only and treated like one."""
+    return would_count(entry, leaks) and (
+        not entry["is_candidate"]
+        or leaks.candidates == "remove"
+        or is_probable(entry, leaks, calibration)
+    )
+
+
+def would_count(entry: Mapping[str, Any], leaks: Leaks) -> bool:
+    """Return whether an entry counts if its score or verdict may act."""
+    is_found = (
+        entry["is_contaminated"]
+        or entry["is_candidate"]
+        or (leaks.question_only == "remove" and entry["is_question_only"])
+    )
+    # A confirmed leak counts with any score: a review must not remove it from the leaks.
+    least = None if entry["verdict"] == LEAK else leaks.least_score
+    return bool(
+        is_found
+        and (not leaks.detectors or entry["detector"] in leaks.detectors)
+        and leaks.needs(entry["benchmark"])
+        and (not leaks.splits or entry["split"] in leaks.splits)
+        and (not leaks.verdicts or entry["verdict"] in leaks.verdicts)
+        and (least is None or entry["score"] >= least)
+    )
+
+
+def is_probable(entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration) -> bool:
+    """Return whether judged pairs of such a score are leaks often enough."""
+    if leaks.min_probability is None:
+        return False
+    found = probability_of(entry, leaks, calibration)
+    return found is not None and reaches(found, leaks.min_probability)
+
+
+def probability_of(
+    entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration
+) -> float | None:
+    """Return the probability of an entry's score; None if too little is known."""
+    return calibration.probability(
+        entry["detector"], entry["benchmark"], entry["score"], least=leaks.min_judged
+    )

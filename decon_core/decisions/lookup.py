@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, save_records
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.corpus.sketch.shard_sketch import open_blocks
@@ -71,7 +71,7 @@ def look_up(
     if sketch:
         policy = bounded(policy)
         tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
-        name = sketch.fingerprint(policy, tokenizer=tokenizer)
+        name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
         searched = [pack for pack in packs if has_pack_sketch(store, name, pack)]
     if not searched:
         found = "no pack has a sketch" if packs else "no pack is registered"

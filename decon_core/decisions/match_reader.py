@@ -17,8 +17,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
-from decon_core.decisions.decide import decide
-from decon_core.decisions.sweep import highest_thresholds
+from decon_core.decisions.decide import decide, highest_thresholds
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of

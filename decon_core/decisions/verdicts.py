@@ -22,10 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from decon_core.config.validation import did_you_mean
-from decon_core.config.verdicts import CLEARING, LEAK, TAKEN_BACK, VERDICTS
 from decon_core.decisions.annotations import Label, judgement_problems
 from decon_core.errors import Problem
 from decon_core.storage.line_log import append_objects, read_objects
+
+LEAK = "leak"
+CLEARING = ("template", "common source")  # may mark a match as no leak
+VERDICTS = (LEAK, *CLEARING, "unsure")
+TAKEN_BACK = "none"
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 

@@ -35,8 +35,17 @@ from decon_core.alignment.units import Units, units_of
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.detectors.decon import ClusterSearch, Decon, Matches
-from decon_core.detectors.detector import Detector, Floats, Indexes, Judged, Search, column
-from decon_core.detectors.finding import Finding, Span, sort_findings
+from decon_core.detectors.detector import (
+    Detector,
+    Finding,
+    Floats,
+    Indexes,
+    Judged,
+    Search,
+    Span,
+    column,
+    sort_findings,
+)
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
@@ -45,7 +54,7 @@ from decon_core.text.characters import Form
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from decon_core.index.own_index import Rows
+    from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Encoder, Places, Ragged
 

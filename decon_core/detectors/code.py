@@ -23,11 +23,9 @@ from decon_core.benchmarks.records import StoredRecords
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Indexes, Search
-from decon_core.detectors.finding import Finding, Span, sort_findings
+from decon_core.detectors.detector import Detector, Finding, Indexes, Search, Span, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
-from decon_core.index.query_texts import edges_of
+from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.kernels.code import windows
 from decon_core.kernels.code.lexer import mark_code
 from decon_core.text.code_form import (
@@ -38,8 +36,7 @@ from decon_core.text.code_form import (
     program_of,
 )
 from decon_core.text.python_flow import features
-
-Integers = npt.NDArray[np.int64]
+from decon_core.text.word_cache import edges_of
 
 # A fingerprint in more than this share of a benchmark's programs, and in more than so many, is
 # boilerplate. Measured: without them recall is as high, and the scan twice as fast.

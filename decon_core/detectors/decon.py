@@ -38,7 +38,7 @@ from decon_core.detectors.detector import (
 )
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels import clusters, sampled_clusters
+from decon_core.kernels import clusters
 from decon_core.kernels.jit import is_ready
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Decon(Detector):
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """A block is possible if the n-grams that it may contain have enough weight for a match."""
-        from decon_core.corpus.sketch.tokens import stable_numbers
+        from decon_core.corpus.sketch.shard_sketch import stable_numbers
         from decon_core.index.joined_index import thresholds_of
         from decon_core.kernels.ngram_filters import bound_weights
 
@@ -314,7 +314,11 @@ class ClusterSearch(Search):
 
     @property
     def _judging(self) -> Callable[..., tuple[int, int]]:
-        return clusters.judge_exhaustive if self._is_exhaustive else sampled_clusters.judge_sampled
+        if self._is_exhaustive:
+            return clusters.judge_exhaustive
+        from decon_core.kernels.sampled_clusters import judge_sampled
+
+        return judge_sampled
 
     def _judge(
         self,

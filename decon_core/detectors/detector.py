@@ -8,7 +8,7 @@ docs/detectors.md shows how to add one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,6 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.detector_registry import Declaration
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds, reaches
-from decon_core.detectors.finding import Finding
 from decon_core.detectors.visibility import RecordTexts, Unmet
 
 if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarrow is loaded
@@ -29,8 +28,8 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.detectors.decon import Matches
     from decon_core.detectors.shared_runs import BatchTexts
+    from decon_core.index.joined_index import Rows
     from decon_core.index.joined_index import Search as GramIndex
-    from decon_core.index.own_index import Rows
     from decon_core.index.text_index import Verbatim
     from decon_core.storage.tables import Array
     from decon_core.text.tokenizers import Words
@@ -38,6 +37,7 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
+Span = tuple[int, int]
 
 _STEPS = 100  # from 0 to 1
 
@@ -57,6 +57,38 @@ class Indexes:
         if self.verbatim is None:
             raise RuntimeError("no index of texts: the detector reads only the n-gram index")
         return self.verbatim
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One record found in one document, by another detector than `decon`. Spans are in tokens, in
+    characters, or in bytes of the compared form."""
+
+    document: int  # number in the batch
+    part: int  # number of the benchmark
+    record: int
+    score: float
+    question_overlap: float | None
+    answer_overlap: float | None = None
+    n_matched: int
+    question_tokens: int
+    total_tokens: int
+    question: Span | None = None
+    answer: Span | None = None
+    question_characters: Span | None = None  # of the document as it is
+    answer_characters: Span | None = None
+    question_bytes: Span | None = None
+    answer_bytes: Span | None = None
+    looked_for: str | None = None
+
+
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort stably by document, benchmark and record.
+
+    Text numbers run through all benchmarks of a scan, so the order within a tile must not
+    depend on them.
+    """
+    return sorted(findings, key=lambda one: (one.document, one.part, one.record))
 
 
 class Search:

@@ -12,8 +12,7 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import Detector, Indexes, Search
-from decon_core.detectors.finding import Finding, sort_findings
+from decon_core.detectors.detector import Detector, Finding, Indexes, Search, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
@@ -52,7 +51,7 @@ class NgramAny(Detector):
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
         """A block is possible if it may contain all n-grams of a long enough run."""
-        from decon_core.corpus.sketch.tokens import stable_numbers
+        from decon_core.corpus.sketch.shard_sketch import stable_numbers
         from decon_core.kernels.ngram_filters import bound_runs
 
         texts, policy = indexes.texts.canonical, indexes.policy

@@ -17,10 +17,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Indexes, Search
-from decon_core.detectors.finding import Finding, sort_findings
+from decon_core.detectors.detector import Detector, Finding, Indexes, Search, sort_findings
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Run, Shared
-from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from decon_core.index.text_index import Verbatim
 
 Numbers = npt.NDArray[np.uint32]
-Integers = npt.NDArray[np.int64]
 
 _LONG_DOCUMENT = 1 << 12  # tokens; for shorter ones, finding what to skip takes as long as aligning
 

@@ -25,14 +25,15 @@ from decon_core.config.rounding import reaches
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import (
     Detector,
+    Finding,
     Floats,
     Indexes,
     Judged,
     Search,
+    sort_findings,
 )
-from decon_core.detectors.finding import Finding, sort_findings
 from decon_core.detectors.shared_runs import BatchTexts
-from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.kernels import word_windows
 from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
@@ -44,11 +45,9 @@ from decon_core.text.tokenizers import Words
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from decon_core.index.own_index import Rows
+    from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Encoder, Places, Ragged
-
-Integers = npt.NDArray[np.int64]
 
 SAME_ITEM, OTHER_NUMBERS = "same item", "other numbers"
 

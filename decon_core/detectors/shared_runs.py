@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.policy import Policy
-from decon_core.detectors.finding import Span
+from decon_core.detectors.detector import Span
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.word_beginnings import find_beginnings
-from decon_core.text.compared_text import formed, original_places
+from decon_core.text.canonical import formed, original_places
 
 if TYPE_CHECKING:
     from decon_core.corpus.batches import Batch

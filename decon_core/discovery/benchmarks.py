@@ -16,7 +16,7 @@ from decon_core.benchmarks.folder import places_of_records
 from decon_core.benchmarks.normalized import is_record
 from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.readers import is_readable, known_endings
-from decon_core.config.names import folded
+from decon_core.config.validation import key_from
 from decon_core.corpus.formats import is_shard
 from decon_core.discovery.decide import reading_of
 from decon_core.discovery.first_rows import FirstRows, first_rows
@@ -271,7 +271,7 @@ def _partition_keys(names: Iterable[str], *, taken: Sequence[str] = ()) -> list[
     """Return unique names that are valid partition keys and not in `taken`."""
     keys: list[str] = []
     for name in names:
-        plain = re.sub(r"[^A-Za-z0-9_-]+", "_", folded(name)).strip("-_") or "benchmark"
+        plain = key_from(name, other="_").strip("-_") or "benchmark"
         numbered = (f"{plain}_{number}" for number in count(2))
         keys.append(next(each for each in chain([plain], numbered) if each not in {*keys, *taken}))
     return keys

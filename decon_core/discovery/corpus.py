@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from decon_core.config.names import folded
 from decon_core.config.sources import Source
+from decon_core.config.validation import key_from
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import files_of, only_shards, require_names_in_utf8
 from decon_core.corpus.shard_head import ShardHead, head_of, listed_fields
@@ -214,7 +214,7 @@ def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:
     taken: set[str] = set()
     named = []
     for one in findings:
-        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", folded(one.source.name)).strip("-")[:60] or "corpus"
+        plain = key_from(one.source.name, other="-").strip("-")[:60] or "corpus"
         names = [plain, f"{plain}-{suffix_of(one.files[0])[1:]}"]
         names += [f"{plain}-{number}" for number in range(2, len(findings) + 2)]
         name = next(each for each in names if each.casefold() not in taken)

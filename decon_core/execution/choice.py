@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
@@ -11,7 +12,7 @@ from pkgutil import resolve_name
 from decon_core.config.feature_table import FeatureTable
 from decon_core.config.validation import SettingsReader, did_you_mean
 from decon_core.errors import ConfigError, Problem
-from decon_core.execution.engine import Engine, EngineTable
+from decon_core.execution.engine import Engine
 from decon_core.execution.local import LocalEngine
 from decon_core.feature import LOCAL_ENGINE, engine_names, feature_engines, feature_tables
 from decon_core.storage.paths import RemotePath
@@ -20,6 +21,24 @@ from decon_core.storage.store import Store
 ENGINE_VARIABLE = "DECON_ENGINE"  # overrides the settings
 
 Tables = Mapping[str, FeatureTable]
+
+
+class EngineTable(FeatureTable, ABC):
+    """A table of decon.toml with the chosen engine, and settings of the engines of a feature."""
+
+    engine: str
+
+    @abstractmethod
+    def open(self, name: str, store: Store, store_url: RemotePath | None) -> Engine:
+        """Return the engine of this name; it starts nothing yet.
+
+        `store_url`: where nodes that see no folder read and write the store; None: the work is one
+        that needs the folder.
+        """
+
+    @abstractmethod
+    def require(self, name: str) -> None:
+        """Raise an error if the engine of this name cannot be used from this machine."""
 
 
 def open_engine(tables: Tables, store: Store, *, store_url: RemotePath | None = None) -> Engine:

@@ -1,22 +1,32 @@
-"""What every engine does: run a list of jobs, and count them; and how a feature opens its own."""
+"""What every engine does: prepare its machines, run a list of jobs, and return their outcomes."""
 
 from __future__ import annotations
 
+import fcntl
 import logging
-from abc import ABC, abstractmethod
+import os
+import pickle
+import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
-from decon_core.config.feature_table import FeatureTable
-from decon_core.execution.preparation import Prepare
+from decon_core.errors import CorpusError, Problem
 from decon_core.execution.progress import Advance, JobCounts
 from decon_core.storage.paths import RemotePath
-from decon_core.storage.store import Store
 
 # What engines log here is in the log of a run, whichever feature they are of.
 ENGINE_LOG = logging.getLogger("decon_core.execution")
+
+# A worker may die by accident: another process took the memory, a node was lost. Three times is no
+# accident.
+MOST_DEATHS = 3
+
+Prepare = Callable[[Any], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,19 +65,76 @@ class Engine(Protocol):
         """Yield jobs by number when they end; closing the iterator stops what it started."""
 
 
-class EngineTable(FeatureTable, ABC):
-    """A table of decon.toml with the chosen engine, and settings of the engines of a feature."""
+# On the machine of a job --------------------------------------------------------------------------
 
-    engine: str
 
-    @abstractmethod
-    def open(self, name: str, store: Store, store_url: RemotePath | None) -> Engine:
-        """Return the engine of this name; it starts nothing yet.
+def prepare_machine(prepare: Prepare, job: Any) -> None:
+    """Prepare this process for jobs such as `job`, while no other one on the machine does it first.
 
-        `store_url`: where nodes that see no folder read and write the store; None: the work is one
-        that needs the folder.
-        """
+    The first process holds the lock alone. Those that come meanwhile wait for it, then find its
+    work in a cache, and go on side by side.
+    """
+    path = Path(tempfile.gettempdir()) / f"decon-prepare-{os.getuid()}.lock"
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(file, fcntl.LOCK_SH)
+        except OSError:
+            pass  # no locks here: each process prepares by itself
+        prepare(job)
+    finally:
+        with suppress(OSError):
+            os.close(file)
 
-    @abstractmethod
-    def require(self, name: str) -> None:
-        """Raise an error if the engine of this name cannot be used from this machine."""
+
+def outcome_of(fn: Callable[[Any], Any], job: Any) -> bytes:
+    """Run a job and return its result or its exception, pickled."""
+    try:
+        result = fn(job)
+    except Exception as error:  # noqa: BLE001 - it is raised again where the job was started
+        return _pickled_error(error)
+    return pickle.dumps((True, result))
+
+
+def _pickled_error(error: Exception) -> bytes:
+    error.add_note(f"In a worker:\n{traceback.format_exc()}")
+    try:
+        pickled = pickle.dumps((False, error))
+        pickle.loads(pickled)  # noqa: S301 - an exception may fail only here
+    except (AttributeError, TypeError, ValueError, pickle.PickleError):
+        plain = RuntimeError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+        return pickle.dumps((False, plain))
+    return pickled
+
+
+# Where jobs were submitted ------------------------------------------------------------------------
+
+
+def future_of(outcome: bytes) -> Future[Any]:
+    """Return a finished future with the result or the exception of a job."""
+    is_result, value = pickle.loads(outcome)  # noqa: S301 - written by a worker of this run
+    future: Future[Any] = Future()
+    if is_result:
+        future.set_result(value)
+    else:
+        future.set_exception(value)
+    return future
+
+
+def failed(error: Exception) -> Future[Any]:
+    """Return a finished future with an exception."""
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
+
+
+def abandoned(name: str, deaths: Sequence[str], log: str | Path | None = None) -> CorpusError:
+    """Return the error of a job whose workers died too often; `deaths` says how each one did."""
+    causes = ", ".join(dict.fromkeys(deaths)) or "cause unknown"
+    remedy = "give workers more memory or time, run fewer at once, or take the file out"
+    if log:
+        remedy += f"; the log of the worker: {log}"
+    found = f"a worker that died {len(deaths)} times while it read this ({causes})"
+    return CorpusError(Problem(name, found, "a worker that ends", remedy))

@@ -15,9 +15,8 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any, TypeVar, cast
 
 from decon_core.errors import ConfigError, EngineError, Problem
-from decon_core.execution.engine import Engine, Work
+from decon_core.execution.engine import Engine, Prepare, Work
 from decon_core.execution.local import LOCAL, run_here
-from decon_core.execution.preparation import Prepare
 from decon_core.execution.progress import Advance, ignore
 
 Job = TypeVar("Job")

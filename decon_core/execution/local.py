@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from decon_core.errors import DeconError
-from decon_core.execution.engine import Ended, Work
-from decon_core.execution.outcome import abandoned, failed, future_of
+from decon_core.execution.engine import Ended, Work, abandoned, failed, future_of
 from decon_core.execution.processes import Event, Kind, Task, run_in_processes
 from decon_core.execution.progress import JobCounts, Tracker, advancing
 

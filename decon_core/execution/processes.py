@@ -18,8 +18,7 @@ from threading import Thread
 from typing import Any, NamedTuple, Self
 
 from decon_core.errors import EngineError, Problem
-from decon_core.execution.outcome import MOST_DEATHS, outcome_of
-from decon_core.execution.preparation import Prepare, prepare_machine
+from decon_core.execution.engine import MOST_DEATHS, Prepare, outcome_of, prepare_machine
 from decon_core.execution.progress import advancing
 
 _TICK_SECONDS = 1.0

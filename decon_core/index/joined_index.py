@@ -1,13 +1,15 @@
 """Join index parts into one index of many benchmarks, which a scan probes in one pass.
 
 Built once for a set of benchmark versions and a scan fingerprint, and memory-mapped by every
-worker. Weights are computed here, once, so all workers on all machines sum the same numbers.
+worker. Weights are computed here, once, so all workers on all machines sum the same numbers. An
+index that one detector makes for itself is stored beside the joined one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.benchmarks.records import Version
+from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
@@ -34,6 +36,10 @@ from decon_core.text.word_cache import Ragged, edges_of
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Int32s = npt.NDArray[np.int32]
+Rows = list[dict[str, Any]]  # of a table of records
+# Makes the arrays of a detector from the records of each benchmark.
+Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
+
 
 # With 12 bits per n-gram and two probes, the filter has about 2 % false positives.
 _FILTER_BITS = 12
@@ -104,6 +110,34 @@ def open_search(
         build_search(store, versions, policy, index=index, scan=scan)
         arrays, _ = map_arrays(path)
     return search_from_arrays(arrays, versions)
+
+
+def open_own_index(
+    store: Store,
+    versions: Sequence[Version],
+    detector: str,
+    build: Build,
+    *,
+    columns: Sequence[str],
+    scan: str,
+) -> dict[str, Any]:
+    """Memory-map the index of a detector; build it first if it does not exist or is damaged."""
+    path = store.search(scan, f"{search_name(versions)}-{detector}")
+    for _ in range(2):  # another process may delete the file meanwhile
+        try:
+            arrays, _ = map_arrays(path)
+            with suppress(FileNotFoundError):
+                os.utime(path)  # recently used: the oldest are deleted first
+            return arrays
+        except (FileNotFoundError, DamagedError):
+            path.unlink(missing_ok=True)
+        write_arrays(path, build([_rows(store, version, columns) for version in versions]))
+    return map_arrays(path)[0]
+
+
+def _rows(store: Store, version: Version, columns: Sequence[str]) -> Rows:
+    rows: Rows = load_records(store, version, columns=columns).to_pylist()
+    return rows
 
 
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:

@@ -1,4 +1,7 @@
-"""The texts of a record that `ratcliff`, `longest_match`, `exact` and `ngram_any` search for."""
+"""The texts of a record that `ratcliff`, `longest_match`, `exact` and `ngram_any` search for.
+
+And their tokens as arrays, as the kernels of `token_runs` search for them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.policy import Policy
-from decon_core.text.compared_text import formed
+from decon_core.index.ngram_counts import GramTable
+from decon_core.kernels import grams, token_runs
+from decon_core.text.canonical import formed
+from decon_core.text.word_cache import Ragged, edges_of
 
 Integers = npt.NDArray[np.int64]
 
@@ -34,6 +40,10 @@ _CLOSING = "[\"'”’»)\\]」』）]*+"
 _SENTENCE_END = re.compile(
     rf"(?:(?<![.!?…])[.!?…]++{_CLOSING}(?=\s)|(?<![。！？])[。！？]++{_CLOSING}|[\r\n\u2028\u2029])\s*+(?=\S)"
 )
+
+
+_PAIR_BITS = 4
+_MAX_PAIR_WORDS = 1 << 17
 
 
 # Texts --------------------------------------------------------------------------------------------
@@ -138,3 +148,32 @@ def last_sentence(question: str) -> str | None:
     if not ends or not question[: ends[-1]].strip():
         return None
     return question[ends[-1] :]
+
+
+# Tokens -------------------------------------------------------------------------------------------
+
+
+def texts_of(rows: Ragged, size: int) -> token_runs.Texts:
+    """Return token rows with an inverted index of the positions of all their n-grams."""
+    table = GramTable(rows.values, rows.offsets, size)
+    is_gram = table.numbers != grams.NONE
+    positions, numbers = np.flatnonzero(is_gram), table.numbers[is_gram]
+    order = np.argsort(numbers, kind="stable")
+    counts = np.bincount(numbers, minlength=table.first.size)
+    row_of = np.repeat(np.arange(len(rows), dtype=np.uint32), rows.lengths)
+    gram_at = table.first.astype(np.uint32)
+    slots = np.zeros(4 * gram_at.size + 2, np.uint32)
+    token_runs.fill_slots(rows.values, gram_at, size, slots)
+    # A few bits for each pair, but no more than the CPU caches hold.
+    pairs = np.zeros(min(rows.values.size * _PAIR_BITS // 64 + 1, _MAX_PAIR_WORDS), np.uint64)
+    token_runs.enter_pairs(rows.values, rows.offsets, pairs)
+    return token_runs.Texts(
+        tokens=rows.values,
+        offsets=rows.offsets,
+        pairs=pairs,
+        slots=slots,
+        gram_at=gram_at,
+        posting_offsets=edges_of(counts),
+        postings=positions[order].astype(np.uint32),
+        posting_texts=row_of[positions[order]],
+    )

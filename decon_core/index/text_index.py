@@ -29,7 +29,6 @@ from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.errors import DamagedError
 from decon_core.index.joined_index import search_name
-from decon_core.index.query_texts import edges_of, texts_of
 from decon_core.index.record_texts import (
     ANSWER,
     COLUMNS,
@@ -43,6 +42,7 @@ from decon_core.index.record_texts import (
     Pool,
     PoolOfRecords,
     gather,
+    texts_of,
 )
 from decon_core.index.text_weights import encode_texts, weights_of
 from decon_core.kernels import prefilter, token_runs
@@ -51,7 +51,7 @@ from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
-from decon_core.text.word_cache import FixedVocabulary, Ragged
+from decon_core.text.word_cache import FixedVocabulary, Ragged, edges_of
 
 Integers = npt.NDArray[np.int64]
 

@@ -15,12 +15,11 @@ from decon_core.index.entries import REASONS, Entries, count_entries
 from decon_core.index.idf import current_snapshot
 from decon_core.index.ngram_counts import Grams, grams_of
 from decon_core.index.parts import open_part
-from decon_core.index.query_texts import edges_of
 from decon_core.index.record_texts import QUESTION, WHOLE, Pool
 from decon_core.kernels import grams as kernels
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import Tokenizer
-from decon_core.text.word_cache import Encoder, FixedVocabulary, GrowingVocabulary, Ragged
+from decon_core.text.word_cache import Encoder, FixedVocabulary, GrowingVocabulary, Ragged, edges_of
 
 Integers = npt.NDArray[np.int64]
 

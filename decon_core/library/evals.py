@@ -15,8 +15,7 @@ from decon_core.benchmarks.normalize import normalize_rows
 from decon_core.benchmarks.normalized import benchmark_of
 from decon_core.benchmarks.parse import IN_MEMORY, parse_recipe
 from decon_core.benchmarks.recipe import LocalSource, Recipe
-from decon_core.config.names import check_names
-from decon_core.config.validation import did_you_mean
+from decon_core.config.validation import check_names, did_you_mean
 from decon_core.errors import InputError, Problem, RecordError
 
 # A path, rows, or a table of rows (Arrow, polars, a data set of the Hugging Face library).

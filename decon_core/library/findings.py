@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from decon_core.config.mixtures import Leaks
 from decon_core.corpus.documents import Part
+from decon_core.decisions.decide import counts
 from decon_core.errors import IncompleteError, Problem
 from decon_core.schemas import ENTRIES
 
@@ -214,7 +215,7 @@ def findings_in(entries: pa.Table) -> list[tuple[Finding, bool]]:
             span = entry[f"{part}_char_start"], entry[f"{part}_char_stop"]
             values[f"{part}_span"] = None if span[0] is None else span
         finding = Finding(**values, is_leak=entry["is_contaminated"])
-        findings.append((finding, _REMOVED_BY_DEFAULT.counts(entry)))
+        findings.append((finding, counts(entry, _REMOVED_BY_DEFAULT)))
     return findings
 
 

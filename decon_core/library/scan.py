@@ -15,8 +15,7 @@ from typing import Any
 import orjson
 
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
-from decon_core.config.sources import ONLY_SOURCE, Source
+from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.corpus.formats import known_suffixes
 from decon_core.corpus.packs import Pack, Shard, only_shards, require_names_in_utf8, shard_at
 from decon_core.corpus.sample import Sample, sampled_packs
@@ -261,7 +260,8 @@ def _join_sketch(index: StoredIndex, sketch: Sketch, pack: Pack) -> None:
     The filters of shards are kept: the next scan of the folder may have more shards.
     """
     store, policy = index.store, index.policy
-    name = sketch.fingerprint(policy, tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
+    name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
     if not has_pack_sketch(store, name, pack):
         build_pack_sketch(store, name, pack, keeps_filters=True)
     for path in store.pack_sketch(name, "any").parent.glob("*"):

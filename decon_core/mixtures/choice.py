@@ -12,11 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.mixtures import Licenses, Mixture, names_license
-from decon_core.config.verdicts import LEAK
+from decon_core.config.mixtures import Licenses, Mixture
 from decon_core.corpus.packs import Shard
 from decon_core.decisions.calibration import Calibration
+from decon_core.decisions.decide import counts, is_probable, probability_of, would_count
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.verdicts import LEAK
+from decon_core.mixtures.licenses import may_be_taken, names_license
 from decon_core.mixtures.rows import RowReader
 from decon_core.schemas import DOCUMENTS
 from decon_core.storage.store import Store
@@ -103,11 +105,11 @@ def counted_leaks(
     if mixture.hidden == "keep":
         is_found &= pc.field("slot_kind") != HIDDEN
     found = entries.filter(is_found).to_pylist()
-    counted = [entry for entry in found if mixture.leaks.counts(entry, calibration)]
+    counted = [entry for entry in found if counts(entry, mixture.leaks, calibration)]
     for entry in counted:
         if entry["is_candidate"]:
-            entry["probability"] = mixture.leaks.probability(entry, calibration)
-            entry["is_unproven"] = not mixture.leaks.is_probable(entry, calibration)
+            entry["probability"] = probability_of(entry, mixture.leaks, calibration)
+            entry["is_unproven"] = not is_probable(entry, mixture.leaks, calibration)
     return counted
 
 
@@ -128,7 +130,7 @@ def _why(entry: Mapping[str, Any]) -> str:
 def _n_candidates(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
     """Count the documents beside these rows with what the mixture would count if proven."""
     candidates = entries.filter(pc.field("is_candidate"))
-    taken = {one["row"] for one in candidates.to_pylist() if mixture.leaks.takes(one)}
+    taken = {one["row"] for one in candidates.to_pylist() if would_count(one, mixture.leaks)}
     return len(taken.difference(rows))
 
 
@@ -192,7 +194,7 @@ def drop_unlicensed(
         texts = dict(row_reader.texts(field_name))
         known = {row: name for row, name in names.items() if is_license[name] or row not in texts}
         names = texts | known
-    is_taken = {name: licenses.takes(name) for name in {*names.values(), ""}}
+    is_taken = {name: may_be_taken(name, licenses) for name in {*names.values(), ""}}
     for row in rows:
         if not is_taken[name := names.get(row, "")]:
             choice.refuse(row, name.strip() or "no license that is a text")

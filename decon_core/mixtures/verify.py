@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
+from decon_core.decisions.decide import counts
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, DeconError, Problem
 from decon_core.execution.engine import Engine
@@ -252,7 +253,7 @@ def _check_scan(
         result.add_counts(reader, shard, account["n_documents_out"], account["n_tokens_out"])
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
         counted = {
-            row: [one for one in entries if mixture.leaks.counts(one, reader.calibration)]
+            row: [one for one in entries if counts(one, mixture.leaks, reader.calibration)]
             for row, entries in by_row.items()
         }
         leaks = {row: entries for row, entries in counted.items() if entries}

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from decon_core.config.mixtures import Mixture
 from decon_core.corpus.documents import Document
 from decon_core.corpus.packs import Pack, Shard
+from decon_core.decisions.decide import counts
 from decon_core.errors import Problem
 from decon_core.mixtures.builder import Builder, tokenizer_of
 from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
@@ -159,7 +160,7 @@ class _Checker:
             yield f"characters of a leak of {leaks[0]['benchmark']} that are not masked", "a mask"
 
     def _is_leak(self, entry: Mapping[str, Any]) -> bool:
-        return self._mixture.leaks.counts(entry, self._reader.calibration)
+        return counts(entry, self._mixture.leaks, self._reader.calibration)
 
     def _found_again(
         self, masked: Mapping[int, Document]

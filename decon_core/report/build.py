@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import duckdb
 
-from decon_core.config.tables import Report
+from decon_core.config.load import Report
 from decon_core.decisions.match_reader import require_scanned
 from decon_core.errors import MissingError, Problem
 from decon_core.execution.engine import Engine

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config.tables import Report
+from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
 from decon_core.decisions.indexability import (

@@ -18,8 +18,8 @@ import duckdb
 import pyarrow as pa
 
 from decon_core.benchmarks.records import load_records
+from decon_core.config.load import Report
 from decon_core.config.sources import Source
-from decon_core.config.tables import Report
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import values_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from decon_core.config.tables import Report
+from decon_core.config.load import Report
 from decon_core.errors import Problem
 from decon_core.mixtures.builder import Builder
 from decon_core.report.additions import REBUILD, ReportAddition, state_changed

@@ -15,9 +15,9 @@ import polars as pl
 import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version, load_records
+from decon_core.config.load import Report
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
-from decon_core.config.tables import Report
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard

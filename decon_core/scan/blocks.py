@@ -25,13 +25,16 @@ from decon_core.corpus.formats.recognize import compile_readers
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.shard_file import changed
 from decon_core.corpus.shards import read_blocks, read_places
-from decon_core.corpus.sketch.shard_sketch import PartSketch, digest_of_texts, open_blocks
-from decon_core.corpus.sketch.tokens import TwoNumberings
+from decon_core.corpus.sketch.shard_sketch import (
+    PartSketch,
+    TwoNumberings,
+    digest_of_texts,
+    open_blocks,
+)
 from decon_core.detectors.detector import Indexes, detector
 from decon_core.errors import CorpusError
 from decon_core.execution.jobs import in_subprocess, in_threads, one_ahead, usable_cores
-from decon_core.index.joined_index import open_search
-from decon_core.index.own_index import open_own_index
+from decon_core.index.joined_index import open_own_index, open_search
 from decon_core.index.text_index import open_verbatim
 from decon_core.kernels import word_table
 from decon_core.kernels.jit import are_compiled_at_once, compiled_at_once, is_new

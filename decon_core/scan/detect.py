@@ -11,8 +11,7 @@ import numpy.typing as npt
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Matches
-from decon_core.detectors.detector import Indexes, detector
-from decon_core.detectors.finding import Finding, Span
+from decon_core.detectors.detector import Finding, Indexes, Span, detector
 from decon_core.detectors.shared_runs import BatchTexts, Sharing
 from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
 from decon_core.text.tokenizers import Tokenizer, Words

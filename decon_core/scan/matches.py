@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -14,10 +15,9 @@ from decon_core.config.detector_registry import in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Matches
-from decon_core.detectors.finding import Finding, Span
+from decon_core.detectors.detector import Finding, Span
 from decon_core.index.joined_index import Search
 from decon_core.kernels import clusters
-from decon_core.scan.pair_ids import digest_of, pair_name
 from decon_core.schemas import MATCHES
 from decon_core.storage.tables import no_rows
 from decon_core.text.canonical import canonical
@@ -227,3 +227,22 @@ def _columns(matches: Matches, search: Search, *, ngram_size: int) -> Columns:
         "passage_start": whole[:, clusters.PASSAGE_START],
         "passage_stop": whole[:, clusters.PASSAGE_STOP],
     }
+
+
+# Names of pairs -----------------------------------------------------------------------------------
+
+# A pair is a benchmark record and the words of it that were found. Verdicts are stored under these
+# names (`decisions/verdicts.py`), so the same pair has the same name in every document, after every
+# scan, and in reports of other programs. The scan keeps only a digest of the words: their texts
+# would stay in memory until the end of the shard.
+
+
+def digest_of(words: Sequence[str]) -> str:
+    """Hash the canonical words found of question, answer and passage; "" for a missing one."""
+    # Canonical text never contains the separator.
+    return sha256("\n".join(words).encode()).hexdigest()
+
+
+def pair_name(fingerprint: str, digest: str) -> str:
+    """Return the name of a pair: 16 hex digits from the record and the digest of its words."""
+    return sha256(f"{fingerprint} {digest}".encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.corpus.sketch.shard_sketch import has_blocks, has_filters
@@ -41,7 +41,8 @@ class Plan:
         self.scan = policy.scan_fingerprint(tokenizer=tokenizer, snapshot=snapshot)
         self._sketch = None
         if sketch:
-            self._sketch = NewSketch(sketch.fingerprint(policy, tokenizer=tokenizer), sketch.bits)
+            name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
+            self._sketch = NewSketch(name, sketch.bits)
         self._fill_sketch = fill_sketch
         self._packs: dict[str, str] = {}  # by shard
         self._is_bounded = why_unbounded(policy) is None

@@ -20,10 +20,11 @@ from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import astuple, dataclass, replace
 from operator import add
+from typing import TYPE_CHECKING
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.errors import CorpusError, Problem
 from decon_core.execution.engine import Engine
@@ -33,11 +34,13 @@ from decon_core.execution.progress import Advance
 from decon_core.scan.blocks import ShardJob, compile_kernels
 from decon_core.scan.coverage import write_refusal
 from decon_core.scan.join import join_tiles
-from decon_core.scan.node_store import UrlStore
 from decon_core.scan.plan import Plan
 from decon_core.scan.shard_tiles import scan_shard
 from decon_core.storage.files import names_in
 from decon_core.storage.store import Store
+
+if TYPE_CHECKING:
+    from decon_core.scan.node_store import UrlStore
 
 _FILES_PER_SHARD = 4  # ledger, documents, matches, and counts of n-grams
 
@@ -104,6 +107,8 @@ def _fetch_from_url(
     """Fetch what other machines wrote and did not join, if nodes share no folder."""
     if engine.store_url is None:
         return None
+    from decon_core.scan.node_store import UrlStore
+
     url_store = UrlStore(store, engine.store_url, plan.scan, plan.index, policy)
     url_store.fetch_unjoined([shard.fingerprint for pack in packs for shard in pack.shards])
     return url_store

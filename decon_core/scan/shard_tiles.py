@@ -9,18 +9,23 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from decon_core.config.policy import Policy
 from decon_core.corpus.batches import summed
 from decon_core.corpus.documents import InvalidUtf8, Unreadable
 from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.progress import advance
+from decon_core.index.joined_index import Search
+from decon_core.kernels.question_index import places_in_parts
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
 from decon_core.scan.coverage import write_refusal
-from decon_core.scan.gram_counts import gram_counts
 from decon_core.scan.join import unjoined_versions, write_unjoined
 from decon_core.scan.matches import Columns
 from decon_core.scan.tiles import Tiles
@@ -29,6 +34,9 @@ from decon_core.storage.drafts import remove
 from decon_core.storage.files import copy_file, write_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import growing_parquet, no_rows
+
+# Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
+_GramCounts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
 # Documents that are not in the sample; rows with blank lines, which are in no other count.
@@ -123,7 +131,7 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
             copy_file(store.documents(*names), kept)
         # Tiles are written last: with them, the scan of the shard is complete.
         taken = [each.detectors.take_counts() for each in scanners]
-        counts = gram_counts(taken, scanners[0].search, job.policy)
+        counts = _gram_counts(taken, scanners[0].search, job.policy)
         found = zip(job.versions, _tiles(job, matches), counts, strict=True)
         tiles = {
             version.fingerprint: (tile, of_version)
@@ -146,6 +154,28 @@ def _tiles(job: ShardJob, matches: Sequence[Columns]) -> list[pa.Table]:
         else nothing
         for number in range(len(job.versions))
     ]
+
+
+def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) -> list[pa.Table]:
+    """Add the counts of several threads and split them into one table per benchmark.
+
+    An n-gram is identified by its first place in the concatenated questions of the benchmark's
+    index part, which does not depend on the other benchmarks of the scan.
+    """
+    grams, where = np.unique(np.concatenate([grams for grams, _ in counts]), return_inverse=True)
+    n_documents = np.zeros(grams.size, np.int64)
+    np.add.at(n_documents, where, np.concatenate([n for _, n in counts]))
+    n_parts = len(search.versions)
+    offsets = search.index.posting_offsets
+    n_postings = offsets[grams + np.uint32(1)] - offsets[grams]
+    rows, parts, places = np.empty((3, int(np.minimum(n_postings, n_parts).sum())), np.int64)
+    n = places_in_parts(grams, search.index, policy.ngram_size, rows, parts, places)
+    rows, parts, places = rows[:n], parts[:n], places[:n]
+    order = np.lexsort((places, parts))
+    columns = {"place": places[order], "n_documents": n_documents[rows[order]]}
+    table = pa.table({name: pa.array(values, pa.uint32()) for name, values in columns.items()})
+    edges = np.searchsorted(parts[order], np.arange(n_parts + 1)).tolist()
+    return [table.slice(first, last - first) for first, last in pairwise(edges)]
 
 
 def _listing(path: Path) -> AbstractContextManager[Callable[[pa.Table], None]]:

@@ -4,9 +4,9 @@ import json
 
 import pyarrow.parquet as pq
 
+from decon_core.config.load import Report
 from decon_core.config.mixtures import DEFAULT, Mixture
 from decon_core.config.sources import Source
-from decon_core.config.tables import Report
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.decisions.unread import NOTHING_IGNORED
 from decon_core.decisions.verdicts import NO_VERDICTS

@@ -23,8 +23,7 @@ from decon_assets.terminal.options import (
 )
 from decon_assets.terminal.output import say
 from decon_core.config import detector_registry as registry
-from decon_core.config.verdicts import TAKEN_BACK, VERDICTS
-from decon_core.decisions.verdicts import append_verdicts, read_lines
+from decon_core.decisions.verdicts import TAKEN_BACK, VERDICTS, append_verdicts, read_lines
 from decon_core.errors import InputError, Problem
 
 _STRATA = ("benchmark", "source", "split", "score")

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from decon_assets.terminal.output import say, say_table, warn
-from decon_core.config.load import load_config
+from decon_core.config.load import Review, load_config
 from decon_core.config.open_store import open_store
 from decon_core.config.validation import did_you_mean
-from decon_core.config.verdicts import DEFAULT_FILE
 from decon_core.decisions.annotations import ANNOTATIONS_FILE, Label, labels_of, read_annotations
 from decon_core.decisions.verdicts import Verdicts, append_verdicts, read_verdicts
 from decon_core.errors import InputError, Problem
@@ -140,7 +139,7 @@ def open_session(
     from decon_core.report.review.found import open_report
 
     if report and (verdicts or not config.is_file()):
-        file = verdicts or Path(DEFAULT_FILE)
+        file = verdicts or Path(Review.verdicts)
         annotations = read_annotations(file.with_name(ANNOTATIONS_FILE))
     else:
         loaded = load_config(config)

@@ -8,7 +8,7 @@ from typing import Any
 
 from decon_assets.cli.review.session import Choice, Session
 from decon_assets.terminal.output import say, say_table
-from decon_core.config.verdicts import VERDICTS
+from decon_core.decisions.verdicts import VERDICTS
 from decon_core.wording import counted
 
 Json = dict[str, Any]

@@ -17,7 +17,13 @@ from decon_assets.features.endpoints import (
 )
 from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group, flag
 from decon_assets.terminal.output import say, say_table
-from decon_assets.terminal.products import chosen_of, exit_code_for, say_undeclared, verify_each
+from decon_assets.terminal.products import (
+    chosen_of,
+    described,
+    exit_code_for,
+    say_undeclared,
+    verify_each,
+)
 from decon_core.config.load import Config, load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import DeconError, Problem
@@ -131,7 +137,7 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
 
     def describe(one: Blend, found: BlendVerification) -> str:
         benchmarks = [version.benchmark for version in blender.builder.versions]
-        leaks = blender.mixture_of(one).leaks.described(benchmarks)
+        leaks = described(blender.mixture_of(one).leaks, benchmarks)
         text = f"{found.n_leaks:,} of the mixture's documents with a leak of {leaks}"
         if found.n_test_texts:
             text += f"; {found.n_found:,} of {found.n_test_texts:,} inserted texts found"

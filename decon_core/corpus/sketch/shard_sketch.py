@@ -1,14 +1,15 @@
 """The sketch of a shard: a filter of all n-grams of each block, and where its parts lie.
 
 A block takes consecutive parts of the shard while its filter has few enough bits set. Nothing else
-decides its size, so the blocks do not depend on how the shard was scanned.
+decides its size, so the blocks do not depend on how the shard was scanned. N-grams are of tokens
+whose numbers depend only on the tokenizer.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,18 +20,77 @@ import numpy.typing as npt
 import xxhash
 
 from decon_core.corpus.batches import Batch, Place
-from decon_core.kernels.ngram_filters import LOG2_LINE, PROBES, enter_ngrams
+from decon_core.kernels.arrays import alloc_array
+from decon_core.kernels.ngram_filters import LOG2_LINE, PROBES, enter_ngrams, renumber
 from decon_core.storage.checksums import EMPTY, map_verified, seal
 from decon_core.storage.files import atomic_path
 from decon_core.storage.store import Store
 from decon_core.storage.tables import map_arrays, write_arrays
-from decon_core.text.word_cache import Ragged
+from decon_core.text.tokenizers import Tokenizer, Words
+from decon_core.text.word_cache import Encoder, FixedVocabulary, Ragged
 
 LOG2_BITS = 24  # of a filter: two megabytes, which the second cache of a core holds
 _LEAST_LOG2_BITS = LOG2_LINE + 3
+_MOST_NUMBER = (1 << 31) - 1
 _PLACE = ("row", "n_rows", "offset", "n_bytes")
 
 Words64 = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.uint32]
+
+
+# Tokens -------------------------------------------------------------------------------------------
+
+
+def stable_numbers(ids: Integers) -> Numbers:
+    """Return the numbers of token ids in a sketch: of the hashes of `words`, 31 bits."""
+    return (ids & _MOST_NUMBER).astype(np.uint32)
+
+
+class _ShortHashes(Words):
+    """The tokens of `words`, with these numbers."""
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[token & _MOST_NUMBER for token in tokens] for tokens in super().encode(texts)]
+
+
+class _StableVocabulary:
+    """Number tokens as in a sketch."""
+
+    def numbers(self, ids: Integers) -> Numbers:
+        return stable_numbers(ids)
+
+
+class TwoNumberings:
+    """Converts texts to tokens once, numbered as in an index and as in a sketch.
+
+    `ids` are the token ids of an index, ascending.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, ids: Integers, make_encoder: Callable[..., Encoder]
+    ) -> None:
+        self._is_hashed = isinstance(tokenizer, Words)
+        self._number_of = np.zeros(0, np.uint32)
+        if self._is_hashed:  # hashes of words are too large for a dense table
+            self.encoder = make_encoder(FixedVocabulary(ids), terms=_ShortHashes())
+            return
+        if ids.size:
+            self._number_of = np.zeros(int(ids[-1]) + 1, np.uint32)
+            self._number_of[ids] = np.arange(1, ids.size + 1)
+        self.encoder = make_encoder(_StableVocabulary())
+
+    def encode(self, batch: Batch) -> tuple[Ragged, Ragged]:
+        """Return the tokens of a batch as numbered in the index, and with stable numbers."""
+        tokens = self.encoder.encode(batch.text, batch.starts, batch.stops)
+        if self._is_hashed:
+            return tokens, self.encoder.terms_of_latest()
+        numbers = alloc_array(tokens.values.size, np.uint32)
+        renumber(tokens.values, self._number_of, numbers)
+        return Ragged(numbers, tokens.offsets), tokens
+
+
+# Sketches -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

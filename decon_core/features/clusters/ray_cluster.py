@@ -23,9 +23,8 @@ from typing import Any
 from uuid import uuid4
 
 from decon_core.errors import EngineError, Problem
-from decon_core.execution.engine import ENGINE_LOG, Ended, Work
+from decon_core.execution.engine import ENGINE_LOG, MOST_DEATHS, Ended, Work, future_of
 from decon_core.execution.local import Follower
-from decon_core.execution.outcome import MOST_DEATHS, future_of
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import JobCounts, Tracker
 from decon_core.features.clusters.interrupts import cancelled_at_end

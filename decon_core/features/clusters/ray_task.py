@@ -8,8 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from decon_core.execution.outcome import outcome_of
-from decon_core.execution.preparation import prepare_machine
+from decon_core.execution.engine import outcome_of, prepare_machine
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import advancing
 

@@ -19,7 +19,8 @@ from decon_core.config.validation import (
     expects,
 )
 from decon_core.errors import ConfigError, Problem
-from decon_core.execution.engine import ENGINE_LOG, Engine, EngineTable
+from decon_core.execution.choice import EngineTable
+from decon_core.execution.engine import ENGINE_LOG, Engine
 from decon_core.execution.local import LocalEngine
 from decon_core.storage.paths import RemotePath
 from decon_core.storage.store import Store

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from decon_core.errors import EngineError, Problem
-from decon_core.execution.engine import ENGINE_LOG, Ended, Work
+from decon_core.execution.engine import ENGINE_LOG, MOST_DEATHS, Ended, Work
 from decon_core.execution.local import Follower
-from decon_core.execution.outcome import MOST_DEATHS
 from decon_core.execution.processes import Event, Kind
 from decon_core.execution.progress import JobCounts, Tracker
 from decon_core.features.clusters import slurm_queue

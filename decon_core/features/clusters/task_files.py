@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from decon_core.execution.preparation import Prepare
+from decon_core.execution.engine import Prepare
 from decon_core.execution.processes import Event, Kind
 
 _SECONDS_BETWEEN_ADVANCES = 1.0  # of one job

@@ -10,7 +10,7 @@ import orjson
 
 from decon_core.config.policy import Policy
 from decon_core.features.decon_reports.decon_jsonl import MARKS
-from decon_core.scan.pair_ids import digest_of, pair_name
+from decon_core.scan.matches import digest_of, pair_name
 from decon_core.text.canonical import canonical
 
 Line = Mapping[str, Any]

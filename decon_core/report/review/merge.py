@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from decon_core.config.verdicts import TAKEN_BACK
-from decon_core.decisions.verdicts import Verdicts
+from decon_core.decisions.verdicts import TAKEN_BACK, Verdicts
 from decon_core.report.review.found import PairSummary
 
 Line = Mapping[str, Any]

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from decon_core.config.verdicts import CLEARING, LEAK
 from decon_core.decisions.calibration import wilson
-from decon_core.decisions.verdicts import Verdicts
+from decon_core.decisions.verdicts import CLEARING, LEAK, Verdicts
 from decon_core.report.review.sample import Stratum
 
 

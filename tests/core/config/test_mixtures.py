@@ -156,54 +156,6 @@ def test_a_name_that_nobody_declared_is_said_to_be_unknown():
         mixture_named([DEFAULT], "x")
 
 
-@pytest.mark.parametrize(
-    ("found", "is_taken"),
-    [
-        ("MIT", True),
-        ("mit ", True),
-        ("CC-BY-4.0", True),
-        ("CC-BY-NC-4.0", False),  # denied, though the pattern allows it
-        ("GPL-3.0-only", False),
-        ("", False),
-        ("NOASSERTION", False),
-        (None, False),
-    ],
-)
-def test_licenses_are_names_in_any_case_and_deny_outweighs_allow(found, is_taken):
-    licenses = Licenses(fields=("license",), allow=("mit", "cc-by-*"), deny=("*-NC-*",))
-    assert licenses.takes(found) == is_taken
-
-
-def test_without_an_allow_list_all_that_is_not_denied_is_taken():
-    licenses = Licenses(fields=("license",), deny=("GPL-*",), unknown="keep")
-    assert licenses.takes("anything")
-    assert licenses.takes(None)
-    assert licenses.takes("unknown")
-    assert not licenses.takes("gpl-3.0")
-
-
-@pytest.mark.parametrize(
-    ("leaks", "expected"),
-    [
-        (Leaks(), "a, b, c (all benchmarks)"),
-        (Leaks(benchmarks=("b",)), "b (1 of 3 benchmarks)"),
-        (
-            Leaks(benchmarks=("a", "c"), splits=("test",), least_score=0.9, detectors=("exact",)),
-            "a, c (2 of 3 benchmarks; splits test; by exact; score at least 0.9)",
-        ),
-        (Leaks(benchmarks=("gone",)), "no benchmark (0 of 3 benchmarks)"),
-    ],
-    ids=["all", "one", "limits", "none"],
-)
-def test_leaks_are_described_by_the_names_of_their_benchmarks(leaks, expected):
-    assert leaks.described(["a", "b", "c"]) == expected
-
-
-def test_of_many_benchmarks_the_first_are_named_and_the_others_counted():
-    described = Leaks().described([f"b{number}" for number in range(20)])
-    assert described.endswith("b7 and 12 more (all benchmarks)")
-
-
 def test_settings_of_masks_change_no_fingerprint_of_other_mixtures():
     assert not {"tokenizer", "add_special_tokens"} & DEFAULT.to_json().keys()
     (masks,), problems = read({"name": "m", **MASKS, "tokenizer": "/here/or/there.json"})

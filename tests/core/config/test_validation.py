@@ -9,11 +9,10 @@ import pytest
 
 from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
-from decon_core.config.names import check_names
 from decon_core.config.policy import Policy
 from decon_core.config.schema import SCHEMA_PATH, config_schema
 from decon_core.config.sources import PackLimits
-from decon_core.config.validation import bytes_of, did_you_mean
+from decon_core.config.validation import bytes_of, check_names, did_you_mean
 from decon_core.errors import ConfigError, KeyNameError
 from decon_core.storage.paths import parse_path
 

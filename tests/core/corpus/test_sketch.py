@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.batches import Batch, Place
 from decon_core.corpus.sketch import shard_sketch
 from decon_core.corpus.sketch.pack_sketch import (
@@ -232,14 +232,15 @@ def test_damaged_filters_of_a_shard_are_noticed_before_they_are_joined(pack):
 
 
 def test_a_sketch_of_other_tokens_has_another_name():
-    policy, sketch = Policy(), Sketch()
+    policy, bits = Policy(), Sketch.bits
     others = [
-        sketch.fingerprint(replace(policy, ngram_size=6), tokenizer="a"),
-        sketch.fingerprint(replace(policy, punctuation_chars="."), tokenizer="a"),
-        sketch.fingerprint(replace(policy, strip_markup=False), tokenizer="a"),
-        sketch.fingerprint(policy, tokenizer="b"),
-        Sketch(bits=6).fingerprint(policy, tokenizer="a"),
+        replace(policy, ngram_size=6).sketch_fingerprint(bits, tokenizer="a"),
+        replace(policy, punctuation_chars=".").sketch_fingerprint(bits, tokenizer="a"),
+        replace(policy, strip_markup=False).sketch_fingerprint(bits, tokenizer="a"),
+        policy.sketch_fingerprint(bits, tokenizer="b"),
+        policy.sketch_fingerprint(bits + 1, tokenizer="a"),
     ]
-    same = sketch.fingerprint(replace(policy, contamination_score_threshold=0.9), tokenizer="a")
-    assert same == sketch.fingerprint(policy, tokenizer="a")
-    assert len({same, *others}) == 6
+    same = replace(policy, contamination_score_threshold=0.9)
+    same_name = same.sketch_fingerprint(bits, tokenizer="a")
+    assert same_name == policy.sketch_fingerprint(bits, tokenizer="a")
+    assert len({same_name, *others}) == 6

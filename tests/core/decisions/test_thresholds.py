@@ -12,8 +12,7 @@ from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy
 from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
-from decon_core.decisions.decide import judge
-from decon_core.decisions.sweep import highest_thresholds
+from decon_core.decisions.decide import highest_thresholds, judge
 from decon_core.errors import ConfigError
 from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
-from decon_core.config.verdicts import VERDICTS
 from decon_core.decisions.decide import decide
 from decon_core.decisions.verdicts import (
+    VERDICTS,
     Verdict,
     Verdicts,
     append_verdicts,

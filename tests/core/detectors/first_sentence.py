@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from decon_core.config.detector_registry import Reads, Threshold
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Search
-from decon_core.detectors.finding import Finding, sort_findings
+from decon_core.detectors.detector import Detector, Finding, Search, sort_findings
 from decon_core.detectors.visibility import first_unmet
 from decon_core.index.record_texts import QUESTION
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.index.query_texts import texts_of
+from decon_core.index.record_texts import texts_of
 from decon_core.kernels import token_runs
 from decon_core.text.word_cache import Ragged
 from tests.oracle.other_detectors import Run, longest_run, ratcliff, shared_grams

@@ -12,8 +12,7 @@ from decon_core.config.detector_registry import BUILT_IN, Reads, Threshold
 from decon_core.config.policy import Policy
 from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
-from decon_core.decisions.decide import judge
-from decon_core.decisions.sweep import highest_thresholds
+from decon_core.decisions.decide import highest_thresholds, judge
 from decon_core.detectors.detector import Detector, detector
 from decon_core.errors import ConfigError, InputError
 from decon_core.features.scorecard.page import advice

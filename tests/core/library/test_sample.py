@@ -16,8 +16,7 @@ import pytest
 from decon_core.compare.differences import compare
 from decon_core.compare.sides import database_of
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
-from decon_core.config.sources import Source
+from decon_core.config.sources import Sketch, Source
 from decon_core.corpus.sample import Sample
 from decon_core.corpus.shards import read_blocks
 from decon_core.decisions.sampling import Estimate, documents

@@ -272,4 +272,3 @@ def test_settings_without_effect_are_refused():
 def test_a_mixture_without_a_probability_has_the_settings_that_it_had_before():
     assert "min_probability" not in DEFAULT.to_json()["leaks"]
     assert PROBABLE.to_json()["leaks"]["min_judged"] == 40
-    assert "probability at least 0.9, by 40 or more judged pairs" in PROBABLE.leaks.described(["b"])

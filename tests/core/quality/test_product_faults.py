@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import FILES, changed_files, hashes_below
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch, pack_key
 from decon_core.mixtures.clean_evals import MANIFEST, TABLES_FOLDER, build_clean_benchmarks
@@ -57,7 +57,8 @@ def test_a_clean_benchmark_adds_up_until_an_item_comes_back_or_a_file_changes(pl
 def test_a_sketch_that_is_cut_off_is_named(place):
     store, policy, (pack,) = place.bench.store, place.bench.policy, place.packs
     sketch = Sketch()
-    name = sketch.fingerprint(policy, tokenizer=load_tokenizer(policy.tokenizer_str).fingerprint)
+    tokenizer = load_tokenizer(policy.tokenizer_str).fingerprint
+    name = policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer)
     assert found(faults_of_sketch(store, name, [pack])) == []  # there is none
     along = place.versions
     scan_packs(store, [pack], [], policy, along=along, sketch=sketch, fill_sketch=True)

@@ -7,9 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from decon_core.config.load import load_config
+from decon_core.config.load import Report, load_config
 from decon_core.config.mixtures import Licenses, Mixture
-from decon_core.config.tables import Report
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.errors import ConfigError

@@ -10,7 +10,7 @@ import pytest
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.shards import read_blocks
 from decon_core.corpus.sketch import shard_sketch
 from decon_core.corpus.sketch.pack_sketch import (
@@ -88,7 +88,7 @@ def make_world(bench, make_words, *, n_items=30, n_documents=150, share=0.3, see
 
 def fingerprint(bench):
     tokenizer = load_tokenizer(bench.policy.tokenizer_str).fingerprint
-    return SKETCH.fingerprint(bench.policy, tokenizer=tokenizer)
+    return bench.policy.sketch_fingerprint(SKETCH.bits, tokenizer=tokenizer)
 
 
 def files(bench, pack, version):
@@ -329,7 +329,7 @@ def test_a_scan_that_fails_leaves_no_sketch(bench, make_words, small_parts, monk
     def fail(*_):
         raise OSError("no space left")
 
-    monkeypatch.setattr("decon_core.scan.shard_tiles.gram_counts", fail)
+    monkeypatch.setattr("decon_core.scan.shard_tiles._gram_counts", fail)
     with pytest.raises(OSError, match="no space"):
         scan_packs(bench.store, [pack], [first], bench.policy, sketch=SKETCH)
     assert not any(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
-from decon_core.config.sketch import Sketch
+from decon_core.config.sources import Sketch
 from decon_core.corpus.packs import Pack
 from decon_core.corpus.shards import read_blocks
 from decon_core.corpus.sketch import shard_sketch
@@ -143,7 +143,7 @@ def both_ways(
     scan([first], bench.policy, sketch=sketch)
     tokenizer = load_tokenizer(bench.policy.tokenizer_str).fingerprint
     assert build_pack_sketch(
-        bench.store, sketch.fingerprint(bench.policy, tokenizer=tokenizer), pack
+        bench.store, bench.policy.sketch_fingerprint(sketch.bits, tokenizer=tokenizer), pack
     )
     summary = scan([later], bench.policy, sketch=sketch)
     return expected, rows_of(bench, pack, later), summary

@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Normalize, Policy
-from decon_core.text.canonical import clean
+from decon_core.text.canonical import clean, formed, original_places
 from decon_core.text.characters import Form
-from decon_core.text.compared_text import formed, original_places
 from tests.uncompiled import fewer
 
 PIECES = st.sampled_from(

@@ -8,8 +8,8 @@ import pytest
 
 from decon_assets.assets.engine_log import engine_log
 from decon_core.errors import EngineError, Problem
+from decon_core.execution.engine import outcome_of
 from decon_core.execution.jobs import run_jobs
-from decon_core.execution.outcome import outcome_of
 from decon_core.execution.processes import Event, Kind
 from decon_core.features.clusters import slurm, slurm_queue
 from decon_core.features.clusters.settings import Slurm

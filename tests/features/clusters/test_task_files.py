@@ -4,7 +4,7 @@ import os
 import pickle
 from collections import Counter
 
-from decon_core.execution.outcome import outcome_of
+from decon_core.execution.engine import outcome_of
 from decon_core.execution.processes import Event, Kind
 from decon_core.features.clusters.task_files import (
     EventReader,

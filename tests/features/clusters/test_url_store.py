@@ -14,8 +14,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.server import ThreadedMotoServer
 
 from decon_assets.instance.home import ensure_home
-from decon_core.config.sketch import Sketch
-from decon_core.config.sources import Source
+from decon_core.config.sources import Sketch, Source
 from decon_core.corpus.packs import find_shards
 from decon_core.corpus.sketch.pack_sketch import build_pack_sketch
 from decon_core.execution.local import run_here

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
-from decon_core.decisions.decide import judge
-from decon_core.decisions.sweep import highest_thresholds
+from decon_core.decisions.decide import highest_thresholds, judge
 from decon_core.schemas import MATCHES
 
 SETTING = {
