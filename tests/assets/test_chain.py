@@ -54,7 +54,7 @@ def press(world, asset, partition_key):
         selection=[asset],
         instance=world.instance,
         partition_key=partition_key,
-        resources={"decon": GRAPH.resource(str(world.config_path))},
+        resources=GRAPH.resources(str(world.config_path)),
         raise_on_error=False,
     )
 

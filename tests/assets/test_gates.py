@@ -1,7 +1,7 @@
 """What a failed check holds back: in the run that failed, in the next one, and in a backfill."""
 
 import pytest
-from dagster import AssetCheckKey, AssetKey, materialize
+from dagster import AssetCheckKey, AssetKey, DagsterInvalidDefinitionError, materialize
 
 from decon_assets.assets.gates import last_evaluation, unfinished_checks
 from decon_assets.definitions import build_definitions
@@ -49,10 +49,13 @@ def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
 def test_an_asset_without_a_list_of_its_gates_is_refused(world):
     world.write_config()
     resources = {"decon": Decon(config_path=str(world.config_path))}
-    selection = {"selection": ["idf_snapshot"], "raise_on_error": False}
-    result = materialize(GRAPH.assets, instance=world.instance, resources=resources, **selection)
-    (failure,) = result.get_step_failure_events()
-    assert "GRAPH.resource" in failure.step_failure_data.user_failure_data.description
+    with pytest.raises(DagsterInvalidDefinitionError, match="resource with key 'gates'"):
+        materialize(
+            GRAPH.assets,
+            instance=world.instance,
+            resources=resources,
+            selection=["idf_snapshot"],
+        )
 
 
 def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):

@@ -164,7 +164,7 @@ def press(world, asset, partition=None):
         selection=[asset],
         instance=world.instance,
         partition_key=partition,
-        resources={"decon": GRAPH.resource(str(world.config_path))},
+        resources=GRAPH.resources(str(world.config_path)),
         raise_on_error=False,
     )
 
