@@ -221,9 +221,9 @@ class World:
 
 
 @cache
-def graph_until(stage: str) -> Graph:
-    """The assets that a stage depends on, the stage, and their checks."""
-    wanted = {stage, *GRAPH.upstream[stage]}
+def graph_until(*stages: str) -> Graph:
+    """These stages, all assets that they depend on, and the checks of them."""
+    wanted = {name for stage in stages for name in (*GRAPH.upstream[stage], stage)}
     return Graph(
         [one for one in GRAPH.assets if one.key.to_user_string() in wanted],
         [
