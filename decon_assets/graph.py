@@ -84,9 +84,12 @@ class Graph:
             for name, before in self.upstream.items()
         }
 
-    def resource(self, config_path: str = "") -> Decon:
-        """Return the resource that the assets of this graph need."""
-        return Decon(config_path=config_path, gates=dict(self.gates))
+    def resources(self, config_path: str = "") -> dict[str, object]:
+        """Return the resources that the assets of this graph need.
+
+        The gates are one of their own: Dagster would copy and check a setting several times a run.
+        """
+        return {"decon": Decon(config_path=config_path), "gates": self.gates}
 
 
 def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]:
@@ -109,7 +112,7 @@ def build_graph(
     return dg.Definitions(
         assets=graph.assets,
         asset_checks=graph.checks,
-        resources={"decon": graph.resource(config_path)},
+        resources=graph.resources(config_path),
         loggers=loggers,
         # One process per run: the scan has its own pool of workers. Dagster's default, a process
         # per step, took 18 s where this took 1.3 s.

@@ -1,4 +1,4 @@
-"""The resource that assets share: the configuration file, the store that it names, and the gates.
+"""The resource that assets share: the configuration file, and the store that it names.
 
 The resource holds only the path, so it cannot disagree with the content of the file.
 """
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster import ConfigurableResource
-from pydantic import Field
 
 from decon_core.config.location import CONFIG_VARIABLE, DEFAULT_CONFIG
 from decon_core.errors import ConfigError, Problem
@@ -26,8 +25,6 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
     """The pipeline's configuration: a decon.toml."""
 
     config_path: str = ""
-    # The blocking checks upstream of each asset (`asset:check`), from the asset graph.
-    gates: dict[str, list[str]] = Field(default={})
 
     def config(self) -> Config:
         """Load the file; it is read on every call, so edits apply to the next materialization."""
@@ -43,16 +40,6 @@ class Decon(ConfigurableResource):  # type: ignore[type-arg] # generic in its ra
             )
             raise ConfigError(Problem(str(path.resolve()), "no such file", "a decon.toml", remedy))
         return path
-
-    def gates_of(self, asset: str) -> list[str]:
-        """Return the blocking checks upstream of an asset, as `asset:check`."""
-        if asset not in self.gates:
-            where = f"resource `decon`, asset `{asset}`"
-            found = "no list of the checks that block it"
-            expected = "the list that follows from the asset graph"
-            remedy = "make the resource with `decon_assets.graph.GRAPH.resource(path)`"
-            raise ConfigError(Problem(where, found, expected, remedy))
-        return self.gates[asset]
 
     def open_store(self) -> tuple[Config, Store]:
         """Load the configuration and open its store for reading."""

@@ -14,6 +14,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -75,15 +76,17 @@ def run_command(folder: Path) -> None:
     assert run_or_copy(run, [folder, Path(home)], in_memory) == 0
 
 
-def run_or_copy(run: Any, folders: list[Path], instance: DagsterInstance | None = None) -> Any:
+def run_or_copy(
+    run: Any, folders: list[Path], instance: DagsterInstance | None = None, *arguments: str
+) -> Any:
     """The result of a run that changes folders and a history in memory, made or copied.
 
     `run` is a function or method with a name of its own: another one does something else.
     """
-    key = f"{run.__qualname__}-{_digest(folders)}-{_history(instance)}"
+    key = f"{run.__qualname__}-{arguments}-{_digest(folders)}-{_history(instance)}"
     kept = _KEPT.get(key)
     if kept is None:
-        result = run()
+        result = run(*arguments)
         copies = [folder.with_name(f"kept-{folder.name}-{len(_KEPT)}") for folder in folders]
         for folder, copy in zip(folders, copies, strict=True):
             shutil.copytree(folder, copy, symlinks=True)
@@ -137,11 +140,16 @@ def _forget() -> None:
 
     Another world stands where the last one stood. Patterns, models and templates stay as they are.
     """
-    for name, module in [*sys.modules.items()]:
+    for name in [*sys.modules]:
         if name.startswith(("decon_core", "decon_assets")):
-            for value in [*vars(module).values()]:
-                if hasattr(value, "cache_clear") and _is_of_files(value):
-                    value.cache_clear()
+            for cached in _caches_of_files(name):
+                cached.cache_clear()
+
+
+@cache
+def _caches_of_files(module: str) -> list[Any]:
+    found = [*vars(sys.modules[module]).values()]
+    return [one for one in found if hasattr(one, "cache_clear") and _is_of_files(one)]
 
 
 def _is_of_files(cached: Any) -> bool:

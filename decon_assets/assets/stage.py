@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # each pack.
 Missing = bool | Collection[str] | Mapping[str, Collection[str]]
 Partitions = dg.DynamicPartitionsDefinition | dg.MultiPartitionsDefinition
+Gates = Mapping[str, Sequence[str]]  # the blocking checks upstream of each asset
 Body: TypeAlias = "Callable[[dg.AssetExecutionContext, Config, Store], Metadata | None]"
 
 
@@ -124,9 +125,11 @@ def stage(
             table or ("" if missing else f"[{name}]"),
         )
 
-        def execute(context: dg.AssetExecutionContext, decon: Decon) -> None:
+        def execute(
+            context: dg.AssetExecutionContext, decon: Decon, gates: dg.ResourceParam[Gates]
+        ) -> None:
             with dagster_failures(), decon.writable_store() as (config, store):
-                require_unblocked(context.instance, decon.gates_of(name), config, store)
+                require_unblocked(context.instance, gates[name], config, store)
                 with engine_log(context):
                     metadata = body(context, config, store)
                 if metadata:

@@ -164,12 +164,15 @@ class Pipeline:
     ) -> None:
         """Run a request; raise PipelineError if it fails."""
         asset = request.asset
+        keys = [dg.AssetKey(asset)]
+        # Dagster would record what belongs to the whole graph with every run of a stage.
+        job = self._job.get_subset(asset_selection=frozenset(keys))
         ops = {"ops": {asset: {"config": config}}} if config else {}
         with self._lines.stage(name, n_parts=request.n_cells), watch_interrupts():
             try:
-                result = self._job.execute_in_process(
+                result = job.execute_in_process(
                     instance=self._instance,
-                    asset_selection=[dg.AssetKey(asset)],
+                    asset_selection=keys,
                     tags={**COMMAND_LINE_TAGS, **request.tags},
                     run_config={**_RUN_CONFIG, **ops},
                     raise_on_error=False,

@@ -28,6 +28,7 @@ from decon_core.planner import Plan
 from decon_core.storage import listing
 from decon_core.storage.files import write_json
 from decon_core.storage.paths import local_stamp
+from tests.conftest import graph_until
 
 
 def shards_read(world) -> int:
@@ -54,7 +55,7 @@ def press(world, asset, partition_key):
         selection=[asset],
         instance=world.instance,
         partition_key=partition_key,
-        resources={"decon": GRAPH.resource(str(world.config_path))},
+        resources=GRAPH.resources(str(world.config_path)),
         raise_on_error=False,
     )
 
@@ -105,7 +106,7 @@ def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
     world.start()
     before = world.tiles()
     world.add_benchmark("orchard")
-    world.run()
+    world.run(until="scan")
     after = world.tiles()
 
     assert {path: after[path] for path in before} == before
@@ -119,7 +120,8 @@ def test_a_benchmark_added_later_is_scanned_alone_and_equals_a_run_from_scratch(
             copy = shutil.copytree if item.is_dir() else shutil.copy2
             copy(item, from_scratch / item.name)
     with DagsterInstance.ephemeral() as other:
-        Pipeline(from_scratch / "decon.toml", other, lambda _: None).run()
+        graph = graph_until("scan")
+        Pipeline(from_scratch / "decon.toml", other, lambda _: None, graph=graph).run()
     root = from_scratch / ".decon" / "tiles"
     scratch = {
         str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()
@@ -131,7 +133,7 @@ def test_a_shard_added_later_is_the_only_one_that_is_read(world):
     world.start()
     before = world.tiles()
     world.add_shard("s9", leaks=[world.benchmarks["harbor"][4]])
-    world.run()
+    world.run(until="report")
     after = world.tiles()
     assert {path: after[path] for path in before} == before
     assert (
@@ -145,7 +147,7 @@ def test_a_new_shard_and_a_new_benchmark_together_read_every_shard_once(world):
     world.start()
     world.add_benchmark("orchard")
     world.add_shard("s9")
-    world.run()
+    world.run(until="scan")
     assert shards_read(world) == 4
 
 
@@ -154,7 +156,7 @@ def test_changing_one_item_scans_only_that_benchmark_again(world):
     before = world.tiles()
     world.benchmarks["ledger"][4]["question"] = world.benchmarks["ledger"][4]["question"][::-1]
     world.write_benchmarks()
-    world.run()
+    world.run(until="scan")
     after = world.tiles()
     assert {path: after[path] for path in before} == before
     added = set(after) - set(before)
@@ -170,7 +172,7 @@ def test_a_benchmark_that_is_taken_out_leaves_no_matches_behind(world):
     del world.benchmarks["ledger"]
     world.snapshot = None
     world.write_benchmarks()
-    world.run()
+    world.run(until="report")
     assert {benchmark for benchmark, _, _ in found(world)} == {"harbor"}
     assert "ledger" not in world.instance.get_dynamic_partitions("benchmark")
 
@@ -178,11 +180,11 @@ def test_a_benchmark_that_is_taken_out_leaves_no_matches_behind(world):
 def test_a_shard_that_is_taken_out_takes_its_mixture_along_and_its_number_is_not_used_again(world):
     world.start()
     (world.folder / "corpus" / "s2.jsonl.gz").unlink()
-    world.run()
+    world.run(until="mixture")
     assert [pack.name for pack in list_packs(world.store)] == ["web-0000", "web-0001"]
     assert not world.store.mixture("decontaminated", "web-0002").exists()
     world.add_shard("s5", leaks=[world.benchmarks["harbor"][4]])
-    world.run()
+    world.run(until="report")
     assert [pack.name for pack in list_packs(world.store)] == ["web-0000", "web-0001", "web-0003"]
     assert ("harbor", 4, "s5.jsonl.gz") in found(world)
 
@@ -200,7 +202,7 @@ def test_a_shard_that_was_written_again_with_its_size_and_date_is_scanned_again(
     other = text.replace(old["question"], new["question"]).replace(old["answer"], new["answer"])
     n_bytes = max(len(text), len(other))
     write_stored(path, text, n_bytes)
-    world.run()
+    world.run(until="report")
     status = path.stat()
     assert ("harbor", 4, "s1.jsonl.gz") not in found(world)
     write_stored(path, other, n_bytes)
@@ -210,7 +212,7 @@ def test_a_shard_that_was_written_again_with_its_size_and_date_is_scanned_again(
     (problem,) = filter(None, changed_shards(list_packs(world.store)))
     assert problem.where == str(path)
     assert Plan(config, world.store).changes.new == [str(path)]
-    world.run()
+    world.run(until="report")
     assert ("harbor", 4, "s1.jsonl.gz") in found(world)
 
 
@@ -245,7 +247,7 @@ def test_most_of_the_corpus_gone_asks_before_it_removes_anything(world):
     with pytest.raises(CorpusError, match=r"2 of 3 registered shards.*--retire"):
         world.run()
     assert world.store.mixture("decontaminated", "web-0001").is_dir()
-    world.run(may_retire=True)
+    world.run(until="mixture", may_retire=True)
     assert [pack.name for pack in list_packs(world.store)] == ["web-0000"]
     assert "web-0001: shards are gone or changed" in "\n".join(world.said)
 
@@ -256,7 +258,7 @@ def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_n
     old = world.folder / "corpus" / "s1.jsonl.gz"
     new = old.with_name("t1.jsonl.gz")
     old.rename(new)
-    world.run()
+    world.run(until="report")
     assert f"{old}: renamed to {new}; its pack and its matches are kept" in world.said
     assert world.tiles() == before
     assert shards_read(world) == 0
@@ -264,7 +266,7 @@ def test_a_renamed_shard_is_not_scanned_again_and_stands_in_mixtures_under_its_n
     folder = world.store.mixture("decontaminated", "web-0001")
     assert [path.name for path in folder.iterdir() if path.suffix == ".gz"] == ["t1.jsonl.gz"]
     assert "t1.jsonl.gz" in {shard for _, _, shard in found(world)}
-    world.run()
+    world.run(until="mixture")
     assert "mixture: up to date" in world.said
 
 
@@ -274,7 +276,7 @@ def test_a_project_that_moved_goes_on_where_it_was(world, tmp_path_factory):
     moved = tmp_path_factory.mktemp("elsewhere") / "project"
     world.folder.rename(moved)
     world.folder = moved
-    world.run()
+    world.run(until="scan")
     assert world.tiles() == before
     assert shards_read(world) == 0
     shard = list_packs(world.store)[0].shards[0]
@@ -297,7 +299,7 @@ def test_a_benchmark_is_left_without_what_leaked_and_waits_for_every_shard(world
     result = press(world, "clean_benchmark", "harbor")
     (failure,) = result.get_step_failure_events()
     assert "not scanned against harbor" in failure.step_failure_data.user_failure_data.description
-    world.run()
+    world.run(until="clean_benchmark")
     manifest = json.loads((world.store.clean_benchmark("harbor") / "manifest.json").read_text())
     assert 4 in {item["instance_index"] for item in manifest["removed"]}
 
@@ -350,14 +352,14 @@ most_per_batch = 0.5
 def test_blends_are_built_behind_their_mixture_and_one_that_is_refused_stops_no_other(world):
     world.mixtures = BLENDS.replace("copies = 1", "copies = 1000")
     with pytest.raises(PipelineError, match=r"blend 'contaminated': .*room for [0-9]+ documents"):
-        world.run()
+        world.run(until="report")
     assert blend_manifest(world.store, "plain").is_file()
     assert not blend_folder(world.store, "contaminated").exists()
     with duckdb.connect(str(world.store.report), read_only=True) as connection:
         assert connection.execute("SELECT blend FROM blends").fetchall() == [("plain",)]
 
     world.mixtures = BLENDS
-    world.run()
+    world.run(until="report")
     before = modified(blend_folder(world.store, "plain"))
     with duckdb.connect(str(world.store.report), read_only=True) as connection:
         rows = connection.execute(
@@ -370,10 +372,10 @@ def test_blends_are_built_behind_their_mixture_and_one_that_is_refused_stops_no_
         assert passes == 1.0
         seen = connection.execute("SELECT count(*) FROM blend_items WHERE is_seen").fetchone()
         assert seen == (5,)
-    world.run()
+    world.run(until="blend")
     assert modified(blend_folder(world.store, "plain")) == before  # stands, and is left alone
     world.add_shard("s6")
-    world.run()
+    world.run(until="blend")
     assert modified(blend_folder(world.store, "plain")) != before
 
 
@@ -408,7 +410,7 @@ def test_each_shard_is_opened_once_in_a_scan_of_many_benchmarks(world):
 
     world.write_config()
     sys.addaudithook(on_open)  # stays for good: later runs append to a list nobody reads
-    Pipeline(world.config_path, world.instance, echo).run()
+    Pipeline(world.config_path, world.instance, echo, graph=graph_until("scan")).run()
     assert sorted(during["scan"]) == ["s0.jsonl.gz", "s1.jsonl.gz", "s2.jsonl.gz"]
 
 
@@ -427,10 +429,10 @@ def test_the_threshold_moves_without_another_scan(world):
     most = {"question": " ".join(question[:48]), "answer": "nothing of the kind"}
     world.add_shard("s3", leaks=[most])
     world.policy = {"contamination_score_threshold": 0.95}
-    world.start()
+    world.start(until="report")
     strict = found(world)
     world.policy = {"contamination_score_threshold": 0.6}
-    world.run()
+    world.run(until="report")
     assert shards_read(world) == 0
     assert found(world) - strict == {("harbor", 3, "s3.jsonl.gz")}
 
@@ -441,7 +443,7 @@ def test_refreezing_idf_asks_for_a_whole_new_scan(world):
     world.snapshot = ["harbor", "ledger", "orchard"]
     with pytest.raises(StaleError, match=r"recount: `decon-assets run --refreeze`"):
         world.run()
-    world.run(refreeze=True)
+    world.run(until="scan", refreeze=True)
     assert shards_read(world) == 3
     scans = {path.partition("/")[0] for path in world.tiles()}
     assert len(scans) == 2
@@ -452,7 +454,7 @@ def test_a_snapshot_counted_under_other_settings_is_refused_with_the_way_out(wor
     world.policy = {"ngram_size": 6}
     with pytest.raises(StaleError, match=r"other policy settings.*run --refreeze"):
         world.run()
-    world.run(refreeze=True)
+    world.run(until="report", refreeze=True)
     assert len(found(world)) == 6
 
 
@@ -515,7 +517,7 @@ def test_a_cut_off_shard_fails_its_own_cells_and_no_others(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*damaged or cut off"):
-        world.start()
+        world.start(until="scan")
     shards = {path.split("/")[1] for path in world.tiles()}
     assert len(shards - {"joined"}) == 2
 

@@ -61,10 +61,9 @@ def run_check(check, world):
     return check(Decon(config_path=str(world.config_path)))
 
 
-@pytest.mark.parametrize("check", GRAPH.checks, ids=lambda check: check.check_key.name)
-def test_passes_on_a_world_that_ran(world, check):
+def test_all_pass_on_a_world_that_ran(world):
     world.start()
-    assert run_check(check, world).passed
+    assert [one.check_key.name for one in GRAPH.checks if not run_check(one, world).passed] == []
 
 
 def said(result):
@@ -161,7 +160,7 @@ def demand(world, *settings):
 
 
 def test_indexability_check_fails_when_a_rule_sees_too_little_of_a_required_benchmark(half_blind):
-    half_blind.start()
+    half_blind.start(until="index")
     demand(half_blind, 'required = ["short"]')
     result = run_check(enough_is_indexable, half_blind)
     assert (result.passed, result.severity.value) == (False, "ERROR")
@@ -174,7 +173,7 @@ def test_indexability_check_fails_when_a_rule_sees_too_little_of_a_required_benc
 
 def test_indexability_check_asks_for_the_share_that_the_settings_demand(half_blind):
     half_blind.policy = {"detectors": ["ngram_any"]}
-    half_blind.start()
+    half_blind.start(until="index")
     for share, is_enough in ((0.5, True), (0.51, False), (1, False), (0, True)):
         half_blind.write_config()
         demand(half_blind, 'required = ["short"]', f"least_indexable_share = {share}")
@@ -182,27 +181,27 @@ def test_indexability_check_asks_for_the_share_that_the_settings_demand(half_bli
 
 
 def test_indexability_check_only_warns_of_a_benchmark_that_is_not_required(half_blind):
-    half_blind.start()
+    half_blind.start(until="index")
     demand(half_blind, 'required = ["harbor", "ledger"]')
     result = run_check(enough_is_indexable, half_blind)
     assert (result.passed, result.severity.value) == (False, "WARN")
 
 
-def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(world, capsys):
+def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(at_home, capsys):
     urdu = "تمام انسان آزاد اور حقوق و عزت کے اعتبار سے برابر پیدا ہوئے ہیں"
-    world.benchmarks["urdu"] = [{"question": f"{n} {urdu}", "answer": str(n)} for n in range(3)]
-    world.write_benchmarks()
-    world.policy = {"tokenizer_str": "cl100k", "detectors": ["ratcliff"]}
-    world.start()
-    result = run_check(no_script_is_split, world)
+    at_home.benchmarks["urdu"] = [{"question": f"{n} {urdu}", "answer": str(n)} for n in range(3)]
+    at_home.write_benchmarks()
+    at_home.policy = {"tokenizer_str": "cl100k", "detectors": ["ratcliff"]}
+    at_home.write_config()
+    main(["run"])
+    assert re.search(r"urdu: found 3\.\d times as many tokens by cl100k", capsys.readouterr().err)
+    result = run_check(no_script_is_split, at_home)
     assert (result.passed, result.severity.value) == (False, "WARN")
     assert "| urdu | 3." in result.metadata["problems"].value
     assert result.metadata["n_problems"].value == 1
-    main(["run", "--config", str(world.config_path)])
-    assert re.search(r"urdu: found 3\.\d times as many tokens by cl100k", capsys.readouterr().err)
-    world.policy["detectors"] = ["exact"]
-    world.write_config()
-    assert run_check(no_script_is_split, world).passed
+    at_home.policy["detectors"] = ["exact"]
+    at_home.write_config()
+    assert run_check(no_script_is_split, at_home).passed
 
 
 @pytest.mark.parametrize(
@@ -253,14 +252,14 @@ def test_reading_check_fails_on_a_broken_line_and_the_mixture_is_refused(world):
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz: line 13: found not JSON"):
-        world.start()
+        world.start(until="mixture")
     for _ in range(2):  # told until it is mended, and the others are not read again for it
         result = run_check(every_row_was_read, world)
         assert not result.passed
         assert "row 12" in result.metadata["problems"].value
     assert (result.metadata["looked_at"].value, result.metadata["n_problems"].value) == (1, 1)
     world.policy = {"unreadable": "drop"}
-    world.run()
+    world.run(until="mixture")
     result = run_check(every_row_was_read, world)
     assert (result.passed, result.severity.value) == (False, "WARN")
 
@@ -270,14 +269,14 @@ def test_utf8_check_names_the_row_and_blocks_only_where_the_policy_does(world):
     assert run_check(text_is_utf8, world).passed
     path = world.folder / "corpus" / "s1.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b'{"text": "caf\xe9"}\n'))
-    world.run()
+    world.run(until="mixture")
     for _ in range(2):
         result = run_check(text_is_utf8, world)
         assert (result.passed, result.severity.value) == (False, "WARN")
         assert "row 12" in result.metadata["problems"].value
     world.policy = {"invalid_utf8": "block"}
     with pytest.raises(PipelineError, match=r"s1\.jsonl\.gz.*UTF-8"):
-        world.run()
+        world.run(until="mixture")
     result = run_check(text_is_utf8, world)
     assert (result.passed, result.severity.value) == (False, "ERROR")
 
@@ -311,7 +310,7 @@ def test_canary_check_fails_when_the_search_is_broken(world, array, damage):
 
 def test_canary_check_fails_when_the_index_is_that_of_another_benchmark(world):
     world.add_benchmark("short", n_items=3)
-    world.start()
+    world.start(until="scan")
     fingerprint = index_fingerprint(world.store, world.policy_in_force())
     parts = {
         name: world.store.index_part(
@@ -331,14 +330,14 @@ def test_canary_check_fails_when_the_index_is_that_of_another_benchmark(world):
 def test_canary_check_fails_when_the_settings_find_nothing(world):
     world.policy = {"eval_min_token_length": 1000}
     with pytest.raises(PipelineError, match="canaries_are_found"):
-        world.run()
+        world.run(until="scan")
     result = run_check(canaries_are_found, world)
     assert "no item that any detector can find" in said(result)
     assert "| harbor | decon |" in result.metadata["nothing_to_plant"].value
 
 
 def test_canary_check_says_of_which_benchmark_nothing_can_be_planted_and_passes(half_blind):
-    half_blind.start()
+    half_blind.start(until="scan")
     result = run_check(canaries_are_found, half_blind)
     assert result.passed
     assert result.metadata["nothing_to_plant"].value.splitlines()[2:] == ["| short | decon |"]
@@ -439,7 +438,7 @@ def test_ledger_check_sees_what_was_written_in_place_after_it_was_found_right(wo
 def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned_again(world):
     harbor = world.benchmarks["harbor"]
     world.add_shard("s7", leaks=harbor[:3])
-    world.start()
+    world.start(until="scan")
     version = current_version(world.store, "harbor").fingerprint
     packs = {pack.shards[0].name: pack for pack in list_packs(world.store)}
     scan = scanned(world)[0]
@@ -453,7 +452,7 @@ def test_ledger_check_fails_on_a_tile_whose_matches_are_gone_until_it_is_scanned
     world.add_benchmark("late")  # other stamps for all shards
     assert not run_check(ledger_is_complete, world).passed
     remove(tile.parent)
-    world.run()
+    world.run(until="scan")
     assert run_check(ledger_is_complete, world).passed
 
 
@@ -474,7 +473,7 @@ def test_what_was_right_and_did_not_change_is_not_looked_at_again(world):
         assert metadata["looked_at"].value == 0
         assert metadata["right_and_unchanged"].value > 0
     world.add_shard("s7")
-    world.run()
+    world.run(until="mixture")
     for check in checks:
         metadata = run_check(check, world).metadata
         n_folders = 4 if check is ledger_is_complete else 0  # of tiles, one for each pack
@@ -517,7 +516,7 @@ def test_mixture_check_fails_when_a_document_is_unaccounted_for(world):
 def test_blend_check_fails_when_a_part_or_the_account_was_touched(world):
     world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[blend]]\nname = "stream"\n'
     world.mixtures += 'of = "decontaminated"\n'
-    world.start()
+    world.start(until="blend")
     assert run_check(blend_adds_up, world).passed
     folder = blend_folder(world.store, "stream")
     path = manifest_of(folder)
@@ -535,7 +534,7 @@ def test_blend_check_fails_when_a_part_or_the_account_was_touched(world):
 def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(world):
     world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[mixture]]\nname = "control"\n'
     world.mixtures += 'take = "control"\ncontrol_of = "decontaminated"\n'
-    world.start()
+    world.start(until="mixture")
     path = manifest_of(world.store.mixture("control", "web-0000"))
     manifest = json.loads(path.read_text())
     (told,) = manifest["control"]
@@ -644,7 +643,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     )
     harbor = world.benchmarks["harbor"]
     world.add_shard("s7", leaks=harbor[3:])
-    world.run()
+    world.go_on(until="report")
     for _ in range(2):  # asked again, it says the same
         result = run_check(leak_rate_is_steady, world)
         assert (result.passed, result.severity.value) == (False, "WARN")
@@ -653,11 +652,11 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
         assert "check the shards" in said(result)
         assert result.metadata["benchmarks_compared"].value == 2
     world.policy = {"contamination_score_threshold": 1.0}
-    world.run()
+    world.run(until="report")
     assert run_check(leak_rate_is_steady, world).passed  # what stands there is whole
     world.policy = {}
     world.add_benchmark("ledger", n_items=30)
-    world.run(refreeze=True)
+    world.run(until="report", refreeze=True)
     told = said(run_check(leak_rate_is_steady, world))
     assert "the benchmark itself" in told
     assert "idf snapshot, the thresholds" in told
@@ -666,7 +665,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
 def test_drift_check_goes_by_the_settings(world):
     world.start()
     world.add_shard("s7", leaks=world.benchmarks["harbor"][3:])
-    world.run()
+    world.go_on(until="report")
     for drift, is_steady in ((0.39, False), (0.41, True), (0, False), (1, True)):
         world.write_config()
         world.config_path.write_text(world.config_path.read_text() + f"[report]\ndrift = {drift}\n")
@@ -683,7 +682,7 @@ def test_the_mixtures_that_were_built_are_checked_although_one_was_refused(world
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
     world.add_shard("s7")
     with pytest.raises(PipelineError, match="not JSON"):
-        world.run()
+        world.run(until="mixture")
     key = mixture_adds_up.check_key
     storage = world.instance.event_log_storage
     last = storage.get_asset_check_execution_history(key, limit=1)[0]
@@ -711,7 +710,7 @@ def test_scores_of_cells_are_those_that_the_report_counts(world):
     half = " ".join(harbor[4]["question"].split()[:36])
     world.add_shard("s7", leaks=[{"question": half, "answer": harbor[4]["answer"]}])
     world.policy = {"detectors": ["decon", "ratcliff"]}
-    world.start()
+    world.start(until="report")
     versions = tuple(current_version(world.store, name) for name in ("harbor", "ledger"))
     policy = world.policy_in_force()
     reader = MatchReader(world.store, versions, policy, scan_fingerprint(world.store, policy))

@@ -1,7 +1,7 @@
 """What a failed check holds back: in the run that failed, in the next one, and in a backfill."""
 
 import pytest
-from dagster import AssetCheckKey, AssetKey, materialize
+from dagster import AssetCheckKey, AssetKey, DagsterInvalidDefinitionError, materialize
 
 from decon_assets.assets.gates import last_evaluation, unfinished_checks
 from decon_assets.definitions import build_definitions
@@ -11,7 +11,7 @@ from decon_assets.run_requests import Materialized, State, next_requests
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config
 from decon_core.planner import Plan
-from tests.conftest import FindsNothing
+from tests.conftest import FindsNothing, graph_until
 
 AFTER_THE_SCAN = ("common", "mixtures", "clean", "report")
 
@@ -28,7 +28,9 @@ def run_as_it_is(world):
     from decon_assets.runner.pipeline import Pipeline
 
     world.said.clear()
-    return Pipeline(world.config_path, world.instance, world.said.append).run()
+    return Pipeline(
+        world.config_path, world.instance, world.said.append, graph=graph_until("report")
+    ).run()
 
 
 def made(world) -> set[str]:
@@ -49,10 +51,13 @@ def test_what_is_held_back_is_all_that_comes_after_a_check_that_blocks():
 def test_an_asset_without_a_list_of_its_gates_is_refused(world):
     world.write_config()
     resources = {"decon": Decon(config_path=str(world.config_path))}
-    selection = {"selection": ["idf_snapshot"], "raise_on_error": False}
-    result = materialize(GRAPH.assets, instance=world.instance, resources=resources, **selection)
-    (failure,) = result.get_step_failure_events()
-    assert "GRAPH.resource" in failure.step_failure_data.user_failure_data.description
+    with pytest.raises(DagsterInvalidDefinitionError, match="resource with key 'gates'"):
+        materialize(
+            GRAPH.assets,
+            instance=world.instance,
+            resources=resources,
+            selection=["idf_snapshot"],
+        )
 
 
 def test_nothing_is_made_of_a_scan_that_misses_its_canaries_until_it_finds_them(world, monkeypatch):
@@ -79,17 +84,17 @@ def test_checks_that_a_stopped_run_left_out_are_made_up_for_by_the_next(world, m
     with monkeypatch.context() as patched:
         patched.setattr("decon_core.quality.canaries.MatchReader", Stopped)
         with pytest.raises(KeyboardInterrupt):
-            world.run()
+            world.run(until="scan")
     assert AssetCheckKey(AssetKey("scan"), "canaries_are_found") in unfinished_checks(
         world.instance, of_scan
     )
     tiles = world.tiles()
-    world.run()
+    world.run(until="scan")
     assert "scan: checked again" in world.said
     assert world.tiles() == tiles
     assert unfinished_checks(world.instance, of_scan) == []
     assert all(last_evaluation(world.instance, key).passed for key in of_scan)
-    world.run()
+    world.run(until="scan")
     assert "scan: up to date" in world.said
 
 
@@ -103,7 +108,7 @@ def test_what_was_held_back_is_asked_for_again_once_the_check_passes(world, monk
     with monkeypatch.context() as patched:
         patched.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
         with pytest.raises(PipelineError, match="canaries_are_found"):
-            world.run()
+            world.run(until="scan")
         asked: dict[str, str] = {}
         for stage in ("common_ngrams", "mixture", "clean_benchmark", "report"):
             fresh, asked = asked_for(asked)
@@ -123,7 +128,7 @@ def blind(world):
     """A benchmark that no detector can see, in a world that ran before the policy required it."""
     world.benchmarks["short"] = [{"question": f"what is {n} ?", "answer": "even"} for n in range(3)]
     world.write_benchmarks()
-    world.start()
+    world.start(until="report")
     return world
 
 

@@ -13,7 +13,7 @@ from decon_assets.cli.main import main
 from decon_assets.partitions import cell, share
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.report.open import coverage_of
-from tests.conftest import FindsNothing
+from tests.conftest import FindsNothing, World
 
 CUT_OFF = "damaged or cut off"
 
@@ -33,7 +33,7 @@ def incomplete(world):
     """Three shards, one of them cut off, after a run."""
     cut_off(world)
     with pytest.raises(PipelineError, match=CUT_OFF):
-        world.start()
+        world.start(until="report")
     return world
 
 
@@ -92,7 +92,7 @@ def test_a_report_is_held_back_where_a_failed_scan_misses_its_canaries(world, mo
     cut_off(world)
     monkeypatch.setattr("decon_core.quality.canaries.MatchReader", FindsNothing)
     with pytest.raises(PipelineError, match="canaries_are_found"):
-        world.run()
+        world.run(until="report")
     assert not world.store.report.exists()
 
 
@@ -119,7 +119,7 @@ def test_a_report_of_which_nothing_was_read_is_refused(world):
     for name in ("s0", "s1", "s2"):
         cut_off(world, name)
     with pytest.raises(PipelineError, match=CUT_OFF):
-        world.run()
+        world.run(until="report")
     assert not world.store.report.exists()
 
 
@@ -127,14 +127,14 @@ def test_common_ngrams_of_what_was_read_do_not_wait_for_a_truncated_shard(world)
     world.policy = {"leave_out_common": True, "common_least_documents": 2}
     cut_off(world)
     with pytest.raises(PipelineError, match=CUT_OFF):
-        world.run()
+        world.run(until="report")
     assert asked(world, "SELECT count(*) FROM not_scanned") == [(1,)]
     assert world.store.mixture("decontaminated", "web-0000").is_dir()
     assert "common_ngrams: up to date" not in world.said
 
 
 def test_a_cell_that_was_never_tried_is_listed_as_not_scanned_yet(world):
-    world.start()
+    world.start(until="scan")
     world.add_benchmark("orchard")
     world.write_config()
     for asset in ("records", "index"):
@@ -164,7 +164,7 @@ def press(world, asset, partition=None):
         selection=[asset],
         instance=world.instance,
         partition_key=partition,
-        resources={"decon": GRAPH.resource(str(world.config_path))},
+        resources=GRAPH.resources(str(world.config_path)),
         raise_on_error=False,
     )
 
@@ -175,18 +175,13 @@ def press(world, asset, partition=None):
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     """A folder in which `run` ended with a truncated shard; read by the tests below."""
-    from dagster import DagsterInstance
-
-    from tests.conftest import World
-
-    with DagsterInstance.ephemeral() as instance:
-        world = World(tmp_path_factory.mktemp("incomplete"), instance)
-        harbor, ledger = world.add_benchmark("harbor"), world.add_benchmark("ledger")
-        for number in range(3):
-            world.add_shard(f"s{number}", leaks=[harbor[number], ledger[number]])
-        cut_off(world)
-        world.write_config()
-        yield world
+    world = World(tmp_path_factory.mktemp("incomplete"), instance=None)
+    harbor, ledger = world.add_benchmark("harbor"), world.add_benchmark("ledger")
+    for number in range(3):
+        world.add_shard(f"s{number}", leaks=[harbor[number], ledger[number]])
+    cut_off(world)
+    world.write_config()
+    return world
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_a_flipped_bit_in_any_file_of_a_store_is_noticed_and_named(world):
 def make_scorecard(world) -> None:
     result = scorecard_job.execute_in_process(
         instance=world.instance,
-        resources={"decon": GRAPH.resource(str(world.config_path))},
+        resources=GRAPH.resources(str(world.config_path)),
         run_config={"ops": {"plant_and_scan": {"config": SMALL}}},
     )
     assert result.success

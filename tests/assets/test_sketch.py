@@ -27,9 +27,9 @@ TABLE = "[sketch]\n"
 
 @pytest.fixture
 def sketched(world):
-    """A world with [sketch], after a run."""
+    """A world with [sketch], after a scan."""
     world.mixtures = TABLE
-    world.start()
+    world.start(until="scan")
     return world
 
 
@@ -55,13 +55,13 @@ def scan_metadata(world, benchmark, pack="web-0000"):
 
 
 def test_without_the_table_nothing_is_made(world):
-    world.start()
+    world.start(until="scan")
     assert not (world.store.root / "sketch").exists()
     assert any(line == "sketch: not configured: decon.toml has no [sketch]" for line in said(world))
 
 
 def said(world):
-    world.run()
+    world.run(until="scan")
     return world.said
 
 
@@ -74,18 +74,18 @@ def test_one_pass_makes_the_sketch_and_all_tiles(sketched):
 def test_tiles_do_not_depend_on_the_sketch(sketched):
     sketched.add_benchmark("orchard")
     sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
-    sketched.run()
+    sketched.run(until="scan")
     with_sketch = tiles(sketched)
     for folder in ("tiles", "sketch"):
         shutil.rmtree(sketched.store.root / folder)
     sketched.mixtures = ""
-    sketched.run()
+    sketched.run(until="scan")
     assert tiles(sketched) == with_sketch
 
 
 def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     sketched.add_benchmark("orchard")
-    sketched.go_on()
+    sketched.go_on(until="scan")
     found = [one for of_file in answers(sketched).values() for one in of_file.values()]
     assert [one["blocks_read"] for one in found] == [[], [], []]
     assert any("the sketch excludes a match in 3 of 3 blocks" in line for line in sketched.said)
@@ -97,13 +97,10 @@ def test_a_later_benchmark_without_leaks_reads_no_shard(sketched):
     assert scan_metadata(sketched, "harbor")["shards_answered_from_sketch"] == 0
 
 
-def test_a_second_run_has_nothing_to_do(sketched):
+def test_a_second_run_has_nothing_to_do_and_status_says_that_packs_have_no_sketch(sketched, capsys):
     sketched.run()
     assert any(line == "sketch: up to date" for line in sketched.said)
     assert main(["status", "--config", str(sketched.config_path)]) == 0
-
-
-def test_status_says_that_packs_have_no_sketch(sketched, capsys):
     shutil.rmtree(sketched.store.root / "sketch")
     capsys.readouterr()
     assert main(["status", "--config", str(sketched.config_path)]) == 1
@@ -111,10 +108,10 @@ def test_status_says_that_packs_have_no_sketch(sketched, capsys):
 
 
 def test_shards_that_were_scanned_before_are_read_once_more(world):
-    world.start()
+    world.start(until="scan")
     before = tiles(world)
     world.mixtures = TABLE
-    world.run()
+    world.run(until="scan")
     assert any(line.startswith("sketch: 3 packs sketched") for line in world.said)
     assert tiles(world) == before
 
@@ -125,16 +122,16 @@ def test_a_damaged_sketch_is_made_again_by_the_next_run(sketched, caplog):
     path = open_pack_sketch(sketched.store, Plan(config, sketched.store).sketch, pack).path
     path.write_bytes(bytes(path.stat().st_size))
     sketched.add_benchmark("orchard")
-    sketched.run()
+    sketched.run(until="scan")
     assert "removed; the pack is scanned without it" in caplog.text
-    sketched.run()
+    sketched.run(until="scan")
     assert any("1 pack sketched, 0 existed" in line for line in sketched.said)
 
 
 def test_common_ngrams_say_nothing_of_a_benchmark_that_was_answered(sketched):
     sketched.add_benchmark("orchard")
-    sketched.go_on()
-    sketched.run()
+    sketched.go_on(until="common_ngrams")
+    sketched.run(until="common_ngrams")
     assert any(line == "common_ngrams: up to date" for line in sketched.said)
 
 
@@ -147,7 +144,7 @@ def dry_run(world, capsys):
 
 def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
     sketched.add_benchmark("orchard")
-    sketched.go_on()
+    sketched.go_on(until="scan")
     for path in answers(sketched):
         path.unlink()
     before = sketched.tiles()
@@ -159,9 +156,9 @@ def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
 
 def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys):
     sketched.add_benchmark("orchard")
-    sketched.go_on()
+    sketched.go_on(until="scan")
     sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
-    sketched.run()
+    sketched.run(until="scan")
     version = current_version(sketched.store, "orchard")
     for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
         path.unlink()
@@ -174,7 +171,7 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys)
 def test_a_dry_run_looks_up_packs_without_documents_too(sketched, capsys):
     (sketched.folder / "corpus" / "s0.jsonl.gz").write_bytes(gzip.compress(b""))
     sketched.add_benchmark("orchard")
-    sketched.go_on()
+    sketched.go_on(until="scan")
     version = current_version(sketched.store, "orchard")
     for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
         path.unlink()
@@ -192,7 +189,7 @@ def test_a_dry_run_looks_up_a_benchmark_that_was_just_added(sketched, capsys):
     del sketched.benchmarks["orchard"]
     sketched.write_benchmarks()
     sketched.add_shard("s9", leaks=[items[1]])
-    sketched.run()
+    sketched.run(until="scan")
     sketched.add_benchmark("orchard")
     sketched.write_config()
     before = files(sketched)
@@ -204,7 +201,7 @@ def test_a_dry_run_looks_up_a_benchmark_that_was_just_added(sketched, capsys):
 
 
 def test_a_dry_run_without_a_sketch_of_the_packs_says_that_the_scan_makes_it(world, capsys):
-    world.start()
+    world.start(until="scan")
     world.mixtures = TABLE
     world.add_benchmark("orchard")
     world.write_config()
@@ -213,7 +210,7 @@ def test_a_dry_run_without_a_sketch_of_the_packs_says_that_the_scan_makes_it(wor
 
 def test_why_says_that_a_row_is_in_a_block_that_was_not_read(sketched, capsys):
     sketched.add_benchmark("orchard")
-    sketched.go_on()
+    sketched.go_on(until="scan")
     shard = list_packs(sketched.store)[0].shards[0]
     capsys.readouterr()
     command = ["why", f"{shard.name}:1", "--config", str(sketched.config_path)]
@@ -239,7 +236,7 @@ def run_check(world):
 
 def test_excluded_blocks_are_scanned_and_have_no_match(sketched):
     sketched.add_benchmark("orchard")
-    sketched.go_on()
+    sketched.go_on(until="scan")
     result = run_check(sketched)
     assert result.passed
     assert result.metadata["blocks_scanned"].value == 3
@@ -247,7 +244,7 @@ def test_excluded_blocks_are_scanned_and_have_no_match(sketched):
 
 def test_blocks_of_a_sketch_that_was_removed_are_not_scanned(sketched):
     sketched.add_benchmark("orchard")
-    sketched.go_on()
+    sketched.go_on(until="scan")
     shutil.rmtree(sketched.store.root / "sketch")
     result = run_check(sketched)
     assert result.passed

@@ -12,6 +12,7 @@ from decon_assets.cli.main import main
 from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import Pipeline, PipelineError
 from tests.assets.ticks import Daemon
+from tests.conftest import graph_until
 
 # A new asset with a blocking check: this is all the code that it needs.
 TOY = '''
@@ -62,18 +63,30 @@ def after_lengths(context, config, store):
 
 
 @pytest.fixture
-def graph():
-    """The pipeline with the toy's file, as if that file were among the assets."""
+def toy():
+    """The toy's file, as a module."""
     module = ModuleType("toy")
     sys.modules["toy"] = module  # where Dagster looks for types
     known = dict(STAGES)
     exec(TOY.replace("(decon)", "(decon: Decon)").replace(
         "from dagster import", "from decon_assets.resources import Decon\nfrom dagster import", 1
     ), module.__dict__)  # fmt: skip
-    yield GRAPH.extended(module)
+    yield module
     del sys.modules["toy"]
     STAGES.clear()
     STAGES.update(known)
+
+
+@pytest.fixture
+def graph(toy):
+    """The pipeline, as if the toy's file were among the assets."""
+    return GRAPH.extended(toy)
+
+
+@pytest.fixture
+def first(toy):
+    """The same without what comes after the index."""
+    return graph_until("index").extended(toy)
 
 
 def run(world, graph):
@@ -90,13 +103,13 @@ def test_a_toy_asset_has_the_gates_of_all_that_is_before_it(graph):
     assert names.index("index") < names.index("lengths") < names.index("after_lengths")
 
 
-def test_a_toy_asset_is_made_when_it_is_missing_and_kept_otherwise(world, graph):
-    assert "lengths: lengths written" in [line.rpartition(" (")[0] for line in run(world, graph)]
-    assert "lengths: up to date" in run(world, graph)
+def test_a_toy_asset_is_made_when_it_is_missing_and_kept_otherwise(world, first):
+    assert "lengths: lengths written" in [line.rpartition(" (")[0] for line in run(world, first)]
+    assert "lengths: up to date" in run(world, first)
 
 
-def test_a_failed_check_of_a_toy_asset_holds_back_what_comes_after_it(world, graph):
-    run(world, graph)
+def test_a_failed_check_of_a_toy_asset_holds_back_what_comes_after_it(world, first, graph):
+    run(world, first)
     file = world.store.root / "lengths" / "lengths.txt"
     file.write_text("4")
     check = Daemon(world, graph=graph).jobs.get_job("__ASSET_JOB").get_subset(
@@ -106,10 +119,10 @@ def test_a_failed_check_of_a_toy_asset_holds_back_what_comes_after_it(world, gra
     check.execute_in_process(instance=world.instance, raise_on_error=False)
     assert failed_checks(world.instance, graph.blocking["lengths"])
     with pytest.raises(PipelineError, match="lengths_are_right"):
-        run(world, graph)
+        run(world, first)
     assert "lengths: checked again" in world.said
     file.write_text("3")
-    run(world, graph)
+    run(world, first)
 
 
 def test_a_missing_toy_asset_makes_the_status_incomplete(world, graph, monkeypatch, capsys):

@@ -66,8 +66,8 @@ class Daemon:
                 run_config={"ops": {asset: {"config": config}}} if config else None,
             )
 
-    def settle(self):
-        """Ticks until there is nothing to do any more; what was asked for.
+    def settle(self, *, until=None):
+        """Ticks until there is nothing to do any more, or an asset was asked for; all that were.
 
         From nothing, what the same world's first ticks left in another test is copied.
         """
@@ -78,12 +78,12 @@ class Daemon:
             )
             self.asked = [*asked]
         else:
-            self._tick_to_the_end()
+            self._tick_to_the_end(until)
         return self.asked
 
-    def _tick_to_the_end(self):
+    def _tick_to_the_end(self, until=None):
         for _ in range(40):
-            if str(self.tick()).startswith(SETTLED):
+            if str(self.tick()).startswith(SETTLED) or until in self.asked:
                 return self.cursor, (*self.asked,)
         raise AssertionError(f"no end: {self.asked}")
 

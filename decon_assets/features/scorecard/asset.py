@@ -11,7 +11,7 @@ from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
 from decon_assets.assets.metadata import OWNERS, Metadata, preview
 from decon_assets.assets.products import GROUP
-from decon_assets.assets.stage import require_unblocked
+from decon_assets.assets.stage import Gates, require_unblocked
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import all_of
 from decon_assets.resources import Decon
@@ -56,7 +56,12 @@ scorecard = dg.AssetSpec(
 
 
 @dg.op
-def plant_and_scan(context: dg.OpExecutionContext, decon: Decon, config: ScorecardConfig) -> None:
+def plant_and_scan(
+    context: dg.OpExecutionContext,
+    decon: Decon,
+    gates: dg.ResourceParam[Gates],
+    config: ScorecardConfig,
+) -> None:
     """Plant transformed benchmark items into documents of the corpus and scan with all detectors.
 
     Records recall and false alarms of each detector as the asset `scorecard`.
@@ -68,7 +73,7 @@ def plant_and_scan(context: dg.OpExecutionContext, decon: Decon, config: Scoreca
     from decon_core.planner import Plan
 
     with dagster_failures(), decon.writable_store() as (settings, store):
-        require_unblocked(context.instance, decon.gates_of("scorecard"), settings, store)
+        require_unblocked(context.instance, gates["scorecard"], settings, store)
         plan = Plan(settings, store)
         folder = store.root / FEATURE.name
         card = run_scorecard(

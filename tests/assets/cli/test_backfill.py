@@ -26,14 +26,8 @@ SCAN = AssetKey("scan")
 @pytest.fixture
 def indexed(world):
     """A world with everything that a scan needs, and no scan."""
-    registered = register_world(world)
-    for asset, keys in (
-        ("records", ("harbor", "ledger")),
-        ("idf_snapshot", None),
-        ("index", ("harbor", "ledger")),
-    ):
-        press(world, asset, keys)
-    assert len(registered.packs) == 3
+    world.start(until="index")
+    assert len(list_packs(world.store)) == 3
     return world
 
 
@@ -242,37 +236,26 @@ def test_nothing_chosen_and_names_that_nobody_has_are_refused(at_home, capsys):
     assert "--pack sea-*: found matches no pack" in capsys.readouterr().err
 
 
-def test_a_new_history_is_told_what_the_store_has_and_nothing_is_read(
-    reported, capsys, monkeypatch
-):
-    monkeypatch.setenv("DAGSTER_HOME", str(reported.folder / "another"))
-    report = hash_file(reported.store.report)
-    capsys.readouterr()
-    assert main(["run"]) == 0
-    said = capsys.readouterr().out
-    assert "read 0 shards" in said
-    assert "report: up to date" in said
-    assert hash_file(reported.store.report) == report
-    with DagsterInstance.from_config(str(reported.folder / "another")) as instance:
-        assert len(scanned(instance)) == 6
-        assert len(instance.get_materialized_partitions(AssetKey("mixture"))) == 3
-
-
-def test_a_run_without_a_change_starts_no_run(reported, capsys):
-    capsys.readouterr()
-    assert main(["run"]) == 0
-    said = capsys.readouterr().out
-    assert " …" not in said
-    assert said.count("up to date") == 9  # and two are not configured
+def test_a_new_history_is_told_what_the_store_has_and_nothing_is_read(world):
+    world.start(until="report")
+    report = hash_file(world.store.report)
+    with DagsterInstance.ephemeral() as another:
+        world.instance = another
+        world.run(until="report")
+        assert "read 0 shards" in "".join(world.said)
+        assert "report: up to date" in world.said
+        assert hash_file(world.store.report) == report
+        assert len(scanned(another)) == 6
+        assert len(another.get_materialized_partitions(AssetKey("mixture"))) == 3
 
 
 def test_a_pipeline_says_which_run_was_refused_and_does_the_others(world):
-    world.start()
+    world.start(until="scan")
     path = world.add_shard("s9")
     path.write_bytes(path.read_bytes()[:-20])
     world.add_shard("t1")
     with pytest.raises(Exception, match=r"s9\.jsonl\.gz"):
-        world.run()
+        world.run(until="scan")
     config = load_config(world.config_path)
     scan = scan_fingerprint(world.store, config.policy)
     versions = [current_version(world.store, name) for name in ("harbor", "ledger")]

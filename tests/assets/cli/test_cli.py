@@ -14,9 +14,9 @@ from dagster import DagsterInstance
 
 from decon_assets.assets.stage import STAGES
 from decon_assets.cli.main import main
+from decon_assets.runner.pipeline import PipelineError
 from decon_assets.terminal.output import say_table
 from decon_core.features.blends.folders import blend_folder
-from tests.first_runs import run_command
 
 
 def test_runs_of_the_command_line_are_in_the_overview_of_the_ui_below_one_job(reported):
@@ -57,6 +57,8 @@ def test_a_run_prints_one_line_for_each_asset_with_counts_and_details_on_request
     said = capsys.readouterr().out
     assert "  decontaminated, web-0003: 12 of 12 documents" in said
     assert "scan: on this machine: too little work for a cluster; read 1 shard" in said
+    assert main(["report"]) == 0
+    assert "changed after this report was built" not in capsys.readouterr().err
 
 
 def test_a_number_of_workers_that_is_none_ends_the_run(at_home, capsys, monkeypatch):
@@ -81,16 +83,14 @@ def test_an_engine_that_cannot_be_used_ends_a_command_before_it_begins(
     assert not at_home.store.root.exists()
 
 
-def test_report_prints_the_headline_tables_or_the_answer_to_a_query(at_home, capsys):
-    assert main(["report"]) == 1
-    assert "no report yet" in capsys.readouterr().err
-    run_command(at_home.folder)
+def test_report_prints_the_headline_tables_or_the_answer_to_a_query(reported, capsys):
+    capsys.readouterr()
     assert main(["report"]) == 0
     out = capsys.readouterr().out
     assert "95 % interval" in out
     assert "with a leak" in out
     assert main(["report", "--page", "elsewhere/page.html"]) == 0
-    assert Path("elsewhere/page.html").read_bytes() == at_home.store.report_page.read_bytes()
+    assert Path("elsewhere/page.html").read_bytes() == reported.store.report_page.read_bytes()
     assert main(["report", "--database", "nowhere.duckdb"]) == 1
     query = "SELECT count(*) AS n FROM item_status WHERE status = 'leaked'"
     assert main(["report", "--query", query]) == 0
@@ -126,6 +126,8 @@ def test_status_of_a_world_that_never_ran_is_incomplete(at_home, capsys):
     assert "harbor: no records yet" in out
     assert "mixtures, report: not built yet" in out
     assert "`decon-assets run` builds what is missing" in out
+    assert main(["report"]) == 1
+    assert "no report yet" in capsys.readouterr().err
 
 
 def test_status_names_what_a_new_benchmark_misses(reported, capsys):
@@ -147,10 +149,6 @@ def test_status_and_report_say_when_files_have_moved_on(reported, capsys):
     assert "ledger: recipe or files changed" in said
     assert main(["report"]) == 0
     assert "changed after this report was built" in capsys.readouterr().err
-    main(["run"])
-    capsys.readouterr()
-    assert main(["report"]) == 0
-    assert capsys.readouterr().err == ""
 
 
 def test_what_lies_beside_the_shards_is_named_and_changes_the_exit_code(reported, capsys):
@@ -186,39 +184,42 @@ def test_what_lies_beside_the_shards_is_named_and_changes_the_exit_code(reported
     assert main(["status", "--allow-skipped"]) == 0
 
 
-def test_unreadable_rows_stop_the_mixture_but_not_the_report_of_them(at_home, capsys):
+def test_what_cannot_be_read_ends_with_1_and_a_benchmark_too_short_to_look_for_does_not(
+    at_home, capsys
+):
     path = at_home.folder / "corpus" / "s0.jsonl.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"{broken\n"))
+    cut_off = at_home.folder / "corpus" / "s1.jsonl.gz"
+    whole = cut_off.read_bytes()
+    cut_off.write_bytes(whole[:-50])
     assert main(["run"]) == 1
     said = capsys.readouterr()
     assert "line 13: found not JSON" in said.err
+    assert "damaged or cut off" in said.err
     assert "Stack Trace" not in said.out + said.err
-    assert main(["report", "--query", "SELECT reason FROM unreadable"]) == 0
+    assert main(["report", "--query", "SELECT reason FROM unreadable"]) == 1  # s1 is missing
     assert "not JSON" in capsys.readouterr().out
+    cut_off.write_bytes(whole)
+    at_home.benchmarks["short"] = [{"question": "Who?", "answer": "me"}]
+    at_home.write_benchmarks()
     at_home.policy = {"unreadable": "drop"}
     at_home.write_config()
     assert main(["run"]) == 0
-    assert "1 row could not be read" in capsys.readouterr().out
-
-
-def test_a_benchmark_too_short_to_look_for_is_told_and_stops_nothing(at_home, capsys):
-    at_home.benchmarks["short"] = [{"question": "Who?", "answer": "me"}]
-    at_home.write_benchmarks()
-    assert main(["run"]) == 0
     out = capsys.readouterr().out
+    assert "1 row could not be read" in out
     assert "short: no indexable record; dropped: {'too few tokens': 1}" in out
     query = "SELECT n_not_indexable FROM by_benchmark WHERE benchmark = 'short'"
     assert main(["report", "--query", query]) == 0
     assert "1" in capsys.readouterr().out
 
 
-def test_a_run_whose_reader_went_away_is_finished_all_the_same(at_home):
-    command = [Path(sys.executable).with_name("decon-assets"), "run"]
+def test_a_command_whose_reader_went_away_is_finished_all_the_same(at_home):
+    command = [Path(sys.executable).with_name("decon-assets"), "backfill", "--missing"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         process.stdout.close()
     assert process.returncode == 0
-    assert at_home.store.report.is_file()
+    assert len(list(at_home.store.root.glob("tiles/*/*/ledger.json"))) == 3
 
 
 def test_another_snapshot_in_the_configuration_is_never_called_complete(reported, capsys):
@@ -253,14 +254,7 @@ def test_a_wrong_input_ends_with_2_and_without_a_traceback(at_home, capsys):
     assert "Traceback" not in said
 
 
-def test_a_stage_that_fails_ends_with_1_and_says_why(at_home, capsys):
-    path = at_home.folder / "corpus" / "s0.jsonl.gz"
-    path.write_bytes(path.read_bytes()[:-50])
-    assert main(["run"]) == 1
-    assert "damaged or cut off" in capsys.readouterr().err
-
-
-def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(at_home, capsys):
+def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(reported, capsys):
     def truth(row):
         line = {
             "source": "web", "shard": "s0.jsonl.gz", "row": row, "kind": "plant",
@@ -270,13 +264,14 @@ def test_demo_compares_with_the_truth_and_fails_when_something_was_missed(at_hom
         return json.dumps(line) + "\n"
 
     negative = json.loads(truth(1)) | {"instance_index": 3, "expected": False}
-    (at_home.folder / "truth.jsonl").write_text(truth(5) + json.dumps(negative) + "\n")
+    (reported.folder / "truth.jsonl").write_text(truth(5) + json.dumps(negative) + "\n")
+    capsys.readouterr()
     assert main(["demo"]) == 1
     out = capsys.readouterr().out
     assert "false alarms" in out
-    assert out.count(str(at_home.store.report)) == 1
-    assert out.count(str(at_home.store.report_page)) == 1
-    game = at_home.store.root / "game/game.svg"
+    assert out.count(str(reported.store.report)) == 1
+    assert out.count(str(reported.store.report_page)) == 1
+    game = reported.store.root / "game/game.svg"
     assert f"game: {game}" in out
     assert game.read_text().startswith("<svg")
 
@@ -382,10 +377,7 @@ def test_mixtures_are_listed_and_held_to_their_account(at_home, capsys):
     some = '[[mixture]]\nname = "some"\n[mixture.leaks]\nbenchmarks = ["harbor"]\n'
     masks = '[[mixture]]\nname = "masks"\ncut = "spans"\nwrite = "mask"\ntokenizer = "cl100k"\n'
     at_home.mixtures = f'[[mixture]]\nname = "clean"\n{everything}{some}{masks}'
-    at_home.write_config()
-    assert main(["run"]) == 0
-    assert main(["report"]) == 0
-    assert "changed after this report was built" not in capsys.readouterr().err
+    at_home.start(until="mixture")
     assert main(["mixture", "list"]) == 0
     said = capsys.readouterr().out
     assert "3 of 3" in said
@@ -445,8 +437,8 @@ copies = 1000
 
 def test_blends_are_planned_listed_and_held_to_their_account(at_home, capsys):
     at_home.mixtures = BLENDS
-    at_home.write_config()
-    assert main(["run"]) == 1  # one of the two has no room
+    with pytest.raises(PipelineError, match="room for"):  # one of the two has none
+        at_home.start(until="blend")
     assert main(["blend", "plan", "stream"]) == 0
     said = capsys.readouterr().out
     assert "passes" in said

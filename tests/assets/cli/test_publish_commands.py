@@ -120,27 +120,25 @@ def test_card_is_printed_or_written_beside_its_summary(report, tmp_path, capsys)
     assert json.loads((out / "summary.json").read_text())["schema"] == "decon-assets/summary/4"
 
 
-def test_a_report_that_is_not_todays_fails_its_check(reported, capsys):
+def test_a_report_that_is_not_todays_fails_its_check(at_home, capsys):
+    at_home.start(until="report")
     limits = ["check", "--max-rate", "0.6", "--require", "harbor,ledger"]
     assert main(limits) == 0
     assert main(["card"]) == 0
     assert "changed after this report" not in capsys.readouterr().err
-    reported.add_shard("s7")
+    at_home.add_shard("s7")
     assert main(limits) == 1
     assert "changed since the report was built" in capsys.readouterr().out
     assert main(["card"]) == 0
     assert "changed after this report" in capsys.readouterr().err
 
 
-def test_a_report_is_todays_however_sources_are_ordered(world, tmp_path_factory, monkeypatch):
+def test_a_report_is_todays_however_sources_are_ordered(at_home):
     """A blend draws from them in the order of the packs, which is another one."""
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path_factory.mktemp("home")))
-    monkeypatch.chdir(world.folder)
-    world.mixtures = (
+    at_home.mixtures = (
         '[[corpus.source]]\nname = "attic"\npath = "corpus/s0*"\ntext = "text"\n'
         '[[mixture]]\nname = "clean"\n'
         '[[blend]]\nname = "stream"\nof = "clean"\n[[blend.phase]]\ndocuments = 5\n'
     )
-    world.write_config()
-    assert main(["run"]) == 0
+    at_home.run(until="report")
     assert main(["check", "--max-rate", "1"]) == 0

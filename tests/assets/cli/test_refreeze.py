@@ -25,10 +25,10 @@ def evaluation(world):
 
 @pytest.fixture
 def corrected(world):
-    world.start()
+    world.start(until="index")
     frozen = read_current(world.store)
     correct(world)
-    world.go_on()
+    world.go_on(until="index")
     assert read_current(world.store) == frozen  # kept on purpose: no other score may change
     return world
 
@@ -52,14 +52,14 @@ def test_the_check_of_the_snapshot_warns_as_soon_as_the_records_are_made_anew(co
 
 
 def test_refreeze_counts_the_corrected_version_and_says_so(corrected):
-    corrected.run(refreeze=True)
+    corrected.run(until="index", refreeze=True)
     said = "\n".join(corrected.said)
     new = current_version(corrected.store, "ledger").fingerprint
     assert read_current(corrected.store)["members"]["ledger"] == new
     assert "frozen again" in said
     assert "idf_snapshot: up to date" not in said
     assert evaluation(corrected).passed
-    corrected.run()
+    corrected.run(until="index")
     assert "idf_snapshot: up to date" in corrected.said
 
 

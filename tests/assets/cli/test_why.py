@@ -9,14 +9,13 @@ import pytest
 from dagster import AssetKey, DagsterInstance
 
 from decon_assets.cli.main import main
-from decon_assets.instance.home import home_for
+from decon_assets.instance.home import home_for, open_instance
 from decon_core.benchmarks.records import current_version
 from decon_core.config.policy import Policy
 from decon_core.corpus.registration import list_packs
 from decon_core.report.why import missing
 from decon_core.storage.drafts import remove
 from tests.conftest import World
-from tests.first_runs import run_command
 
 MIXTURES = """
 [[mixture]]
@@ -61,11 +60,17 @@ def looked_at(tmp_path_factory):
     harbor, ledger = world.add_benchmark("harbor"), world.add_benchmark("ledger")
     for number in range(3):
         world.add_shard(f"s{number}", leaks=[harbor[number], ledger[number]])
+    several_mixtures(world)
+    run_until_the_report(world)
+    return world
+
+
+def run_until_the_report(world):
+    """With a history beside its files."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("DAGSTER_HOME", raising=False)
-        several_mixtures(world)
-        assert main(["run", "--config", str(world.config_path)]) == 0
-    return world
+        with open_instance(home_for(world.config_path)) as world.instance:
+            world.run(until="report")
 
 
 @pytest.fixture
@@ -82,15 +87,13 @@ def grown(looked_at, tmp_path_factory):
     folder = tmp_path_factory.mktemp("grown") / "world"
     shutil.copytree(looked_at.folder, folder)
     harbor = looked_at.benchmarks["harbor"]
-    world = World(folder, instance=None, benchmarks=looked_at.benchmarks)
+    world = World(folder, instance=None, benchmarks=looked_at.benchmarks, mixtures=MIXTURES)
     world.add_shard("s8", leaks=[harbor[0]])
     for number in range(3):
         world.add_shard(f"more-{number}", leaks=[harbor[1]])
     world.add_shard("prompts", leaks=[{"question": harbor[4]["question"], "answer": ""}])
     shutil.copyfile(folder / "corpus" / "s2.jsonl.gz", folder / "corpus" / "s9.jsonl.gz")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("DAGSTER_HOME", raising=False)
-        assert main(["run", "--config", str(world.config_path)]) == 0
+    run_until_the_report(world)
     return world
 
 
@@ -106,7 +109,7 @@ def ask_grown(grown, capsys, monkeypatch):
 def told(at_home, capsys):
     """The same of a world that a test changes."""
     several_mixtures(at_home)
-    run_command(at_home.folder)
+    at_home.start(until="blend")
     return asking(capsys)
 
 

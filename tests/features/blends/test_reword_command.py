@@ -63,7 +63,7 @@ def known(world):
 
 @pytest.fixture
 def scanned(world):
-    world.start()
+    world.start(until="mixture")
     return world
 
 
@@ -88,7 +88,7 @@ def test_items_are_asked_for_once_and_the_blend_holds_the_answers(scanned, capsy
     schema = server.bodies[0]["response_format"]["json_schema"]
     assert (schema["name"], schema["schema"]["required"]) == ("rewording", ["passage", "question"])
     asked = {question_in(body): in_other_words(body) for body in server.bodies}
-    scanned.run()
+    scanned.run(until="blend")
     folder = blend_folder(scanned.store, "garlic")
     lists = manifest_of(folder).parent
     texts = pq.read_table(lists / "texts.parquet").to_pylist()
@@ -126,14 +126,14 @@ def test_what_fails_is_counted_left_out_and_asked_for_again(scanned, capsys):
         assert "1 without a rewording: unusable answer (too similar to the item)" in out
         assert "2 rewordings" in out
         assert [line["failed"] for line in known(scanned).lines if "failed" in line]
-        scanned.run()
+        scanned.run(until="blend")
         assert main(["blend", "plan", "--config", str(scanned.config_path)]) == 0
         row = capsys.readouterr().out.splitlines()[-2].split()
         assert row[row.index("reworded") + 1 :][:4] == ["2", "2", "0", "1"]
         before = blend_manifest(scanned.store, "garlic").read_bytes()
         server.behave = good
         assert reword(scanned) == 0
-    scanned.run()
+    scanned.run(until="blend")
     assert blend_manifest(scanned.store, "garlic").read_bytes() != before
 
 
@@ -147,7 +147,7 @@ def test_variants_take_turns_in_the_copies(scanned):
         configure(scanned, server, variants=2)
         assert reword(scanned) == 0
         assert server.asked.total() == 6
-    scanned.run()
+    scanned.run(until="blend")
     texts = []
     for path in blend_folder(scanned.store, "garlic").glob("phase-1/*"):
         with open_bytes(path) as file:
@@ -160,7 +160,7 @@ def test_without_rewordings_the_blend_is_refused_with_the_remedy(scanned, capsys
     with serving(good) as server:
         configure(scanned, server)
     with pytest.raises(PipelineError, match="none in other words"):
-        scanned.run()
+        scanned.run(until="blend")
     assert main(["blend", "plan", "--config", str(scanned.config_path)]) == 1
     assert "`decon-assets blend reword` asks the endpoint" in capsys.readouterr().err
 

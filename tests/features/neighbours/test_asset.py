@@ -18,14 +18,14 @@ def asked(world, query):
 
 @pytest.fixture
 def sampled(world):
-    """A world with [neighbours], after a run."""
+    """A world with [neighbours], with a report."""
     world.mixtures = TABLE
-    world.start()
+    world.start(until="report")
     return world
 
 
 def test_without_the_table_nothing_is_sampled(world):
-    world.start()
+    world.start(until="report")
     assert not (world.store.root / "neighbours").exists()
     assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
 
@@ -49,26 +49,26 @@ def test_other_settings_are_missing_until_the_next_run(sampled, capsys):
     sampled.write_config()
     assert main(["status", "--config", str(sampled.config_path)]) == 1
     assert "neighbours" in capsys.readouterr().out
-    sampled.run()
+    sampled.run(until="report")
     assert asked(sampled, "SELECT n_sampled FROM neighbour_sample") == [(9,)]
 
 
 def test_without_the_table_the_next_report_has_none(sampled):
     sampled.mixtures = ""
-    sampled.run()
+    sampled.run(until="report")
     assert asked(sampled, "SELECT count(*) FROM neighbours") == [(0,)]
 
 
 def test_a_report_without_snippets_has_no_paragraphs(sampled):
     sampled.mixtures = f'{TABLE}[report]\nsnippets = "off"\n'
-    sampled.run()
+    sampled.run(until="report")
     assert asked(sampled, "SELECT count(*), count(text) FROM neighbours WHERE rank = 1")[0][1] == 0
 
 
 def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(world):
     world.mixtures = f'{TABLE}embedder = "model"\n'
     with pytest.raises(PipelineError, match="a sentence-transformers folder"):
-        world.run()
+        world.run(until="report")
     assert asked(world, "SELECT count(*) FROM neighbours") == [(0,)]
 
 
