@@ -66,6 +66,8 @@ class Declaration:
     # Columns of the records that its own index is made of, if it reads `Reads.OWN`.
     own_columns: ClassVar[tuple[str, ...]] = ("question", "answer", "is_correct")
 
+    # Whether it finds the records of the n-gram index, which has equal ones once, and no others.
+    uses_ngram_index: ClassVar[bool] = False
     # Whether a score is enough to remove a document. If not, mixtures need verdicts or calibration.
     acts_on_score: ClassVar[bool] = True
     # Values of `looked_for` that no score makes a leak: near the item, but known to be another one.

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version
-from decon_core.config.detector_registry import Reads, names_where
+from decon_core.config.detector_registry import names_where
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
@@ -204,7 +204,7 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
     Detectors that search texts look for all of them. The texts are equal, so the pair is the same.
     """
-    by_index = names_where(lambda one: one.reads is Reads.INDEX)
+    by_index = names_where(lambda one: one.uses_ngram_index)
     rows = [
         {**match, **twin}
         for match in (matches.to_pylist() if twins else [])

@@ -75,6 +75,7 @@ class Aligned(Detector):
     threshold = Threshold(setting="aligned_threshold")
     versions = (("aligned", 1),)
     own_columns = ("question", "passage")
+    uses_ngram_index = True
     finds_question_only = True
     finds_every_place = True
     near_kinds = (VARIANT, PART, TEMPLATE)

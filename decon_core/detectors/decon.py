@@ -73,6 +73,7 @@ class Decon(Detector):
     summary = "idf-weighted overlap of question, answer and passage n-grams"
     reads = Reads.INDEX
     threshold = Threshold(setting="contamination_score_threshold", floor="evidence_floor")
+    uses_ngram_index = True
     finds_question_only = True
     finds_every_place = True
     advice = (
