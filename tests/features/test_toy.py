@@ -134,7 +134,7 @@ def add_format(folder):
 def add_key(folder):
     """One file, beside the one that uses it."""
     new = '    colour: Literal["red", "blue"] = "red"\n    """Colour of the toy."""\n'
-    insert_before(folder / "decon_core/config/tables.py", "    drift: Share", new)
+    insert_before(folder / "decon_core/config/load.py", "    drift: Share", new)
 
 
 def add_column(folder):
