@@ -1,7 +1,7 @@
 """Common n-grams: benchmark n-grams in so many documents that they are boilerplate, not evidence.
 
-A scan counts the documents that contain each indexed n-gram (`gram_counts.py`) and stores the
-counts beside each tile. This module adds them up by source. The list of n-grams above the policy's
+A scan counts the documents that contain each indexed n-gram (`scan/shard_tiles.py`) and
+stores the counts beside each tile. This module adds them up by source. The list of n-grams above the policy's
 share is frozen, like idf, so that decisions do not shift while they are made.
 """
 
