@@ -1,8 +1,8 @@
 """Common n-grams: benchmark n-grams in so many documents that they are boilerplate, not evidence.
 
-A scan counts the documents that contain each indexed n-gram (`scan/shard_tiles.py`) and
-stores the counts beside each tile. This module adds them up by source. The list of n-grams above the policy's
-share is frozen, like idf, so that decisions do not shift while they are made.
+A scan counts the documents that contain each indexed n-gram (`scan/shard_tiles.py`) and stores
+the counts beside each tile. This module adds them up by source. The list of n-grams above the
+policy's share is frozen, like idf, so that decisions do not shift while they are made.
 """
 
 from __future__ import annotations
