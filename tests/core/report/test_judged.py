@@ -249,13 +249,3 @@ def test_a_page_without_judgements_says_what_makes_them(tmp_path):
     sections = data_of(tmp_path / "r.html", "overview")["sections"]
     (section,) = [one for one in sections if one["key"] == "calibration"]
     assert "`decon-assets judge`" in section["words"][0]
-
-
-def test_every_column_has_a_comment(tmp_path):
-    report = write_report(tmp_path / "r.duckdb", runs=[RUN])
-    query = """
-        SELECT count(*) FROM duckdb_columns() WHERE comment IS NULL
-        AND table_name IN ('judged_pairs', 'calibration', 'calibration_fit')
-    """
-    with duckdb.connect(str(report), read_only=True) as connection:
-        assert connection.execute(query).fetchone() == (0,)
