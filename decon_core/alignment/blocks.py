@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from rapidfuzz.distance import LCSseq
@@ -28,9 +28,9 @@ class Block(NamedTuple):
 def aligned(item: Units, document: Units, span: tuple[int, int]) -> list[Block]:
     """Return the equal units of the best stretch of a document that overlaps a range of its units.
 
-    The longest common subsequence of item and document is cut to the stretch that is worth most;
-    what surrounds it, as far as the item would reach, is then compared once more by itself. So a
-    word that is far away is not taken for one of the item.
+    The longest common subsequence of the item and the range is cut to the stretch that is worth
+    most. It is then compared with what surrounds it, as far as the item would reach. So neither a
+    word that is far away is taken for one of the item, nor those of another copy of it.
     """
     number_of: dict[str, int] = {}
     of_item = [number_of.setdefault(key, len(number_of)) for key in item.keys]
@@ -39,21 +39,44 @@ def aligned(item: Units, document: Units, span: tuple[int, int]) -> list[Block]:
         1.0 if number or is_content(key) else _WORTH_OF_STOP_WORD
         for key, number in zip(item.keys, item.is_number, strict=True)
     ]
-    best = _best_stretch(_common(of_item, of_document), worth, span)
-    if not best:
-        return []
-    first, last = best[0], best[-1]
-    start = max(0, first.document - first.item - 1)
-    stop = last.document + len(of_item) - last.item + 1
-    again = _common(of_item, of_document[start:stop])
-    moved = [block._replace(document=block.document + start) for block in again]
-    return _best_stretch(moved, worth, span)
+    start, stop = span
+    for more in (len(of_item) // 4, 1, 0):
+        common = _common(of_item, of_document[start:stop])
+        moved = [block._replace(document=block.document + start) for block in common]
+        best = _best_stretch(moved, worth, span)
+        if not best:
+            return []
+        start = max(0, best[0].document - best[0].item - more)
+        stop = best[-1].document + len(of_item) - best[-1].item + more
+    return best
 
 
 def _common(item: Sequence[int], document: Sequence[int]) -> list[Block]:
-    """Return the blocks of a longest common subsequence."""
+    """Return the blocks of a longest common subsequence, of several one with few gaps."""
     blocks = LCSseq.opcodes(item, document).as_matching_blocks()
-    return [Block(one.a, one.b, one.size) for one in blocks if one.size]
+    place_of = {one.a + at: one.b + at for one in blocks for at in range(one.size)}
+    # A unit that stands at several places is taken where the one beside it in the item is.
+    for at in reversed(place_of):
+        beside = place_of.get(at + 1, 0) - 1
+        if beside >= 0 and document[beside] == item[at]:
+            place_of[at] = beside
+    for at in place_of:
+        beside = place_of.get(at - 1, len(document)) + 1
+        if beside < len(document) and document[beside] == item[at]:
+            place_of[at] = beside
+    return _as_blocks(place_of)
+
+
+def _as_blocks(place_of: Mapping[int, int]) -> list[Block]:
+    """Return the blocks of units of an item by their places in a document, both ascending."""
+    blocks: list[Block] = []
+    for at, place in place_of.items():
+        last = blocks[-1] if blocks else Block(0, 0, 0)
+        if (last.item + last.size, last.document + last.size) == (at, place) and last.size:
+            blocks[-1] = last._replace(size=last.size + 1)
+        else:
+            blocks.append(Block(at, place, 1))
+    return blocks
 
 
 def _best_stretch(
