@@ -92,9 +92,10 @@ def worth_of_best_stretch(
     for first in range(len(runs)):
         for last in range(first, len(runs)):
             stretch = runs[first : last + 1]
-            overlaps = any(
-                span[0] < run.document + run.size for run in stretch
-            ) and stretch[0].document < span[1]
+            overlaps = (
+                any(span[0] < run.document + run.size for run in stretch)
+                and stretch[0].document < span[1]
+            )
             is_joined = all(
                 worth(item, stretch[:n])
                 > 0.22 * (stretch[n].document - stretch[n - 1].document - stretch[n - 1].size)

@@ -73,7 +73,10 @@ def test_an_example_of_each_kind(text, expected):
 
 def test_an_example_of_a_template():
     assert of_family(FAMILY[0]) == VERBATIM
-    assert of_family(changed(FAMILY[0], ("lynx", "ox"), ("Bodo", "Rome"), ("zoobodo", "art"))) == TEMPLATE
+    assert (
+        of_family(changed(FAMILY[0], ("lynx", "ox"), ("Bodo", "Rome"), ("zoobodo", "art")))
+        == TEMPLATE
+    )
     assert of_family(FAMILY[1]) == TEMPLATE
     assert kind(BOAT, BOAT, is_sibling=True) == TEMPLATE
 
@@ -151,7 +154,5 @@ def test_kinds_are_those_of_the_oracle(data, passage, is_sibling, n_family):
         own_weight=own,
         own_found=min(one.weight_found, data.draw(st.integers(0, own))),
     )
-    expected = oracle.kind(
-        asdict(one), n_family=n_family, passage=passage, is_sibling=is_sibling
-    )
+    expected = oracle.kind(asdict(one), n_family=n_family, passage=passage, is_sibling=is_sibling)
     assert kind_of(one, passage=passage, is_sibling=is_sibling) == expected
