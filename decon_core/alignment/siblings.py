@@ -70,4 +70,4 @@ def items_with_runs(
     most = np.repeat(asked, lengths)
     for at in range(_RUN):
         np.maximum.at(most, runs + at, n_items_with)
-    return np.split(most, np.cumsum(lengths)[:-1])
+    return np.split(most, np.cumsum(lengths))[:-1]

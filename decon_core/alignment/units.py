@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
 from decon_core.text.content_words import weight_of
+from decon_core.text.markup import stripped_with_offsets
 from decon_core.text.numbers import numbers_in
 from decon_core.text.segments import begins_sentence
 
@@ -55,6 +56,12 @@ class Units:
 
 
 def units_of(text: str, form: Form) -> Units:
+    if form.strip_markup:
+        plain = stripped_with_offsets(text)
+        units = units_of(plain.text, replace(form, strip_markup=False))
+        places = [*map(plain.original, units.starts, units.stops)]
+        starts, stops = (tuple(place[edge] for place in places) for edge in (0, 1))
+        return replace(units, starts=starts, stops=stops)
     numbers = iter(numbers_in(text))
     number = next(numbers, None)
     units: list[tuple[str, int, int, bool, bool]] = []
@@ -65,6 +72,6 @@ def units_of(text: str, form: Form) -> Units:
             is_name = text[start].isupper() and len(word) > 1 and not begins_sentence(text, start)
             units.append((word, start, stop, False, is_name))
         elif not units or units[-1][1] < number.start:  # the first word of the number
-            units.append((f"{number.value:g}", number.start, max(stop, number.stop), True, False))
+            units.append((f"{number.value:.9g}", number.start, max(stop, number.stop), True, False))
     columns = zip(*units, strict=True) if units else ((), (), (), (), ())
     return Units(*columns)

@@ -216,7 +216,7 @@ class ClusterSearch(Search):
 
         self._index, self._thresholds = search.index, thresholds_of(policy)
         if least_overlap is not None:
-            self._index = with_least_overlap(search.index, least_overlap)
+            self._index = with_least_overlap(search, least_overlap)
             self._thresholds = self._thresholds._replace(
                 least_overlap=least_overlap, threshold=0.0, decay_start=0, decay_end=1
             )

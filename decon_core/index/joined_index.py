@@ -44,12 +44,13 @@ Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
 # With 12 bits per n-gram and two probes, the filter has about 2 % false positives.
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
-_LAYOUT = "3"
+_LAYOUT = "4"
 _MAX_UNIONS = 16
 _LEVELS = 256
 _PAIR_BITS = 4
 _LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
-_WEIGHT_OF_TEMPLATE = math.log(50)  # of an n-gram in 2 % of the records
+# An n-gram in more records than these, and than one in so many, is of a template.
+_FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 10, 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,7 @@ class Search:
     entry_part: Int32s  # per entry: number of the benchmark
     entry_record: Int32s  # per entry: row of its record
     entry_question: Int32s  # per entry: number of its question
+    is_template: npt.NDArray[np.uint8]  # per weight: whether its n-grams are those of a template
 
     @property
     def n_questions(self) -> int:
@@ -144,7 +146,7 @@ def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -
     values = {name: _read_only(array) for name, array in arrays.items()}
     index = Index(**{name: values[name] for name in Index._fields})
     of_entry = [values[f"entry_{name}"] for name in ("part", "record", "question")]
-    return Search(tuple(versions), values["ids"], index, *of_entry)
+    return Search(tuple(versions), values["ids"], index, *of_entry, values["is_template"])
 
 
 def _read_only(array: Any) -> Any:
@@ -177,18 +179,21 @@ def thresholds_of(policy: Policy) -> Thresholds:
     )
 
 
-def with_least_overlap(index: Index, overlap: float) -> Index:
+def with_least_overlap(search: Search, overlap: float) -> Index:
     """Return the index for a search that needs this overlap of every question.
 
-    Its hottest n-grams, those of a template that a family of items shares, start no cluster.
+    N-grams of a template, which a family of items shares, start no cluster.
     """
+    index = search.index
     need = index.question_total * overlap
     smallest = np.full(index.gram_at.size, np.inf)
     np.minimum.at(smallest, _gram_of_posting(index), need[index.postings])
     gram_need, need_levels = _levels_of_need(smallest)
-    is_hot = (index.is_hot | (index.weights < _WEIGHT_OF_TEMPLATE)).astype(np.uint8)
     return index._replace(
-        question_need=need, gram_need=gram_need, need_levels=need_levels, is_hot=is_hot
+        question_need=need,
+        gram_need=gram_need,
+        need_levels=need_levels,
+        is_hot=index.is_hot | search.is_template,
     )
 
 
@@ -203,7 +208,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     """Build all arrays of a `Search`."""
     ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
     texts = {kind: _stacked([_texts(part, kind, ids) for part in parts]) for kind in KINDS}
-    weights, is_hot, weight_of = _weights(parts, policy)
+    weights, is_hot, is_template, weight_of = _weights(parts, policy)
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
@@ -239,6 +244,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "answer_different": grams_of(texts["answer"], 1).rows.lengths,
         "weights": weights,
         "is_hot": is_hot,
+        "is_template": is_template,
     }
     for kind, rows in texts.items():
         # uint16 halves the memory for all but the largest vocabularies; the kernels accept both.
@@ -286,10 +292,12 @@ def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
 
 def _weights(
     parts: Sequence[Part], policy: Policy
-) -> tuple[Floats, npt.NDArray[np.uint8], dict[str, Ragged]]:
-    """Return the distinct weights, which are hot, and each n-gram's position among them."""
+) -> tuple[Floats, npt.NDArray[np.uint8], npt.NDArray[np.uint8], dict[str, Ragged]]:
+    """Return the distinct weights, which of them are hot and which of a template, and each
+    n-gram's position among them."""
     weights: list[float] = []
     is_hot: list[bool] = []
+    is_template: list[bool] = []
     distinct_of_n: dict[int, tuple[Integers, int]] = {}  # by N: distinct df, position of the first
     for n_records in sorted({part.n_records for part in parts}):
         dfs = [
@@ -303,6 +311,8 @@ def _weights(
         limit = max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
         weights += [math.log(n_records / df) for df in distinct.tolist()]
         is_hot += [df > limit for df in distinct.tolist()]
+        most = max(_FEWEST_OF_TEMPLATE, n_records / _SHARE_OF_TEMPLATE)
+        is_template += [df > most for df in distinct.tolist()]
     position_type = _narrowest(len(weights))
 
     def places(part: Part, kind: str) -> Ragged:
@@ -313,6 +323,7 @@ def _weights(
     return (
         np.array(weights, np.float64),
         np.array(is_hot, np.uint8),
+        np.array(is_template, np.uint8),
         {kind: _stacked([places(part, kind) for part in parts]) for kind in KINDS},
     )
 

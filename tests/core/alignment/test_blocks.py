@@ -1,0 +1,127 @@
+"""Equal units in order around a span, with the properties that the oracle states."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from decon_core.alignment.blocks import _best_stretch, _common, aligned
+from decon_core.text.content_words import is_content
+from tests.core.alignment.aligning import FORM, QUESTIONS, documents, read
+from tests.oracle import alignment as oracle
+from tests.uncompiled import fewer
+
+TRAIN = "A train has 12 cars with 48 seats each. How many seats does the train have?"
+FILLER = "the committee met on monday and heard a report on drains"
+
+
+def found(item, document, span=None):
+    document = read(document)
+    return aligned(read(item), document, span or (0, len(document)))
+
+
+def test_a_copy_is_one_block():
+    assert found(TRAIN, TRAIN) == [(0, 0, 16)]
+
+
+def test_a_changed_word_parts_two_blocks():
+    assert found(TRAIN, TRAIN.replace("cars", "wagons")) == [(0, 0, 4), (5, 5, 11)]
+
+
+def test_a_word_far_away_is_not_taken():
+    without = TRAIN.replace("train has", "lorry has")
+    blocks = found(TRAIN, f"train {FILLER} {FILLER} {without} {FILLER} {FILLER} train")
+    assert sum(block.size for block in blocks) == 15
+    assert blocks[0].document == 1 + 2 * len(read(FILLER))
+
+
+@pytest.mark.parametrize("before", ["A", "What is the", "A train", "How many seats does the train"])
+@pytest.mark.parametrize("after", ["", "the train have", "Have", "seats each"])
+def test_a_word_beside_a_copy_is_not_taken_for_one_of_it(before, after):
+    n = len(read(before))
+    document = f"{before} {TRAIN} {after}"
+    assert found(TRAIN, document, (n, n + 16)) == [(0, n, 16)]
+
+
+@pytest.mark.parametrize("n_between", [0, 1, 4, 20])
+def test_of_two_copies_the_nominated_one_is_taken(n_between):
+    between = " ".join(["zeppelin"] * n_between)
+    edited = TRAIN.replace("cars", "wagons")
+    second = 16 + n_between
+    two = f"{TRAIN} {between} {TRAIN}"
+    assert found(TRAIN, two, (0, 16)) == [(0, 0, 16)]
+    assert found(TRAIN, two, (second, second + 16)) == [(0, second, 16)]
+    for_edited = found(TRAIN, f"{edited} {between} {TRAIN}", (0, 16))
+    assert for_edited == [(0, 0, 4), (5, 5, 11)]
+
+
+def test_part_of_a_copy_is_enough_to_find_it_all():
+    assert found(TRAIN, f"{FILLER} {TRAIN} {FILLER}", (20, 23)) == [(0, 11, 16)]
+
+
+@pytest.mark.parametrize("span", [(0, 11), (27, 38)])
+def test_what_does_not_overlap_the_span_is_not_found(span):
+    assert found(TRAIN, f"{'zeppelin ' * 11} {TRAIN} {'zeppelin ' * 11}", span) == []
+
+
+def test_nothing_in_common():
+    assert found(TRAIN, "zeppelin quorum river") == []
+
+
+@settings(max_examples=fewer(60))
+@given(
+    st.lists(st.integers(0, 30), min_size=8, max_size=20),
+    st.lists(st.integers(0, 40), max_size=14),
+    st.lists(st.integers(0, 40), max_size=14),
+)
+def test_a_copy_is_one_block_in_any_surroundings(item, before, after):
+    question, start, stop = (
+        " ".join(f"word{'abcdefghij'[n // 10]}{'abcdefghij'[n % 10]}" for n in numbers)
+        for numbers in (item, before, after)
+    )
+    assume(len({*item}) > 4)
+    n = len(item)
+    blocks = found(question, f"{start} {question} {stop}", (len(before), len(before) + n))
+    assert blocks == [(0, len(before), n)]
+
+
+@settings(max_examples=fewer(60))
+@given(st.data(), QUESTIONS)
+def test_what_is_found_has_the_properties_of_the_oracle(data, question):
+    text = data.draw(documents(question))
+    item, document = read(question), read(text)
+    start = data.draw(st.integers(0, len(document) - 1))
+    span = start, data.draw(st.integers(start + 1, len(document)))
+    blocks = aligned(item, document, span)
+    for block in blocks:
+        in_document = document.keys[block.document : block.document + block.size]
+        assert item.keys[block.item : block.item + block.size] == in_document
+    for before, after in zip(blocks, blocks[1:], strict=False):
+        assert before.item + before.size <= after.item
+        assert before.document + before.size <= after.document
+        assert (before.item + before.size, before.document + before.size) != after[:2]
+    shared = {*item.keys} & {*document.keys[span[0] : span[1]]}
+    assert shared or not blocks
+    if blocks:
+        assert blocks[-1].document + blocks[-1].size > span[0]
+        assert blocks[0].document < span[1]
+
+
+@settings(max_examples=fewer(60))
+@given(st.data(), QUESTIONS)
+def test_a_subsequence_is_longest_and_is_cut_to_its_best_stretch(data, question):
+    text = data.draw(documents(question))
+    item, document = read(question), read(text)
+    numbers = {key: number for number, key in enumerate({*item.keys, *document.keys})}
+    common = _common([numbers[key] for key in item.keys], [numbers[key] for key in document.keys])
+    n_common = oracle.length_of_common(item.keys, document.keys)
+    assert sum(block.size for block in common) == n_common
+    start = data.draw(st.integers(0, len(document) - 1))
+    span = start, data.draw(st.integers(start + 1, len(document)))
+    of_unit = [1.0 if number or is_content(key) else 0.4 for key, number in _kinds(item)]
+    units = oracle.units(question, FORM)
+    best = oracle.worth(units, _best_stretch(common, of_unit, span))
+    assert best == pytest.approx(oracle.worth_of_best_stretch(units, common, span))
+
+
+def _kinds(units):
+    return zip(units.keys, units.is_number, strict=True)

@@ -1,0 +1,77 @@
+"""What is counted of a question at a place, as the oracle counts it."""
+
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.alignment.comparison import compare
+from tests.core.alignment.aligning import FORM, QUESTIONS, compared, documents, questions_of, read
+from tests.oracle import alignment as oracle
+from tests.uncompiled import fewer
+
+TRAIN = "A train has 12 cars with 48 seats each. How many seats does the train have?"
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({}, {"n_found": 16, "longest": 16, "extent": 16, "n_numbers_found": 2}),
+        ({"cars": "wagons"}, {"n_found": 15, "n_replaced": 1, "n_inserted": 0, "longest": 11}),
+        ({"cars": "new cars"}, {"n_found": 16, "n_replaced": 0, "n_inserted": 1}),
+        ({"cars": ""}, {"n_found": 15, "n_replaced": 0, "n_inserted": 0}),
+        ({"cars": "new long wagons"}, {"n_found": 15, "n_replaced": 1, "n_inserted": 2}),
+        ({"12": "9", "48": "ten"}, {"n_numbers_changed": 2, "n_numbers_found": 0}),
+        ({"12": "twelve"}, {"n_found": 16, "n_numbers_changed": 0}),
+        ({"A train has": ""}, {"n_found": 13, "extent": 13, "n_replaced": 0}),
+    ],
+)
+def test_changes_are_counted(changes, counts):
+    text = TRAIN
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    one = asdict(compared(TRAIN, text))
+    assert {name: one[name] for name in counts} == counts
+
+
+def test_a_name_counts_as_changed_if_it_is_the_same_other_one_each_time():
+    question = "First Anna meets Bob in Rome, then Anna visits Bob in Rome, and now Anna sleeps."
+    same = question.replace("Anna", "Carla").replace("Bob", "Dora")
+    assert compared(question, same).n_names_changed == 5
+    other = "First Carla meets Bob in Rome, then Dora visits Bob in Rome, and now Carla sleeps."
+    assert compared(question, other).n_names_changed == 2
+
+
+def test_a_place_is_that_of_the_words():
+    before = "The committee met. "
+    one = compared(TRAIN, f"{before}{TRAIN} Nobody knew.")
+    assert (one.start, one.stop) == (len(before), len(before) + len(TRAIN) - 1)
+    assert one.is_whole
+    assert not compared(TRAIN, TRAIN.replace("12", "12 long")).is_whole
+    assert not compared(TRAIN, TRAIN.replace("12", "13")).is_whole
+
+
+def test_nothing_is_compared_with_other_words():
+    assert compared(TRAIN, "zeppelin quorum river") is None
+
+
+@settings(max_examples=fewer(60))
+@given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=3, unique=True))
+def test_counts_are_those_of_the_oracle_for_the_same_blocks(data, texts):
+    text = data.draw(documents(texts[0]))
+    start = data.draw(st.integers(0, len(text) - 1))
+    span = start, data.draw(st.integers(start + 1, len(text)))
+    one = compare(questions_of(*texts)[0], read(text), span)
+    if one is None:
+        return
+    units = [oracle.units(each, FORM) for each in texts]
+    keys = [[unit.key for unit in each] for each in units]
+    is_own, n_family = oracle.own_units(keys, [1] * len(keys))[0]
+    runs = [oracle.Run(*block) for block in one.blocks]
+    expected = oracle.counted(units[0], is_own, oracle.units(text, FORM), runs)
+    found = asdict(one)
+    assert {name: found[name] for name in expected} == expected
+    assert found["n_family"] == n_family
+    left = {name: n for name, n in found.items() if name not in expected}
+    assert not any(left[name] for name in left.keys() - {"n_family", "blocks"})

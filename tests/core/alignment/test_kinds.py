@@ -1,0 +1,158 @@
+"""What a place is to an item: an example of each kind and of each two neighbours, and the oracle."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.alignment.kinds import (
+    EDITED,
+    KINDS,
+    PART,
+    TEMPLATE,
+    VARIANT,
+    VERBATIM,
+    kind_of,
+)
+from tests.core.alignment.aligning import QUESTIONS, compared, documents
+from tests.oracle import alignment as oracle
+from tests.uncompiled import fewer
+
+BOAT = (
+    "Before noon a pilot boat leaves the harbour at a speed of 9 knots, and 2 hours later a tug "
+    "follows it at 15 knots. After how many hours does the tug reach the boat?"
+)
+RIVER = "Which river of Siberia flows past the city of Krasnoyarsk and ends in the Kara Sea?"
+ANIMALS = "lynx otter heron newt crane adder perch shrike bison stoat viper badger".split()
+TOWNS = "Bodo Tromso Narvik Alta Kiruna Umea Lulea Oulu Kemi Inari Vaasa Kotka".split()
+FAMILY = [
+    f"Which of these four statements about the {animal} of the northern forests is true according "
+    f"to the field report that the {town} museum of zoo{town.lower()} sent?"
+    for animal, town in zip(ANIMALS, TOWNS, strict=True)
+]
+
+
+def kind(question, text, *others, passage=None, is_sibling=False):
+    one = compared(question, text, *others)
+    found = kind_of(one, passage=passage, is_sibling=is_sibling) if one else None
+    return found and found[0]
+
+
+def of_family(text):
+    return kind(FAMILY[0], text, *FAMILY[1:])
+
+
+def changed(text, *changes):
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def test_the_order_of_the_kinds():
+    assert KINDS == (VERBATIM, EDITED, VARIANT, PART, TEMPLATE)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BOAT.upper(), VERBATIM),
+        (BOAT.replace(",", "").replace("boat", "<b>boat</b>"), VERBATIM),
+        (BOAT.replace("9", "nine"), VERBATIM),
+        (changed(BOAT, ("harbour", "port"), ("reach", "meet"), ("pilot ", "")), EDITED),
+        (changed(BOAT, ("9", "8"), ("15", "14"), ("2", "3")), VARIANT),
+        (BOAT[: BOAT.index(", and")], PART),
+        ("The committee met before noon and heard a report on drains.", None),
+        ("After how many hours does the committee reach the harbour?", None),
+    ],
+)
+def test_an_example_of_each_kind(text, expected):
+    assert kind(BOAT, f"He wrote: {text} So much for that.") == expected
+
+
+def test_an_example_of_a_template():
+    assert of_family(FAMILY[0]) == VERBATIM
+    assert (
+        of_family(changed(FAMILY[0], ("lynx", "ox"), ("Bodo", "Rome"), ("zoobodo", "art")))
+        == TEMPLATE
+    )
+    assert of_family(FAMILY[1]) == TEMPLATE
+    assert kind(BOAT, BOAT, is_sibling=True) == TEMPLATE
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The first word that differs makes it edited.
+        (BOAT, VERBATIM),
+        (changed(BOAT, ("pilot boat", "pilot's boat")), EDITED),
+        # One of three numbers is an edit, two of three are another problem.
+        (changed(BOAT, ("9", "8")), EDITED),
+        (changed(BOAT, ("9", "8"), ("15", "14")), VARIANT),
+        # Other numbers in all of it, or beside a part.
+        (changed(BOAT, ("9", "8"), ("2 hours", "4 hours"), ("15", "14")), VARIANT),
+        ("Of 8 knots, and 2 hours later a tug follows it at 15 knots. After how many", PART),
+        # A part that says something, and one that says too little.
+        (BOAT[: BOAT.index(", and")], PART),
+        ("Before noon a pilot leaves", None),
+    ],
+)
+def test_examples_at_the_edge_of_two_kinds(text, expected):
+    assert kind(BOAT, f"He wrote: {text} So much for that.") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (changed(RIVER, ("Siberia", "Asia")), EDITED),
+        (changed(RIVER, ("Siberia", "Lapland"), ("Krasnoyarsk", "Kemi")), VARIANT),
+    ],
+)
+def test_half_of_the_names_make_a_variant(text, expected):
+    assert kind(RIVER, text) == expected
+
+
+def test_examples_at_the_edge_of_part_and_template():
+    own, other = (question[question.index("is true") :] for question in FAMILY[:2])
+    assert of_family(own) == PART
+    assert of_family(f"forests is true {other}") == TEMPLATE
+    assert of_family(own[: own.index("report")]) is None
+
+
+@pytest.mark.parametrize(
+    ("passage", "expected"), [(None, VERBATIM), (0.2, TEMPLATE), (0.49, TEMPLATE), (0.5, VERBATIM)]
+)
+def test_a_question_of_many_passages_needs_its_passage(passage, expected):
+    question = "According to the passage, the author would most likely agree with which statement?"
+    lone = "What does a baker of muffins earn if every visitor of the puppet theatre buys two?"
+    one = compared(question, question, lone)
+    shared = replace(one, own_weight=0, own_found=0, n_family=12)
+    assert kind_of(shared, passage=passage, is_sibling=False)[0] == expected
+
+
+def test_what_says_too_little_is_nothing():
+    assert kind("What is it for?", "What is it for?") is None
+
+
+SHARES = st.one_of(st.none(), st.sampled_from([0.0, 0.49, 0.5, 1.0]))
+
+
+@settings(max_examples=fewer(150))
+@given(st.data(), SHARES, st.booleans(), st.sampled_from([1, 9, 10, 40]))
+def test_kinds_are_those_of_the_oracle(data, passage, is_sibling, n_family):
+    """Of counts around every limit: most of a question, then some of its words taken away."""
+    question = BOAT if data.draw(st.booleans()) else data.draw(QUESTIONS)
+    text = data.draw(documents(question))
+    one = compared(question, text)
+    if one is None:
+        return
+    own = data.draw(st.integers(0, one.weight))
+    one = replace(
+        one,
+        n_family=n_family,
+        own_weight=own,
+        own_found=min(one.weight_found, data.draw(st.integers(0, own))),
+    )
+    expected = oracle.kind(asdict(one), n_family=n_family, passage=passage, is_sibling=is_sibling)
+    assert kind_of(one, passage=passage, is_sibling=is_sibling) == expected

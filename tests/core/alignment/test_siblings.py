@@ -1,0 +1,68 @@
+"""Which units are an item's own, as the oracle says it."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decon_core.alignment.siblings import items_with_runs, own_of
+from tests.core.alignment.aligning import read
+from tests.oracle import alignment as oracle
+from tests.uncompiled import fewer
+
+TEMPLATE = "which of these four statements about the animal called {} is true in the wild"
+LONE = "a baker sells muffins to every visitor of the puppet theatre"
+
+
+def own_words(questions, n_items=None):
+    units = [read(one) for one in questions]
+    shared = items_with_runs(units, n_items or [1] * len(units))
+    own = [own_of(counts) for counts in shared]
+    return [
+        ([key for key, is_own in zip(one.keys, of.is_own, strict=True) if is_own], of.n_family)
+        for one, of in zip(units, own, strict=True)
+    ]
+
+
+def test_all_words_of_a_lone_question_are_its_own():
+    assert own_words([LONE]) == [(LONE.split(), 1)]
+
+
+def test_of_a_template_only_what_fills_it_is_own():
+    animals = "ox lynx heron newt crane adder perch shrike bison stoat viper".split()
+    found = own_words([*map(TEMPLATE.format, animals), LONE])
+    assert found[:-1] == [([animal], 11) for animal in animals]
+    assert found[-1] == (LONE.split(), 1)
+
+
+def test_what_a_tenth_of_a_family_shares_still_tells_it_apart():
+    names = [f"beast{letter}" for letter in "abcdefghijklmnopqr"]
+    found = own_words([TEMPLATE.format(f"{one}") for one in ("grey ox", "grey lynx", *names)])
+    assert [words for words, _ in found[:3]] == [["grey", "ox"], ["grey", "lynx"], ["beasta"]]
+    assert {n_family for _, n_family in found} == {20}
+
+
+def test_a_question_about_several_passages_is_shared_by_them():
+    (words, n_family), (others, _) = own_words(["what does the author believe", LONE], [12, 1])
+    assert (words, n_family) == ([], 12)
+    assert others == LONE.split()
+
+
+def test_a_run_that_an_item_repeats_counts_once():
+    assert own_words(["row row row row row row"]) == [(["row"] * 6, 1)]
+
+
+def test_items_without_words():
+    assert own_words(["", LONE, "?"]) == [([], 1), (LONE.split(), 1), ([], 1)]
+    assert own_words([]) == []
+
+
+WORDS = st.lists(st.sampled_from("aa bb cc dd ee".split()), max_size=9)
+
+
+@settings(max_examples=fewer(60))
+@given(st.lists(st.tuples(WORDS, st.integers(1, 15)), min_size=1, max_size=8))
+def test_own_units_are_those_of_the_oracle(items):
+    units = [read(" ".join(words)) for words, _ in items]
+    n_items = [n for _, n in items]
+    expected = oracle.own_units([one.keys for one in units], n_items)
+    found = [own_of(counts) for counts in items_with_runs(units, n_items)]
+    assert [(one.is_own.tolist(), one.n_family) for one in found] == expected

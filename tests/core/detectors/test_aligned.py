@@ -1,0 +1,251 @@
+"""`aligned` from end to end: a small benchmark, texts, and what is said of each."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+import decon_core as dc
+from decon_core.config.policy import Policy
+from decon_core.decisions.match_reader import MatchReader
+from decon_core.library import index as library_index
+from decon_core.library.texts import blocks_of
+from decon_core.scan.coverage import scan_fingerprint
+from decon_core.scan.scanner import scan_packs
+
+POLICY = {"detectors": ["aligned"]}
+
+TRAIN = (
+    "A train has 12 cars with 48 seats each, and in every car 5 of the seats are broken. How many "
+    "passengers of the train can sit?"
+)
+RIVER = "Which river of Siberia flows past the city of Krasnoyarsk and ends in the Kara Sea?"
+SHORT = "Who discovered the satellite Amalthea?"
+ANIMALS = "lynx otter heron newt crane adder".split()
+FAMILY = [
+    f"Which of these four statements about the {animal} of the northern forests is true according "
+    f"to the field report?"
+    for animal in ANIMALS
+]
+PASSAGE = (
+    "The keeper of the lighthouse wrote down each ship that passed between dusk and dawn, with its "
+    "flag, its course and the state of the sea, for thirty-one years without a single gap."
+)
+ITEMS = {
+    TRAIN: "516 passengers, as 43 seats of each car are whole",
+    RIVER: "the Yenisei, the longest of the three great streams",
+    SHORT: "Edward Emerson Barnard, in 1892 at the Lick Observatory",
+    "A baker sells muffins for 3 dollars and loaves for 4 dollars. On Monday she sold twice as "
+    "many muffins as loaves and took 80 dollars. How many loaves did she sell?": "8 loaves",
+    "Explain why the pressure of a gas in a closed vessel rises when its temperature rises.": (
+        "its molecules hit the walls faster and more often"
+    ),
+    "Anna gave Bob half of her stamps, and Bob gave Clara a third of what he then had. Who has "
+    "most of the stamps now?": "Anna still has the most",
+    "In which century did the glass makers of Murano move to their island?": (
+        "in the thirteenth, for fear of fires in Venice"
+    ),
+    "What is the area of a triangle whose sides are 13, 14 and 15 centimetres long?": (
+        "84 square centimetres, by Heron's formula"
+    ),
+    "Name the enzyme that unwinds the double helix during replication of bacteria.": (
+        "helicase, also called DnaB"
+    ),
+    "如果一个正方形的周长是二十厘米， 四条边都相等， 那么它的面积， 也就是边长的平方， 是多少？": "二十五平方厘米",
+    "What kept the lighthouse keeper awake?": "the ships that passed by in the night",
+    **{question: f"the {animal} sleeps by day" for question, animal in zip(FAMILY, ANIMALS)},
+}
+QUESTIONS = [*ITEMS]
+FILLER = "Later the committee heard a long report on drains and on the state of the roofs. "
+
+
+def row(question):
+    passage = PASSAGE if "lighthouse" in question else None
+    return {"question": question, "answer": ITEMS[question], "passage": passage}
+
+
+@pytest.fixture(scope="module")
+def index():
+    return dc.build_index([row(question) for question in QUESTIONS], policy=POLICY)
+
+
+def told(index, text):
+    """What is said of each item of which more than a template was found."""
+    found = []
+    for one in index.check(text):
+        if one.looked_for == "template":
+            assert not (one.is_leak or one.is_question_only or one.is_candidate)
+            continue
+        decision = "leak" if one.is_leak else "question only" if one.is_question_only else None
+        decision = decision or ("candidate" if one.is_candidate else "no leak")
+        found.append((QUESTIONS.index(index.record(one)["question"]), one.looked_for, decision))
+    return found
+
+
+def document(text):
+    return f"{FILLER * 3}{text} {FILLER * 3}"
+
+
+def with_answer(question, text=None):
+    return document(f"{text or question} {ITEMS[question]}.")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_item_with_its_answer_is_a_leak_and_alone_is_question_only(index, question):
+    number = QUESTIONS.index(question)
+    leak, question_only = [(number, "verbatim", "leak")], [(number, "verbatim", "question only")]
+    if PASSAGE in (row(question)["passage"] or ""):
+        question = f"{PASSAGE} {question}"
+    assert told(index, document(f"{question} {ITEMS[QUESTIONS[number]]}.")) == leak
+    if len(QUESTIONS[number].split()) >= 8 or not question.isascii():
+        assert told(index, document(question)) == question_only
+    else:
+        assert told(index, document(question)) == [(number, "verbatim", "no leak")]
+
+
+@pytest.mark.parametrize("question", [TRAIN, RIVER])
+@pytest.mark.parametrize(
+    ("form", "kind", "decision"),
+    [
+        (str.upper, "verbatim", "leak"),
+        (lambda text: text.replace(" ", "\n"), "verbatim", "leak"),
+        (lambda text: f"<p>{text.replace(' of ', ' <i>of</i> ')}</p>", "verbatim", "leak"),
+        (lambda text: text.replace(" of ", " with "), "edited", "leak"),
+        (lambda text: text.replace(" and ", " and then "), "edited", "leak"),
+        (lambda text: text.replace(" and", ""), "edited", "leak"),
+    ],
+)
+def test_a_copy_and_an_edited_copy_are_leaks(index, question, form, kind, decision):
+    number = QUESTIONS.index(question)
+    assert told(index, with_answer(question, form(question))) == [(number, kind, decision)]
+
+
+def test_an_answer_far_away_is_not_its_answer(index):
+    far = document(f"{TRAIN} {FILLER * 25} {ITEMS[TRAIN]}.")
+    assert told(index, far) == [(0, "verbatim", "question only")]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (TRAIN.replace("12", "9").replace("48", "52").replace("5 of", "7 of"), "variant"),
+        (RIVER.replace("Siberia", "Lapland").replace("Krasnoyarsk", "Kemi"), "variant"),
+        (TRAIN[: TRAIN.index(" of the seats")], "part"),
+    ],
+)
+def test_other_numbers_or_names_and_parts_are_candidates_even_with_the_answer(index, text, kind):
+    number = 0 if "train" in text else 1
+    assert told(index, document(text)) == [(number, kind, "candidate")]
+    assert told(index, with_answer(QUESTIONS[number], text)) == [(number, kind, "candidate")]
+
+
+def test_of_a_family_the_planted_one_is_found_and_the_others_are_named_a_template(index):
+    kinds = {
+        index.record(one)["question"]: one.looked_for for one in index.check(document(FAMILY[2]))
+    }
+    assert kinds == {one: "verbatim" if one == FAMILY[2] else "template" for one in FAMILY}
+    assert told(index, document(FAMILY[0].replace("lynx", "beetle"))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        FILLER * 9,
+        "The train has cars with seats, and some seats are broken. The passengers can sit.",
+        "The Yenisei is a river of Siberia. It flows to the north, past several cities.",
+        f"It is known to be {ITEMS[TRAIN]}.",
+        PASSAGE,
+        "",
+    ],
+)
+def test_natural_text_answers_and_passages_alone_are_nothing(index, text):
+    assert told(index, text) == []
+
+
+def test_places_are_those_of_the_text(index):
+    text = with_answer(TRAIN)
+    (one,) = index.check(text)
+    assert text[slice(*one.question_span)] == TRAIN[:-1]
+    assert text[slice(*one.answer_span)] == ITEMS[TRAIN]
+    twice = f"{text} {FILLER * 9} {document(RIVER)} {text}"
+    spans = [twice[slice(*one.question_span)] for one in index.check(twice)]
+    assert sorted(spans) == sorted([TRAIN[:-1], TRAIN[:-1], RIVER[:-1]])
+
+
+def test_what_cannot_be_found_is_named():
+    long = "such as this and that and all of those that there are in them, and so on and so on"
+    items = [(TRAIN, None), ("What is it for and what is it to be?", long), ("Why?", None)]
+    with pytest.warns(UserWarning, match="no detector can find 2 of 3 items"):
+        index = dc.build_index([{"question": q, "answer": a} for q, a in items], policy=POLICY)
+    reasons = {one["instance_index"]: one["reason"] for one in index.invisible().to_pylist()}
+    assert reasons == {1: "too little evidence", 2: "too few tokens"}
+    assert not [*index.check(document(f"{items[1][0]} {long}"))]
+
+
+def test_a_wrong_choice_beside_the_question_is_not_its_answer():
+    item = {"q": RIVER, "right": ITEMS[RIVER], "wrong": "the Lena, far to the east of the lake"}
+    answers = [{"field": name, "is_correct": name == "right"} for name in ("right", "wrong")]
+    recipe = {"prompt": "q", "answers": answers}
+    other = {"q": TRAIN, "right": ITEMS[TRAIN], "wrong": "no more than twelve of them"}
+    index = dc.build_index([item, other], policy=POLICY, recipe=recipe)
+    right, wrong = (
+        [*index.check(document(f"{RIVER} {item[name]}."))] for name in ("right", "wrong")
+    )
+    assert [(one.is_leak, one.is_question_only) for one in right] == [(True, False)]
+    assert [(one.is_leak, one.is_question_only) for one in wrong] == [(False, True)]
+
+
+def test_an_item_without_an_answer_is_a_leak_by_its_question():
+    index = dc.build_index([{"question": TRAIN}, {"question": RIVER}], policy=POLICY)
+    (one,) = index.check(document(TRAIN))
+    assert one.is_leak
+
+
+def test_a_benchmark_of_one_item_is_found():
+    index = dc.build_index([{"question": TRAIN}], policy=POLICY)
+    assert [one.is_leak for one in index.check(document(TRAIN.replace("cars", "coaches")))] == [
+        True
+    ]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 400, 1 << 20])
+def test_the_result_depends_neither_on_batches_nor_on_blocks(index, monkeypatch, block_bytes):
+    texts = [with_answer(TRAIN), FILLER, document(FAMILY[1]), document(RIVER), "", document(TRAIN)]
+    alone = [[*index.check(text)] for text in texts]
+    monkeypatch.setattr(library_index, "blocks_of", partial(blocks_of, block_bytes=block_bytes))
+    for threads in (1, 2):
+        assert [[*found] for found in index.check_all(texts, threads=threads)] == alone
+
+
+def test_benchmarks_do_not_influence_each_other():
+    """Of what is said of an item; all benchmarks share the frequencies of n-grams."""
+    rows = [
+        *({**row(one), "benchmark": "a"} for one in QUESTIONS[:4]),
+        *({**row(one), "benchmark": "b"} for one in (TRAIN, *FAMILY)),
+    ]
+    index = dc.build_index(rows, policy=POLICY)
+    found = [
+        (one.benchmark, one.looked_for, one.is_leak) for one in index.check(with_answer(TRAIN))
+    ]
+    assert sorted(found) == [("a", "verbatim", True), ("b", "verbatim", True)]
+
+
+def test_thresholds_of_a_benchmark_apply_without_another_scan(bench):
+    edited = TRAIN.replace("broken", "missing").replace("can sit", "may travel")
+    bench.policy = Policy(detectors=("aligned",))
+    item = TRAIN, ITEMS[TRAIN], None
+    versions = bench.prepare({"strict": [item], "usual": [item]})
+    pack = bench.pack({"a.jsonl": [with_answer(TRAIN, edited)]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    (shard,) = pack.shards
+    strict = replace(bench.policy, benchmark={"strict": {"aligned_threshold": 0.99}})
+    assert scan_fingerprint(bench.store, strict) == bench.scan
+
+    def leaks(policy):
+        reader = MatchReader(bench.store, tuple(versions), policy, bench.scan)
+        entries = reader.entries(shard, versions, source="web").to_pylist()
+        assert {one["looked_for"] for one in entries} == {"edited"}
+        return {one["benchmark"] for one in entries if one["is_contaminated"]}
+
+    assert leaks(bench.policy) == {"strict", "usual"}
+    assert leaks(strict) == {"usual"}

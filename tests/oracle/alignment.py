@@ -1,0 +1,284 @@
+"""The oracle of `alignment/` and of the kinds of `aligned`, slow and simple: words in lists.
+
+What a word and a number are, and how rare a word is, is defined by `decon_core.text`; what follows
+from them is defined here. A longest common subsequence is not unique, so what follows from equal
+words takes them as given. No code is shared with the stages: where the two differ, this one is
+right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from decon_core.text.canonical import words_with_places
+from decon_core.text.characters import Form
+from decon_core.text.content_words import is_content, weight_of
+from decon_core.text.markup import stripped_with_offsets
+from decon_core.text.numbers import numbers_in
+from decon_core.text.segments import begins_sentence
+
+
+class Unit(NamedTuple):
+    key: str
+    start: int
+    stop: int
+    is_number: bool
+    is_name: bool
+
+
+class Run(NamedTuple):
+    """Equal units: where they begin in the item and in the document, and how many they are."""
+
+    item: int
+    document: int
+    size: int
+
+
+def units(text: str, form: Form) -> list[Unit]:
+    """Return the words of a text without its mark-up, those of one number together."""
+    plain = stripped_with_offsets(text)
+    found: list[Unit] = []
+    of_numbers = set()
+    for word, start, stop in words_with_places(plain.text, replace(form, strip_markup=False)):
+        within = [one for one in numbers_in(plain.text) if one.start <= start < one.stop]
+        if not within:
+            is_capital = plain.text[start].isupper() and len(word) > 1
+            is_name = is_capital and not begins_sentence(plain.text, start)
+            found.append(Unit(word, *plain.original(start, stop), False, is_name))
+        elif within[0].start not in of_numbers:
+            number = within[0]
+            of_numbers.add(number.start)
+            place = plain.original(number.start, max(stop, number.stop))
+            found.append(Unit(f"{number.value:.9g}", *place, True, False))
+    return found
+
+
+# What is equal ------------------------------------------------------------------------------------
+
+
+def length_of_common(item: Sequence[str], document: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    before = [0] * (len(document) + 1)
+    for key in item:
+        now = [0]
+        for at, other in enumerate(document):
+            now.append(before[at] + 1 if key == other else max(before[at + 1], now[-1]))
+        before = now
+    return before[-1]
+
+
+def worth(item: Sequence[Unit], runs: Sequence[Run]) -> float:
+    """Return what runs in a row are worth: their units, less 0.22 for each other one between."""
+    value = -0.22 * sum(b.document - a.document - a.size for a, b in pairwise(runs))
+    for run in runs:
+        alone = 1.0 if run.size > 1 else 0.7
+        for unit in item[run.item : run.item + run.size]:
+            value += alone * (1.0 if unit.is_number or is_content(unit.key) else 0.4)
+    return value
+
+
+def worth_of_best_stretch(
+    item: Sequence[Unit], runs: Sequence[Run], span: tuple[int, int]
+) -> float:
+    """Return what the best of all stretches that overlap a span is worth.
+
+    A stretch has no beginning that what follows it in the document makes worthless.
+    """
+    best = 0.0
+    for first in range(len(runs)):
+        for last in range(first, len(runs)):
+            stretch = runs[first : last + 1]
+            overlaps = (
+                any(span[0] < run.document + run.size for run in stretch)
+                and stretch[0].document < span[1]
+            )
+            is_joined = all(
+                worth(item, stretch[:n])
+                > 0.22 * (stretch[n].document - stretch[n - 1].document - stretch[n - 1].size)
+                for n in range(1, len(stretch))
+            )
+            if overlaps and is_joined:
+                best = max(best, worth(item, stretch))
+    return best
+
+
+# What tells an item from others -------------------------------------------------------------------
+
+
+def own_units(
+    questions: Sequence[Sequence[str]], n_items: Sequence[int]
+) -> list[tuple[list[bool], int]]:
+    """Return for each question which of its units are its own, and how large its family is."""
+    n_with: Counter[tuple[str, ...]] = Counter()
+    for keys, n in zip(questions, n_items, strict=True):
+        for run in {tuple(keys[at : at + 3]) for at in range(len(keys) - 2)}:
+            n_with[run] += n
+    found = []
+    for keys, n in zip(questions, n_items, strict=True):
+        most = [
+            max([n, *(n_with[tuple(keys[at : at + 3])] for at in _runs_around(place, len(keys)))])
+            for place in range(len(keys))
+        ]
+        n_family = sorted(most)[int(0.6 * (len(most) - 1))] if most else 1
+        found.append(([count <= max(1, n_family // 10) for count in most], n_family))
+    return found
+
+
+def _runs_around(place: int, length: int) -> list[int]:
+    return [at for at in (place - 2, place - 1, place) if 0 <= at <= length - 3]
+
+
+# Counts -------------------------------------------------------------------------------------------
+
+
+def counted(
+    item: Sequence[Unit], is_own: Sequence[bool], document: Sequence[Unit], runs: Sequence[Run]
+) -> dict[str, int]:
+    """Return what of an item was found, and what stands there instead."""
+    found = {run.item + at for run in runs for at in range(run.size)}
+    weights = [weight_of([unit.key]) for unit in item]
+    numbers = {at for at, unit in enumerate(item) if unit.is_number}
+    names = {at for at, unit in enumerate(item) if unit.is_name}
+    own = {at for at in range(len(item)) if is_own[at]}
+    counts = Counter(
+        n_units=len(item),
+        n_found=len(found),
+        weight=sum(weights),
+        weight_found=sum(weights[at] for at in found),
+        longest=max(run.size for run in runs),
+        extent=max(found) - min(found) + 1,
+        own_weight=sum(weights[at] for at in own),
+        own_found=sum(weights[at] for at in own & found),
+        n_numbers=len(numbers),
+        n_numbers_found=len(numbers & found),
+        n_names=len(names),
+        n_names_found=len(names & found),
+        start=document[runs[0].document].start,
+        stop=document[runs[-1].document + runs[-1].size - 1].stop,
+    )
+    new_of: dict[str, str] = {}
+    for before, after in pairwise(runs):
+        lost = item[before.item + before.size : after.item]
+        put = document[before.document + before.size : after.document]
+        counts["n_replaced"] += min(len(lost), len(put))
+        counts["n_inserted"] += max(0, len(put) - len(lost))
+        counts["n_numbers_changed"] += min(
+            sum(unit.is_number for unit in lost), sum(unit.is_number for unit in put)
+        )
+        if len(lost) == len(put):
+            counts["n_names_changed"] += _names_changed(lost, put, new_of)
+    return counts
+
+
+def _names_changed(lost: Sequence[Unit], put: Sequence[Unit], new_of: dict[str, str]) -> int:
+    """Count names with another one in their place, the same each time; `new_of` is added to."""
+    n_changed = 0
+    for old, new in zip(lost, put, strict=True):
+        if old.is_name and new.is_name and old.key not in new_of:
+            new_of[old.key] = new.key
+        n_changed += new_of.get(old.key) == new.key
+    return n_changed
+
+
+# Attribution --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Found:
+    """An item at a place: the characters where its units begin, with their weights."""
+
+    weights: Mapping[int, int]
+    support: int
+    n_units: int
+    is_whole: bool
+
+
+def siblings(found: Sequence[Found]) -> list[bool]:
+    """Return for each item whether another one holds the words that were found of it."""
+    is_sibling = [False] * len(found)
+    holders: dict[int, Found] = {}  # by character
+    # Python sorts stably: of equals the first one is the first.
+    for at in sorted(range(len(found)), key=lambda at: -_evidence(found[at])):
+        one = found[at]
+        left = sum(weight for place, weight in one.weights.items() if place not in holders)
+        if left >= 0.34 * sum(one.weights.values()):
+            holders |= {place: one for place in one.weights if place not in holders}
+            continue
+        of_holders = max(holders[place].n_units for place in one.weights if place in holders)
+        is_sibling[at] = not (one.is_whole and one.n_units >= of_holders)
+    return is_sibling
+
+
+def _evidence(one: Found) -> int:
+    return sum(one.weights.values()) + one.support
+
+
+# Kinds --------------------------------------------------------------------------------------------
+
+
+def kind(
+    counts: Mapping[str, int], *, n_family: int, passage: float | None, is_sibling: bool
+) -> tuple[str, float] | None:
+    """Return the kind of a place, and its score."""
+    n, found = counts["n_units"], counts["n_found"]
+    is_whole = found == n and not counts["n_inserted"]
+    is_of_family = n_family >= 10
+    share = counts["weight_found"] / max(1, counts["weight"])
+    own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling)
+    if counts["weight_found"] < 14_000:
+        return None
+    if is_whole and own is not None and not is_sibling:
+        return "verbatim", 1.0
+    template = ("template", share) if share >= 0.35 else None
+    if is_sibling or own is None or own < 0.25:
+        return template
+    changed = {kind: counts[f"n_{kind}_changed"] for kind in ("numbers", "names")}
+    if (
+        any(many and many >= counts[f"n_{kind}"] / 2 for kind, many in changed.items())
+        and own >= 0.35
+        and found >= max(6, 0.75 * (n - sum(changed.values())))
+        and counts["extent"] >= 0.7 * n
+        and counts["n_inserted"] < found / 2
+    ):
+        return "variant", share
+    score = min(share, own)
+    if (
+        score >= 0.4
+        and (own >= 0.75 or not is_of_family)
+        and found >= 7
+        and counts["extent"] >= 0.6 * n
+        and counts["n_inserted"] < 0.4 * found
+    ):
+        return "edited", score
+    if (
+        share >= 0.2
+        and own >= (0.5 if is_of_family else 0.25)
+        and counts["own_found"] >= 9_000
+        and counts["longest"] >= max(6, 0.6 * found, 0.4 * n)
+    ):
+        return "part", share
+    return template if is_of_family else None
+
+
+def _share_of_own(
+    counts: Mapping[str, int],
+    share: float,
+    is_whole: bool,
+    n_family: int,
+    passage: float | None,
+    is_sibling: bool,
+) -> float | None:
+    """Return how much of what tells an item from others was found; None if nothing tells it."""
+    own = None
+    if counts["own_weight"] >= 2_500:
+        own = counts["own_found"] / counts["own_weight"]
+    if passage is None:
+        is_nearly_whole = is_whole or share >= 0.85
+        return share if own is None and is_nearly_whole and not is_sibling else own
+    if passage < 0.5:
+        return own if n_family < 10 else None
+    return share if own is None else max(own, share)
