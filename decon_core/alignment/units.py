@@ -58,10 +58,10 @@ class Units:
 def units_of(text: str, form: Form) -> Units:
     if form.strip_markup:
         plain = stripped_with_offsets(text)
-        units = units_of(plain.text, replace(form, strip_markup=False))
-        places = [*map(plain.original, units.starts, units.stops)]
+        without = units_of(plain.text, replace(form, strip_markup=False))
+        places = [*map(plain.original, without.starts, without.stops)]
         starts, stops = (tuple(place[edge] for place in places) for edge in (0, 1))
-        return replace(units, starts=starts, stops=stops)
+        return replace(without, starts=starts, stops=stops)
     numbers = iter(numbers_in(text))
     number = next(numbers, None)
     units: list[tuple[str, int, int, bool, bool]] = []

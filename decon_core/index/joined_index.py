@@ -145,8 +145,8 @@ def _rows(store: Store, version: Version, columns: Sequence[str]) -> Rows:
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
     values = {name: _read_only(array) for name, array in arrays.items()}
     index = Index(**{name: values[name] for name in Index._fields})
-    of_entry = [values[f"entry_{name}"] for name in ("part", "record", "question")]
-    return Search(tuple(versions), values["ids"], index, *of_entry, values["is_template"])
+    rest = ("entry_part", "entry_record", "entry_question", "is_template")
+    return Search(tuple(versions), values["ids"], index, *(values[name] for name in rest))
 
 
 def _read_only(array: Any) -> Any:

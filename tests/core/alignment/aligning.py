@@ -10,9 +10,28 @@ from decon_core.config.policy import Policy
 FORM = Policy().form
 
 _WORDS = st.sampled_from(
-    "the of a is muffins baker theatre Anna Bob Toulouse 3 12 1,200 three puppet drake".split()
+    [
+        "the",
+        "of",
+        "a",
+        "is",
+        "muffins",
+        "baker",
+        "theatre",
+        "Anna",
+        "Bob",
+        "Toulouse",
+        "3",
+        "12",
+        "1,200",
+        "three",
+        "puppet",
+        "drake",
+    ]
 )
-_OTHERS = st.sampled_from("zeppelin the Carl quorum 5 19 river of two stone".split())
+_OTHERS = st.sampled_from(
+    ["zeppelin", "the", "Carl", "quorum", "5", "19", "river", "of", "two", "stone"]
+)
 QUESTIONS = st.lists(_WORDS, min_size=4, max_size=16).map(" ".join)
 
 

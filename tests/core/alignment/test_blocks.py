@@ -1,5 +1,7 @@
 """Equal units in order around a span, with the properties that the oracle states."""
 
+import itertools
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -95,7 +97,7 @@ def test_what_is_found_has_the_properties_of_the_oracle(data, question):
     for block in blocks:
         in_document = document.keys[block.document : block.document + block.size]
         assert item.keys[block.item : block.item + block.size] == in_document
-    for before, after in zip(blocks, blocks[1:], strict=False):
+    for before, after in itertools.pairwise(blocks):
         assert before.item + before.size <= after.item
         assert before.document + before.size <= after.document
         assert (before.item + before.size, before.document + before.size) != after[:2]

@@ -1,4 +1,4 @@
-"""What a place is to an item: an example of each kind and of each two neighbours, and the oracle."""
+"""What a place is to an item: an example of each kind, of each two neighbours, and the oracle."""
 
 from dataclasses import asdict, replace
 
@@ -24,8 +24,34 @@ BOAT = (
     "follows it at 15 knots. After how many hours does the tug reach the boat?"
 )
 RIVER = "Which river of Siberia flows past the city of Krasnoyarsk and ends in the Kara Sea?"
-ANIMALS = "lynx otter heron newt crane adder perch shrike bison stoat viper badger".split()
-TOWNS = "Bodo Tromso Narvik Alta Kiruna Umea Lulea Oulu Kemi Inari Vaasa Kotka".split()
+ANIMALS = [
+    "lynx",
+    "otter",
+    "heron",
+    "newt",
+    "crane",
+    "adder",
+    "perch",
+    "shrike",
+    "bison",
+    "stoat",
+    "viper",
+    "badger",
+]
+TOWNS = [
+    "Bodo",
+    "Tromso",
+    "Narvik",
+    "Alta",
+    "Kiruna",
+    "Umea",
+    "Lulea",
+    "Oulu",
+    "Kemi",
+    "Inari",
+    "Vaasa",
+    "Kotka",
+]
 FAMILY = [
     f"Which of these four statements about the {animal} of the northern forests is true according "
     f"to the field report that the {town} museum of zoo{town.lower()} sent?"

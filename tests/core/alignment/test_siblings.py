@@ -27,7 +27,19 @@ def test_all_words_of_a_lone_question_are_its_own():
 
 
 def test_of_a_template_only_what_fills_it_is_own():
-    animals = "ox lynx heron newt crane adder perch shrike bison stoat viper".split()
+    animals = [
+        "ox",
+        "lynx",
+        "heron",
+        "newt",
+        "crane",
+        "adder",
+        "perch",
+        "shrike",
+        "bison",
+        "stoat",
+        "viper",
+    ]
     found = own_words([*map(TEMPLATE.format, animals), LONE])
     assert found[:-1] == [([animal], 11) for animal in animals]
     assert found[-1] == (LONE.split(), 1)
@@ -55,7 +67,7 @@ def test_items_without_words():
     assert own_words([]) == []
 
 
-WORDS = st.lists(st.sampled_from("aa bb cc dd ee".split()), max_size=9)
+WORDS = st.lists(st.sampled_from(["aa", "bb", "cc", "dd", "ee"]), max_size=9)
 
 
 @settings(max_examples=fewer(60))

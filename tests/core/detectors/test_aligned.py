@@ -21,7 +21,7 @@ TRAIN = (
 )
 RIVER = "Which river of Siberia flows past the city of Krasnoyarsk and ends in the Kara Sea?"
 SHORT = "Who discovered the satellite Amalthea?"
-ANIMALS = "lynx otter heron newt crane adder".split()
+ANIMALS = ["lynx", "otter", "heron", "newt", "crane", "adder"]
 FAMILY = [
     f"Which of these four statements about the {animal} of the northern forests is true according "
     f"to the field report?"
@@ -51,9 +51,14 @@ ITEMS = {
     "Name the enzyme that unwinds the double helix during replication of bacteria.": (
         "helicase, also called DnaB"
     ),
-    "如果一个正方形的周长是二十厘米， 四条边都相等， 那么它的面积， 也就是边长的平方， 是多少？": "二十五平方厘米",
+    "如果一个正方形的周长是二十厘米， 四条边都相等， 那么它的面积， 也就是边长的平方， 是多少？": (
+        "二十五平方厘米"
+    ),
     "What kept the lighthouse keeper awake?": "the ships that passed by in the night",
-    **{question: f"the {animal} sleeps by day" for question, animal in zip(FAMILY, ANIMALS)},
+    **{
+        question: f"the {animal} sleeps by day"
+        for question, animal in zip(FAMILY, ANIMALS, strict=False)
+    },
 }
 QUESTIONS = [*ITEMS]
 FILLER = "Later the committee heard a long report on drains and on the state of the roofs. "
@@ -74,7 +79,9 @@ def told(index, text):
     found = []
     for one in index.check(text):
         if one.looked_for == "template":
-            assert not (one.is_leak or one.is_question_only or one.is_candidate)
+            assert not (one.is_leak)
+            assert not (one.is_question_only)
+            assert not (one.is_candidate)
             continue
         decision = "leak" if one.is_leak else "question only" if one.is_question_only else None
         decision = decision or ("candidate" if one.is_candidate else "no leak")
