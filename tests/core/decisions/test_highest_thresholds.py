@@ -7,6 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.alignment.kinds import KINDS
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
 from decon_core.decisions.decide import highest_thresholds, judge
@@ -14,6 +15,7 @@ from decon_core.schemas import MATCHES
 
 SETTING = {
     "decon": "contamination_score_threshold",
+    "aligned": "aligned_threshold",
     "ratcliff": "ratcliff_threshold",
     "longest_match": "longest_match_threshold",
     "exact": "exact_threshold",
@@ -36,7 +38,7 @@ def matches(draw):
                 {
                     "detector": st.sampled_from(BUILT_IN),
                     "base_score": shares,
-                    "looked_for": st.sampled_from(["same item", "other numbers", None]),
+                    "looked_for": st.sampled_from(["same item", "other numbers", *KINDS, None]),
                     "question_overlap": shares,
                     "n_matched": st.integers(8, 40),
                     "question_tokens": st.integers(1, 80),
