@@ -36,6 +36,7 @@ from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.detectors.decon import ClusterSearch, Decon, Matches
 from decon_core.detectors.detector import (
+    Booleans,
     Detector,
     Finding,
     Floats,
@@ -107,24 +108,30 @@ class Aligned(Detector):
 
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
         scores = column(matches, "base_score")
+        reaches = self.reaches_threshold(scores, self.score_threshold(policy))
+        can_leak, can_be_question_only = _copies(matches)
         kinds = matches["looked_for"].to_numpy(zero_copy_only=False)
-        is_copy = np.isin(kinds, (VERBATIM, EDITED)) & self.reaches_threshold(
-            scores, self.score_threshold(policy)
-        )
-        answer = column(matches, "answer_overlap")
-        is_wrong = matches["is_correct"].to_numpy(zero_copy_only=False) == False  # noqa: E712
-        is_answered = np.isnan(answer) | ((answer >= LEAST_ANSWER_OVERLAP) & ~is_wrong)
-        is_telling = column(matches, "question_tokens") >= FEWEST_UNITS
-        is_question_only = is_copy & ~is_answered & is_telling
-        is_answered &= is_telling | ~np.isnan(answer)
-        return Judged(
-            scores, is_copy & is_answered, is_question_only, np.isin(kinds, (VARIANT, PART))
-        )
+        is_candidate = np.isin(kinds, (VARIANT, PART))
+        return Judged(scores, can_leak & reaches, can_be_question_only & reaches, is_candidate)
 
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        scores = super().highest_thresholds(matches, policy)
-        judged = self.judge(matches, policy)
-        return np.where(judged.is_question_only | judged.is_candidate, np.nan, scores)
+        can_leak, _ = _copies(matches)
+        return np.where(can_leak, super().highest_thresholds(matches, policy), np.nan)
+
+
+def _copies(matches: pa.Table) -> tuple[Booleans, Booleans]:
+    """Return the copies with their answer, or of items without one, and copies of a question alone.
+
+    A short question alone is neither.
+    """
+    is_copy = np.isin(matches["looked_for"].to_numpy(zero_copy_only=False), (VERBATIM, EDITED))
+    answer = column(matches, "answer_overlap")
+    is_right = matches["is_correct"].fill_null(fill_value=True).to_numpy(zero_copy_only=False)
+    is_answered = (answer >= LEAST_ANSWER_OVERLAP) & is_right.astype(np.bool_)
+    is_telling = column(matches, "question_tokens") >= FEWEST_UNITS
+    has_none = np.isnan(answer)
+    is_leak = is_copy & (is_answered | (has_none & is_telling))
+    return is_leak, is_copy & is_telling & ~has_none & ~is_answered
 
 
 @lru_cache(maxsize=_QUESTIONS_KEPT)
