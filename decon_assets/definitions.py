@@ -1,7 +1,6 @@
 """The code location: the asset graph with its jobs and its sensor.
 
-A new asset is a function under `stage` in a file of `assets/` (`assets/stage.py`), or in the file
-of a feature in `features/`. It is not listed anywhere else.
+`assets/__init__.py` says how to add an asset; it is not listed here.
 """
 
 from pkgutil import resolve_name

@@ -2,8 +2,8 @@
 
 `decon_core/features/NAME` has a value `FEATURE` of this class in a module that imports nothing
 else, and a decon.toml with its settings as comments if it has any. `decon_assets/features/NAME.py`
-has its assets, checks and commands. Only `FEATURES` of `decon_core/features` knows its name: a
-feature is deleted with its folder, its file and its line there.
+has its assets, checks and commands. Only `FEATURES` of `decon_core/features` knows its name, and
+features that require it: a feature is deleted with its folder, its file and its line there.
 
 What is a string here is `module:name`, imported when it is first used.
 """

@@ -99,6 +99,19 @@ def test_the_map_has_every_room_with_the_first_line_of_its_docstring(package):
     assert {line for line in table.splitlines() if line.startswith("| `")} == expected
 
 
+def test_the_modules_that_docstrings_name_exist():
+    paths = [path for package in ("decon_core", "decon_assets") for path in all_modules(package)]
+    known = [f"/{path.relative_to(ROOT)}" for path in (*paths, *all_modules("tests"))]
+    for path in paths:
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        for name in re.findall(r"(?<![\w/])[\w/]+\.py\b", text):
+            assert "NAME" in name or any(one.endswith(f"/{name}") for one in known), (path, name)
+
+
+def all_modules(package):
+    return (ROOT / package).rglob("*.py")
+
+
 def test_the_files_that_contributing_names_exist():
     for path in re.findall(r"`((?:[\w-]+/)+[\w.-]*)`", CONTRIBUTING):
         roots = (ROOT, ROOT / "decon_core", ROOT / "decon_core" / "corpus", ROOT / "decon_assets")

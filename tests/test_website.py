@@ -7,7 +7,7 @@ import pytest
 
 from decon_assets.cli.main import command_line
 from decon_core.config.detector_registry import BUILT_IN
-from decon_core.config.schema import config_schema
+from decon_core.config.json_schema import config_schema
 from website import reference
 from website.build import SiteError, build_site
 from website.pages import _ELSEWHERE, ROOT, write_pages

@@ -12,7 +12,7 @@ import typer
 from decon_assets.cli.main import command_line
 from decon_assets.definitions import definitions
 from decon_core.config import detector_registry as registry
-from decon_core.config.schema import config_schema
+from decon_core.config.json_schema import config_schema
 
 Node = Mapping[str, Any]  # of a JSON schema
 

@@ -1,1 +1,8 @@
-"""Assets, one file per stage. A body loads inputs, calls the core and reports metadata."""
+"""Assets, one file per stage. A body loads inputs, calls the core and reports metadata.
+
+A new asset is a function under `stage` in a file here (`stage.py`), or in the file of a feature in
+`features/`. It is not listed anywhere else.
+
+The assets are in `inputs.py`, `benchmarks.py`, `sketching.py`, `scanning.py`, `products.py` and
+`report_page.py`; the other files are shared by them.
+"""

@@ -2,7 +2,7 @@
 
 Beside what Dagster needs, `stage` takes the function that returns what is missing. The order of the
 stages, their gates, the plan, the status and the sensor follow from the asset graph
-(`decon_assets/graph.py`): a new asset is a new function under `stage`, and nothing else.
+(`decon_assets/graph.py`).
 
 The code location is loaded again for every run, so an asset's module imports only what describes
 the asset. Functions of the core are named as `module:name`, or imported in the body.

@@ -1,11 +1,11 @@
-"""Checks of mixtures and the report."""
+"""Checks of mixtures, clean benchmarks and the report."""
 
-from itertools import product
+from itertools import chain, product
 
 from dagster import AssetCheckResult, asset_check
 
 from decon_assets.assets.check_results import result_of, result_of_inspection
-from decon_assets.assets.products import mixture, report
+from decon_assets.assets.products import clean_benchmark, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
 from decon_core.errors import DeconError, Problem
@@ -47,6 +47,18 @@ def controls_match(decon: Decon) -> AssetCheckResult:
                 where, expected = f"{name}, {one.source}", f"{one.n_documents} and {one.n_tokens}"
                 problems[where] = Problem(where, found, expected)
     return result_of([*problems.values()], is_warning=True)
+
+
+@asset_check(asset=clean_benchmark, blocking=True)
+def clean_benchmark_adds_up(decon: Decon) -> AssetCheckResult:
+    """Items left and items removed are all items; none that leaked is left; no file was changed."""
+    from decon_core.planner import Plan
+    from decon_core.quality.product_faults import faults_of_clean_benchmark
+
+    config, store = decon.open_store()
+    names = [version.benchmark for version in Plan(config, store).current_versions]
+    faults = (faults_of_clean_benchmark(store, name) for name in names)
+    return result_of([*chain.from_iterable(faults)])
 
 
 @asset_check(asset=report)

@@ -129,7 +129,7 @@ def _say_rates(
     )
     from decon_core.report.items import about_detectors, load_report_items
     from decon_core.storage.files import atomic_path
-    from decon_core.tables import as_csv
+    from decon_core.text_tables import as_csv
 
     groupings = parse_groupings(columns, categories)
     items = load_report_items(path, detectors)

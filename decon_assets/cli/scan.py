@@ -1,4 +1,8 @@
-"""`decon-assets scan`: scan any folder, without Dagster."""
+"""`decon-assets scan`: scan any folder, without Dagster.
+
+Here options are declared and results printed; what an option does is in
+`decon_core/library/scan.py` (`Request`).
+"""
 
 from __future__ import annotations
 

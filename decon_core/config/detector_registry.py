@@ -2,7 +2,10 @@
 
 A detector is one file in `decon_core/detectors`, imported when it is first asked about. Settings
 are validated before anything is scanned, so this half of a detector is below the policy.
-Thresholds and their defaults are fields of `Policy` (`policy.py`).
+
+A new detector is a subclass of `Detector` (`detectors/detector.py`) in a file beside it, and its
+name in `BUILT_IN` below. Settings that decon.toml may set are fields of `Policy` (`policy.py`), a
+threshold also a key of `policy.Thresholds`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The base of the tables of decon.toml that belong to features."""
+"""The base of the tables of decon.toml that belong to features.
+
+`config/__init__.py` says what follows from a new key.
+"""
 
 from __future__ import annotations
 

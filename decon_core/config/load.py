@@ -1,8 +1,8 @@
 """Load and validate decon.toml, with the models of its small tables: [evals] to [store].
 
-`SECTIONS` has the model of each table; a feature has those of its own. After a change to a key,
-write the JSON schema again (`schema.py`), and the default in `discovery/decon.toml`.
-Relative paths are relative to the folder of the file; docs/configuration.md has examples.
+`SECTIONS` has the model of each table; a feature has those of its own. `__init__.py` says what
+follows from a new key. Relative paths are relative to the folder of the file;
+docs/configuration.md has examples.
 """
 
 from __future__ import annotations

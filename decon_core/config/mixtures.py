@@ -1,7 +1,7 @@
 """The [[mixture]] tables of decon.toml; docs/mixtures.md has examples.
 
 Without any table there is one mixture, `decontaminated`, with default settings. What a key does is
-in `decon_core/mixtures`.
+in `decon_core/mixtures`, and what follows from a new key in `config/__init__.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The policy: all settings of scans and decisions, with their defaults, and their fingerprints.
 
 The names are those of AI2's decon where it has the setting. What they do is described in
-`docs/decon-detector.md`; the arithmetic is in `tests/oracle/decon.py`.
+`docs/decon-detector.md`; the arithmetic is in `tests/oracle/decon.py`. `config/__init__.py` says
+what follows from a new key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""[corpus] and [sketch] of decon.toml: sources of shards, limits of packs, filters of n-grams."""
+"""[corpus] and [sketch] of decon.toml: sources of shards, limits of packs, filters of n-grams.
+
+`config/__init__.py` says what follows from a new key.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from textwrap import wrap
 
-from decon_core.config.schema import SCHEMA_PATH
+from decon_core.config.json_schema import SCHEMA_PATH
 from decon_core.corpus.shard_head import in_toml, printable
 from decon_core.discovery.corpus import SourceFinding
 from decon_core.discovery.row_survey import RowSurvey, listed_paths

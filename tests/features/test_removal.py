@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 
 import decon_core
@@ -19,6 +20,8 @@ FEATURES = {one.name: one for one in all_features()}
 _LINE = re.compile(r"^FEATURES = \(.*?\)$", re.MULTILINE | re.DOTALL)
 
 PROGRAM = ("-c", "from decon_assets.cli.program import program; program()")
+LINTER = ("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
+CONTRACTS = (*LINTER, "--no-cache", "--config", str(PACKAGES / "pyproject.toml"))
 # Everything is imported, and nothing that was left names a feature that is gone.
 IMPORT_ALL = """
 import pkgutil, sys
@@ -79,12 +82,27 @@ def without_tables(config: Path, features: list[Feature]) -> None:
     config.write_text("".join(kept))
 
 
+def feature_of(module: str) -> str | None:
+    """The feature that a module belongs to."""
+    _, *below = module.split(".")
+    return below[1] if len(below) > 1 and below[0] == "features" else None
+
+
+def test_features_import_only_those_that_they_require():
+    graph = grimp.build_graph("decon_core", "decon_assets", cache_dir=None)
+    for module in graph.modules:
+        if name := feature_of(module):
+            imported = {*map(feature_of, graph.find_modules_directly_imported_by(module))}
+            assert imported <= {None, name, *FEATURES[name].requires}, module
+
+
 @pytest.mark.parametrize("name", FEATURES)
 def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, name):
     gone = requiring(name)
     environment = copy_without(tmp_path, gone)
     where = run(tmp_path, environment, "-c", IMPORT_ALL)
     assert where.strip() == str(tmp_path / "decon_core/__init__.py")
+    run(tmp_path, environment, *CONTRACTS)
     told = run(tmp_path, environment, *PROGRAM, "--help")
     assert "  status " in told
     for command in FEATURES[name].commands:

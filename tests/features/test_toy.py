@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.core.corpus import test_formats
-from tests.features.test_removal import FEATURES, PROGRAM, copy_without, run
+from tests.features.test_removal import CONTRACTS, FEATURES, PROGRAM, copy_without, run
 
 pytestmark = pytest.mark.release
 
@@ -169,6 +169,7 @@ path = "corpus/*.tab"
 
 def test_a_toy_feature_format_key_and_column_are_all_that_they_should_be(world, with_toys):
     folder, environment = with_toys
+    run(folder, environment, *CONTRACTS)
     given = ("--config", str(world.config_path))
 
     def told(*arguments, code=0):

@@ -1,7 +1,7 @@
 """The formats of shards: one class per format, which reads, rewrites and recognizes its files.
 
-A new format is a subclass of `ShardFormat` (or of `LineFormat`, if its rows are lines) in a file of
-its own, which lists its instances in `SHARD_FORMATS`.
+`shard_format.py` says how to add one. Files with formats have a tuple `SHARD_FORMATS`; the others
+here are shared by them, and `sessions.py` is a shape of JSON lines.
 """
 
 from decon_core.corpus.formats.recognize import (

@@ -1,7 +1,8 @@
 """What a shard format does: split a shard into parts, read their rows, and rewrite the shard.
 
-A new format is a subclass of `ShardFormat` in a file of its own here, which lists its instances in
-`SHARD_FORMATS`.
+A new format is a subclass of `ShardFormat`, or of `LineFormat`, if its rows are lines, in a file of
+its own here, which lists its instances in `SHARD_FORMATS`; `recognize.py` finds them by itself.
+`RecordFormat` is for rows that are other ranges of bytes, `TableFormat` for tables.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from decon_core.features.results.items import GROUPS
 from decon_core.report.categories.rates import HEADS as RATE_HEADS
 from decon_core.report.categories.rates import rate_lines, rate_row
 from decon_core.storage.files import atomic_path, write_plain_json
-from decon_core.tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
+from decon_core.text_tables import NOTHING, as_csv, interval, number, p_value, rounded, signed
 from decon_core.wording import render
 
 WARNING = (

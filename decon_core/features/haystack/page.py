@@ -17,7 +17,7 @@ from decon_core.features.haystack.run import Place, Placing, Study
 from decon_core.features.haystack.scorers import label_of
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_files, read_json, sealed_json
-from decon_core.tables import as_csv, rounded
+from decon_core.text_tables import as_csv, rounded
 from decon_core.wording import percent, plain, render
 
 PAGE, PICTURE, RESULT = "haystack.md", "haystack.svg", "haystack.json"

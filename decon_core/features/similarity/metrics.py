@@ -1,7 +1,8 @@
 """Metrics of how alike two texts are, from 0 to 1 (a cosine from -1).
 
 Words are those of canonical text: lower case, without punctuation. In scripts that are written
-without spaces every character is a word. Twins of what is computed fast: `tests/oracle/metrics.py`.
+without spaces every character is a word. Twins of what is computed fast are in
+`tests/oracle/similarity.py`.
 """
 
 from __future__ import annotations

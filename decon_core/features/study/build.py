@@ -47,7 +47,7 @@ from decon_core.report.items import load_report_items
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
-from decon_core.tables import as_csv
+from decon_core.text_tables import as_csv
 from decon_core.wording import render
 
 V = TypeVar("V")

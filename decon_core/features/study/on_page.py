@@ -17,7 +17,7 @@ from decon_core.report.html.build import Addition
 from decon_core.report.html.sections import Section, Table
 from decon_core.report.open import rows_of
 from decon_core.storage.store import Store
-from decon_core.tables import interval, number, p_value, signed
+from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 _ARMS = (

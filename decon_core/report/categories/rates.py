@@ -25,7 +25,7 @@ from decon_core.report.items import (
     ItemRow,
     ReportItems,
 )
-from decon_core.tables import rounded
+from decon_core.text_tables import rounded
 from decon_core.wording import bounds, percent
 
 CATEGORY = "category"

@@ -4,8 +4,13 @@ gather.py queries the database, labels.py makes text safe to display, charts.py 
 sections.py the sections of the overview, pairs.py packs the pairs, and build.py combines them with
 page.html.j2, page.css and the files of scripts/. The scripts contain no data.
 
-Sentences: of sections overview.toml, of notes notes.txt.j2, of what was searched scope.txt.j2, of
-figures charts.toml, of terms descriptions.py.
+Where the words of the page are:
+
+- overview: of sections and tables in overview.toml; headlines, and sentences that depend on
+  numbers, in sections.py; notes in notes.txt.j2, what was searched in scope.txt.j2;
+- figures: titles, axes and what the pointer shows in charts.py, names of colours in charts.toml,
+  sentences for readers who do not see them in descriptions.py;
+- pairs, documents, verdicts and keys: what is always there in page.html.j2, the rest in scripts/.
 """
 
 from decon_core.report.html.build import write_page

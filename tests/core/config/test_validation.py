@@ -8,9 +8,9 @@ import fsspec
 import pytest
 
 from decon_core.benchmarks.configured import benchmarks_of
+from decon_core.config.json_schema import SCHEMA_PATH, config_schema
 from decon_core.config.load import load_config
 from decon_core.config.policy import Policy
-from decon_core.config.schema import SCHEMA_PATH, config_schema
 from decon_core.config.sources import PackLimits
 from decon_core.config.validation import bytes_of, check_names, did_you_mean
 from decon_core.errors import ConfigError, KeyNameError

@@ -16,9 +16,9 @@ import pytest
 
 from decon_core.benchmarks.normalize import normalize
 from decon_core.benchmarks.parse import load_recipes
+from decon_core.config.json_schema import config_schema
 from decon_core.config.load import load_config
 from decon_core.config.policy import Policy
-from decon_core.config.schema import config_schema
 from decon_core.corpus.packs import find_shards
 from decon_core.discovery.benchmarks import Survey, survey_benchmarks
 from decon_core.discovery.corpus import survey_corpus

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 from decon_core.features.study.arms.differences import Comparison, Difference
-from decon_core.tables import interval, number, p_value, rounded, signed
+from decon_core.text_tables import interval, number, p_value, rounded, signed
 from decon_core.wording import counted
 
 HEADS = (

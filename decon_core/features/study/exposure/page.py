@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from decon_core.features.study.exposure.effects import Effect
-from decon_core.tables import interval, number, p_value, rounded, signed
+from decon_core.text_tables import interval, number, p_value, rounded, signed
 
 HEADS = (
     *("arm", "benchmark", "metric", "filter", "exposure", "planted as", "items", "score"),

@@ -1,8 +1,8 @@
 """The JSON schema of decon.toml, from which editors complete and check it.
 
 It is made from the models: a key is declared in `load.py`, or in the model of its table that is
-imported there. `python -m decon_core.config.schema` writes the schema to SCHEMA_PATH, which is part
-of the package.
+imported there. `python -m decon_core.config.json_schema` writes the schema to SCHEMA_PATH, which is
+part of the package; `__init__.py` says what else follows from a new key.
 """
 
 from __future__ import annotations

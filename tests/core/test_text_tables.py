@@ -3,7 +3,7 @@
 import csv
 import io
 
-from decon_core.tables import as_csv
+from decon_core.text_tables import as_csv
 
 
 def test_a_text_that_begins_like_a_formula_is_none_in_a_spreadsheet():
