@@ -96,14 +96,23 @@ class Aligned(Detector):
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         """What the n-gram index lacks is not nominated, and short questions say too little."""
         unmet = Decon().visibility(texts, policy)
-        weights = np.array(
-            [
-                _weight_of(question, policy.form)
-                for question in texts.records["question"].to_pylist()
-            ]
+        entries, alike = texts.part.entries, texts.records["fingerprint"].to_pylist()
+        answered = entries.records[entries.fields["answer"].of_entry >= 0]
+        with_answer = {alike[record] for record in answered.tolist()}
+        n_units, weights = (
+            np.array(
+                [
+                    _size_of(question, policy.form)
+                    for question in texts.records["question"].to_pylist()
+                ],
+                np.int64,
+            )
+            .reshape(-1, 2)
+            .T
         )
-        is_light = (weights < LEAST_WEIGHT) & (unmet.places == 0)
-        places = np.where(unmet.places > 0, unmet.places + 1, is_light)
+        has_answer = np.array([one in with_answer for one in alike], np.bool_)
+        says_little = (weights < LEAST_WEIGHT) | ((n_units < FEWEST_UNITS) & ~has_answer)
+        places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
 
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
@@ -135,8 +144,10 @@ def _copies(matches: pa.Table) -> tuple[Booleans, Booleans]:
 
 
 @lru_cache(maxsize=_QUESTIONS_KEPT)
-def _weight_of(question: str, form: Form) -> int:
-    return sum(units_of(question, form).weights)
+def _size_of(question: str, form: Form) -> tuple[int, int]:
+    """Return the number of units of a question, and their weight."""
+    units = units_of(question, form)
+    return len(units), sum(units.weights)
 
 
 # Index --------------------------------------------------------------------------------------------

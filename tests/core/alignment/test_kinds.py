@@ -1,4 +1,4 @@
-"""What a place is to an item: an example of each kind, of each two neighbours, and the oracle."""
+"""What a place is to an item: an example of each kind and of neighbours, and the oracle."""
 
 from dataclasses import asdict, replace
 
@@ -15,7 +15,7 @@ from decon_core.alignment.kinds import (
     VERBATIM,
     kind_of,
 )
-from tests.core.alignment.aligning import QUESTIONS, compared, documents
+from tests.core.alignment.aligning import compared
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -162,23 +162,39 @@ def test_what_says_too_little_is_nothing():
 
 
 SHARES = st.one_of(st.none(), st.sampled_from([0.0, 0.49, 0.5, 1.0]))
+WHOLE = compared(BOAT, BOAT)
 
 
-@settings(max_examples=fewer(150))
-@given(st.data(), SHARES, st.booleans(), st.sampled_from([1, 9, 10, 40]))
-def test_kinds_are_those_of_the_oracle(data, passage, is_sibling, n_family):
-    """Of counts around every limit: most of a question, then some of its words taken away."""
-    question = BOAT if data.draw(st.booleans()) else data.draw(QUESTIONS)
-    text = data.draw(documents(question))
-    one = compared(question, text)
-    if one is None:
-        return
-    own = data.draw(st.integers(0, one.weight))
-    one = replace(
-        one,
-        n_family=n_family,
+@st.composite
+def comparisons(draw):
+    """Draw counts of twenty units, so that they meet the limits, which are twentieths of them."""
+    n_found = draw(st.integers(5, 20))
+    n_least, n_most = (20, 20) if n_found == 20 else (5, 19)
+    own = draw(st.sampled_from([2_000, 2_500, 20_000, 36_000]))
+    n_numbers, n_names = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    return replace(
+        WHOLE,
+        n_units=20,
+        n_found=n_found,
+        weight=40_000,
+        weight_found=2_000 * draw(st.integers(n_least, n_most)),
+        longest=draw(st.integers(1, n_found)),
+        extent=draw(st.integers(max(n_found, 11), 20)),
+        n_inserted=draw(st.integers(0, n_found // 2)),
         own_weight=own,
-        own_found=min(one.weight_found, data.draw(st.integers(0, own))),
+        own_found=own * draw(st.integers(n_least, n_most)) // 20,
+        n_family=draw(st.sampled_from([1, 9, 10, 11])),
+        n_numbers=n_numbers,
+        n_numbers_changed=draw(st.integers(0, n_numbers)),
+        n_names=n_names,
+        n_names_changed=draw(st.integers(0, n_names)),
     )
-    expected = oracle.kind(asdict(one), n_family=n_family, passage=passage, is_sibling=is_sibling)
+
+
+@settings(max_examples=fewer(1_000))
+@given(comparisons(), SHARES, st.booleans())
+def test_kinds_are_those_of_the_oracle(one, passage, is_sibling):
+    expected = oracle.kind(
+        asdict(one), n_family=one.n_family, passage=passage, is_sibling=is_sibling
+    )
     assert kind_of(one, passage=passage, is_sibling=is_sibling) == expected

@@ -180,13 +180,22 @@ def test_places_are_those_of_the_text(index):
 
 
 def test_what_cannot_be_found_is_named():
-    long = "such as this and that and all of those that there are in them, and so on and so on"
-    items = [(TRAIN, None), ("What is it for and what is it to be?", long), ("Why?", None)]
-    with pytest.warns(UserWarning, match="no detector can find 2 of 3 items"):
-        index = dc.build_index([{"question": q, "answer": a} for q, a in items], policy=POLICY)
+    frequent = "such as this and that and all of those that there are in them, and so on and so on"
+    items = [
+        (TRAIN, None),
+        ("What is it for and what is it to be?", frequent),
+        ("Why?", None),
+        ("Who discovered the satellite Amalthea?", "Edward Emerson Barnard"),
+        ("Who discovered the satellite Amalthea?", None),
+    ]
+    rows = [{"question": question, "answer": answer} for question, answer in items]
+    policy = {**POLICY, "eval_min_token_length": 4}
+    with pytest.warns(UserWarning, match="no detector can find 3 of 5 items"):
+        index = dc.build_index(rows, policy=policy)
     reasons = {one["instance_index"]: one["reason"] for one in index.invisible().to_pylist()}
-    assert reasons == {1: "too little evidence", 2: "too few tokens"}
-    assert not [*index.check(document(f"{items[1][0]} {long}"))]
+    too_little = dict.fromkeys((1, 4), "too little evidence")
+    assert reasons == {**too_little, 2: "too few tokens"}
+    assert not [*index.check(document(f"{items[1][0]} {frequent}"))]
 
 
 def test_a_wrong_choice_beside_the_question_is_not_its_answer():
