@@ -6,7 +6,9 @@ much of it was found: an item of which only the template stands there is not the
 
 from __future__ import annotations
 
-from decon_core.alignment.comparison import Comparison
+import numpy as np
+
+from decon_core.alignment.comparison import Comparison, Question
 
 VERBATIM, EDITED, VARIANT, PART, TEMPLATE = "verbatim", "edited", "variant", "part", "template"
 KINDS = (VERBATIM, EDITED, VARIANT, PART, TEMPLATE)
@@ -50,6 +52,26 @@ def kind_of(
         if _is_part(one, share, own, is_of_family=is_of_family):
             return PART, share
     return template if is_of_family or own < _LEAST_OWN else None
+
+
+def may_have_kind(question: Question, text: str) -> bool:
+    """Whether a place with this text can be of any kind to a question, without its passage.
+
+    The text is in lower case, without mark-up or signs that canonical text folds. Only that words
+    occur there counts, not their order, so this excludes most places cheaply.
+    """
+    units, weights = question.units, question.weights
+    occurs = np.array(
+        [number or key in text for key, number in zip(units.keys, units.is_number, strict=True)]
+    )
+    found = int(weights[occurs].sum())
+    if found < LEAST_WEIGHT:
+        return False
+    if found >= _LEAST_TEMPLATE * weights.sum():
+        return True
+    own = int(weights[question.own.is_own].sum())
+    own_found = int(weights[occurs & question.own.is_own].sum())
+    return own >= _LEAST_OWN_WEIGHT and own_found >= _LEAST_OWN * own
 
 
 def _own_share(

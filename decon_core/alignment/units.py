@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
 from decon_core.text.content_words import weight_of
-from decon_core.text.markup import stripped_with_offsets
+from decon_core.text.markup import may_have_markup, stripped_with_offsets
 from decon_core.text.numbers import numbers_in
 from decon_core.text.segments import begins_sentence
 
@@ -43,25 +43,26 @@ class Units:
             self.is_name[chosen],
         )
 
-    def moved(self, by: int) -> Units:
-        """Return the same units of a text that has `by` characters before this one."""
-        starts = tuple(start + by for start in self.starts)
-        stops = tuple(stop + by for stop in self.stops)
-        return replace(self, starts=starts, stops=stops)
-
     @property
     def weights(self) -> list[int]:
         """How rare each unit is in general text, in thousandths of a natural logarithm."""
         return [weight_of([key]) for key in self.keys]
 
 
-def units_of(text: str, form: Form) -> Units:
-    if form.strip_markup:
-        plain = stripped_with_offsets(text)
-        without = units_of(plain.text, replace(form, strip_markup=False))
-        places = [*map(plain.original, without.starts, without.stops)]
-        starts, stops = (tuple(place[edge] for place in places) for edge in (0, 1))
-        return replace(without, starts=starts, stops=stops)
+def units_of(text: str, form: Form, *, start: int = 0) -> Units:
+    """Return the units of a text that begins at character `start` of a longer one."""
+    plain = stripped_with_offsets(text) if form.strip_markup and may_have_markup(text) else None
+    found = _found_in(plain.text if plain else text, replace(form, strip_markup=False))
+    keys, starts, stops, is_number, is_name = zip(*found, strict=True) if found else ((),) * 5
+    if plain:
+        places = [*map(plain.original, starts, stops)]
+        starts, stops = zip(*places, strict=True) if places else ((), ())
+    if start:
+        starts, stops = (tuple(start + at for at in places) for places in (starts, stops))
+    return Units(keys, starts, stops, is_number, is_name)
+
+
+def _found_in(text: str, form: Form) -> list[tuple[str, int, int, bool, bool]]:
     numbers = iter(numbers_in(text))
     number = next(numbers, None)
     units: list[tuple[str, int, int, bool, bool]] = []
@@ -73,5 +74,4 @@ def units_of(text: str, form: Form) -> Units:
             units.append((word, start, stop, False, is_name))
         elif not units or units[-1][1] < number.start:  # the first word of the number
             units.append((f"{number.value:.9g}", number.start, max(stop, number.stop), True, False))
-    columns = zip(*units, strict=True) if units else ((), (), (), (), ())
-    return Units(*columns)
+    return units

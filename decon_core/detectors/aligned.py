@@ -29,12 +29,13 @@ from decon_core.alignment.kinds import (
     VARIANT,
     VERBATIM,
     kind_of,
+    may_have_kind,
 )
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.units import Units, units_of
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
-from decon_core.detectors.decon import ClusterSearch, Decon, Matches
+from decon_core.detectors.decon import ClusterSearch, Decon, Matches, possible_blocks
 from decon_core.detectors.detector import (
     Booleans,
     Detector,
@@ -50,11 +51,14 @@ from decon_core.detectors.detector import (
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
+from decon_core.text.canonical import is_plain
 from decon_core.text.characters import Form
+from decon_core.text.markup import may_have_markup
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Encoder, Places, Ragged
@@ -92,6 +96,14 @@ class Aligned(Detector):
 
     def search(self, indexes: Indexes) -> Search:
         return _AlignedSearch(indexes)
+
+    def is_bounded(self, policy: Policy) -> bool:
+        del policy
+        return True
+
+    def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
+        """Only in these can a question be nominated."""
+        return possible_blocks(indexes.grams, sketch, indexes.policy, least_overlap=_NOMINATED)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         """What the n-gram index lacks is not nominated, and short questions say too little."""
@@ -218,6 +230,15 @@ class _Nomination:
     passage: float | None = None  # share of it that stands near; None: there is none
 
 
+class _Near(NamedTuple):
+    """A nomination, with its characters in the document and those that the question may reach."""
+
+    nomination: _Nomination
+    question: Question
+    span: Span
+    window: Span
+
+
 class _Compared(NamedTuple):
     nomination: _Nomination
     claim: Claim
@@ -225,10 +246,10 @@ class _Compared(NamedTuple):
 
 class _AlignedSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
-        self._policy = indexes.policy
+        self._policy, self._form = indexes.policy, indexes.policy.form
         self._grams = indexes.grams
         self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
-        self._questions = _Questions(indexes.own[Aligned.name], indexes.policy.form)
+        self._questions = _Questions(indexes.own[Aligned.name], self._form)
 
     def compile(self, documents: Ragged) -> None:
         self._clusters.compile(documents)
@@ -244,7 +265,7 @@ class _AlignedSearch(Search):
         """Return for each document, item and place what the place is to the item."""
         if texts.encoder is None:
             raise ValueError("the encoder is needed to find the words of a match")
-        matches = self._clusters.detect(texts.tokens)
+        matches = self._clusters.detect(texts.tokens, with_matched=False)
         self._clusters.take_counts()
         documents = matches.whole[:, clusters.DOCUMENT]
         numbers, first = np.unique(documents, return_index=True)
@@ -269,11 +290,7 @@ class _AlignedSearch(Search):
             of_part = [one for one in compared if one.nomination.part == part]
             claims = attributed([one.claim for one in of_part])
             for one, claim in zip(of_part, claims, strict=True):
-                kind = kind_of(
-                    claim.comparison,
-                    passage=one.nomination.passage,
-                    is_sibling=claim.is_sibling,
-                )
+                kind = _kind(claim, one.nomination)
                 if kind:
                     findings += self._findings(number, one.nomination, claim, kind, matches, places)
         return sort_findings(findings)
@@ -301,22 +318,23 @@ class _AlignedSearch(Search):
     def _compared(
         self, text: str, places: Places, nominations: Sequence[_Nomination]
     ) -> Iterator[_Compared]:
-        spans = [places.characters(one.start, one.stop) for one in nominations]
-        questions = [self._questions.get(one.question) for one in nominations]
-        windows = [
-            _window(text, span, question.n_characters)
-            for span, question in zip(spans, questions, strict=True)
-        ]
-        around = _Around(text, windows, self._policy.form)
-        for nomination, span, question, window in zip(
-            nominations, spans, questions, windows, strict=True
-        ):
+        near: list[_Near] = []
+        for nomination in nominations:
+            question = self._questions.get(nomination.question)
+            span = places.characters(nomination.start, nomination.stop)
+            window = _window(text, span, question.n_characters)
+            has_passage = nomination.passage is not None
+            if has_passage or _may_have_kind(question, text[slice(*window)]):
+                near.append(_Near(nomination, question, span, window))
+        around = _Around(text, [one.window for one in near], self._form)
+        for nomination, question, span, window in near:
             units = around.units(window)
             comparison = compare(question, units, span)
             if comparison:
                 support = round(_PASSAGE_WEIGHT * (nomination.passage or 0.0))
-                found = _found_units(comparison, question, units)
-                yield _Compared(nomination, Claim(comparison, found, support))
+                claim = Claim(comparison, _found_units(comparison, question, units), support)
+                if _kind(claim, nomination):
+                    yield _Compared(nomination, claim)
 
     def _findings(
         self,
@@ -351,6 +369,15 @@ class _AlignedSearch(Search):
             )
 
 
+def _may_have_kind(question: Question, text: str) -> bool:
+    return not is_plain(text) or may_have_markup(text) or may_have_kind(question, text.lower())
+
+
+def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
+    passage = nomination.passage
+    return kind_of(claim.comparison, passage=passage, is_sibling=claim.is_sibling)
+
+
 def _encoder_of(texts: BatchTexts) -> Encoder:
     if texts.encoder is None:
         raise ValueError("the encoder is needed to find the words of a match")
@@ -359,6 +386,8 @@ def _encoder_of(texts: BatchTexts) -> Encoder:
 
 def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
     """Return those with the highest scores, of each benchmark a few at each place."""
+    if len(nominations) <= _MOST_AT_A_PLACE:
+        return [*nominations]
     depth: dict[int, npt.NDArray[np.int64]] = {}
     end = max((one.stop for one in nominations), default=0)
     kept = []
@@ -394,7 +423,7 @@ class _Around:
             else:
                 merged.append([start, stop])
         for start, stop in merged:
-            units = units_of(text[start:stop], form).moved(start)
+            units = units_of(text[start:stop], form, start=start)
             self._read.append(((start, stop), units))
 
     def units(self, window: Span) -> Units:

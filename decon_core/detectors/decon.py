@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from decon_core.index.joined_index import Search as GramIndex
     from decon_core.kernels.arrays import Flags, Words64
     from decon_core.kernels.ngram_filters import Rows
+    from decon_core.kernels.question_index import Index
+    from decon_core.kernels.scores import Thresholds
     from decon_core.text.word_cache import Ragged
 
 _INITIAL_RUNS = 1 << 12
@@ -95,18 +97,7 @@ class Decon(Detector):
         return True
 
     def possible_blocks(self, indexes: Indexes, sketch: PackSketch) -> Possible:
-        """A block is possible if the n-grams that it may contain have enough weight for a match."""
-        from decon_core.corpus.sketch.shard_sketch import stable_numbers
-        from decon_core.index.joined_index import thresholds_of
-        from decon_core.kernels.ngram_filters import bound_weights
-
-        index, thresholds = indexes.grams.index, thresholds_of(indexes.policy.at_floor)
-        tokens = stable_numbers(indexes.grams.ids)[index.question_tokens.astype(np.int64) - 1]
-
-        def look_up(rows: Rows, is_read: Flags, possible: Words64) -> bool:
-            return bound_weights(tokens, index, thresholds, rows, is_read, possible)
-
-        return sketch.possible(indexes.grams.n_questions, look_up)
+        return possible_blocks(indexes.grams, sketch, indexes.policy.at_floor)
 
     def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
         grams = indexes.grams
@@ -202,6 +193,37 @@ class Decon(Detector):
 # Search -------------------------------------------------------------------------------------------
 
 
+def _needed(
+    search: GramIndex, policy: Policy, least_overlap: float | None
+) -> tuple[Index, Thresholds]:
+    """Return the index and the thresholds of a search, as `ClusterSearch` describes them."""
+    from decon_core.index.joined_index import thresholds_of, with_least_overlap
+
+    thresholds = thresholds_of(policy)
+    if least_overlap is None:
+        return search.index, thresholds
+    of_any_length = thresholds._replace(
+        least_overlap=least_overlap, threshold=0.0, decay_start=0, decay_end=1
+    )
+    return with_least_overlap(search, least_overlap), of_any_length
+
+
+def possible_blocks(
+    search: GramIndex, sketch: PackSketch, policy: Policy, *, least_overlap: float | None = None
+) -> Possible:
+    """Return the blocks whose n-grams may have enough weight for a match of `ClusterSearch`."""
+    from decon_core.corpus.sketch.shard_sketch import stable_numbers
+    from decon_core.kernels.ngram_filters import bound_weights
+
+    index, thresholds = _needed(search, policy, least_overlap)
+    tokens = stable_numbers(search.ids)[index.question_tokens.astype(np.int64) - 1]
+
+    def look_up(rows: Rows, is_read: Flags, possible: Words64) -> bool:
+        return bound_weights(tokens, index, thresholds, rows, is_read, possible)
+
+    return sketch.possible(search.n_questions, look_up)
+
+
 class ClusterSearch(Search):
     """Find matches down to the policy's evidence floor. One per thread: it holds scratch arrays."""
 
@@ -212,14 +234,7 @@ class ClusterSearch(Search):
 
         `least_overlap`: find questions with this overlap instead, whatever their length and answer.
         """
-        from decon_core.index.joined_index import thresholds_of, with_least_overlap
-
-        self._index, self._thresholds = search.index, thresholds_of(policy)
-        if least_overlap is not None:
-            self._index = with_least_overlap(search, least_overlap)
-            self._thresholds = self._thresholds._replace(
-                least_overlap=least_overlap, threshold=0.0, decay_start=0, decay_end=1
-            )
+        self._index, self._thresholds = _needed(search, policy, least_overlap)
         self._entry_question = search.entry_question
         self._is_exhaustive = policy.sampling == "exhaustive"
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64
@@ -250,8 +265,11 @@ class ClusterSearch(Search):
     def find(self, texts: BatchTexts) -> Matches:
         return self.detect(texts.tokens)
 
-    def detect(self, documents: Ragged) -> Matches:
-        """Return all matches in documents whose tokens are numbered as in the index."""
+    def detect(self, documents: Ragged, *, with_matched: bool = True) -> Matches:
+        """Return all matches in documents whose tokens are numbered as in the index.
+
+        `with_matched`: find out for each which n-grams of the question were matched.
+        """
         whole = [np.empty((0, clusters.N_WHOLE), np.int64)]
         scores = [np.empty((0, clusters.N_SCORES))]
         document = 0
@@ -265,7 +283,8 @@ class ClusterSearch(Search):
             self._judge(documents, self._runs[:n], whole, scores)
         self._serial += len(documents)
         ordered = _sorted_unique(np.concatenate(whole), np.concatenate(scores))
-        return Matches(*ordered, self._matched(documents, ordered[0]))
+        matched = self._matched(documents, ordered[0]) if with_matched else []
+        return Matches(*ordered, matched)
 
     def _find_runs(self, documents: Ragged, document: int) -> tuple[int, int, int]:
         """Find n-gram runs from `document` on; return n_runs, the next document, n_seen."""

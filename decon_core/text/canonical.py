@@ -23,7 +23,7 @@ from decon_core.text.characters import (
     SIGNS,
     Form,
 )
-from decon_core.text.markup import stripped, stripped_with_offsets
+from decon_core.text.markup import may_have_markup, stripped, stripped_with_offsets
 
 # The Unicode property White_Space. Python's white space (str.split, \s) also contains the four
 # information separators U+001C..U+001F, which the reference implementation keeps.
@@ -249,13 +249,13 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
 
     Lower-casing word by word differs from `clean` where a letter's form depends on the next word.
     """
-    if form.strip_markup:
+    if form.strip_markup and may_have_markup(text):
         without_markup = stripped_with_offsets(text)
         words = words_with_places(without_markup.text, replace(form, strip_markup=False))
         return [(word, *without_markup.original(start, stop)) for word, start, stop in words]
     matches = _shown_pattern(form.punctuation).finditer(text)
     words = [(word.group().lower(), word.start(), word.end()) for word in matches]
-    if not form.normalize_unicode:
+    if not form.normalize_unicode or is_plain(text):
         return words
     normalized = ((_joined_normalized(one[0], form.punctuation), *one[1:]) for one in words)
     return [one for one in normalized if one[0]]

@@ -121,6 +121,7 @@ POLICIES = {
     "default": {},
     "reference": {"preset": "reference", "sampling": "reference"},
     "low floor": {"evidence_floor": 0.2, "contamination_score_threshold": 0.4},
+    "aligned": {"detectors": ("aligned",)},
     "ngram_any": {"detectors": ("decon", "ngram_any")},
     "short runs": {"detectors": ("ngram_any",), "ngram_any_floor": 6, "ngram_any_size": 6},
     "cl100k": {"tokenizer_str": "cl100k"},

@@ -30,6 +30,7 @@ from tests.oracle.worlds import entry, run
 from tests.tile_files import tile_rows
 
 N_EXAMPLES = 100
+SETS_OF_DETECTORS = [("decon",), ("aligned",), ("ngram_any",), ("aligned", "decon", "ngram_any")]
 OTHER = (("w900 w901 w902 w903 w904 w905 w906 w907 w908", None, None),)  # in no document
 
 
@@ -79,7 +80,7 @@ def corpora(draw: st.DrawFn, known: list[Entry]) -> dict[str, list[str]]:
 
 @st.composite
 def settings_with_a_bound(draw: st.DrawFn) -> Policy:
-    """Settings of the index and of the two detectors that have a bound."""
+    """Settings of the index and of the detectors that have a bound."""
     size, answer_size = draw(st.integers(2, 7)), draw(st.integers(1, 4))
     # With a high floor, an edit or two decide whether a leak is a match.
     floor = draw(st.sampled_from([0.3571, 0.6173, 0.8219]))
@@ -90,7 +91,7 @@ def settings_with_a_bound(draw: st.DrawFn) -> Policy:
             eval_min_token_length=draw(st.sampled_from([0, 9])),
             tokenizer_str=draw(st.sampled_from(["words", "cl100k"])),
             word_table_mb=1,  # every example has a scanner with a table of its own
-            detectors=draw(st.sampled_from([("decon",), ("ngram_any",), ("decon", "ngram_any")])),
+            detectors=draw(st.sampled_from(SETS_OF_DETECTORS)),
             sampling=draw(st.sampled_from(["exhaustive", "reference"])),
             ngram_size=size,
             answer_ngram_size=answer_size,
