@@ -1,7 +1,7 @@
 """What is planted where: leaked benchmark items, and texts that only look like one.
 
-`expected` says what a correct detector decides under the shipped policy (exhaustive, threshold
-0.8): it was written down by reasoning and is confirmed by `data/check_sample_world.py`.
+`expected` says what a correct detector decides under the shipped policy (`aligned`, exhaustive): it
+was written down by reasoning and is confirmed by `data/check_sample_world.py`.
 """
 
 from __future__ import annotations
@@ -130,9 +130,8 @@ LEAKS: dict[str, tuple[Leak, ...]] = {
             benchmark=H,
             slug="short-peak",
             shard=S4,
-            expected=False,
             edit=("the beacon", "the old beacon"),
-            note="a short question: only a perfect match counts",
+            note="a short question: `decon` finds only a perfect match",
         ),
         Leak(
             benchmark=M,
@@ -144,12 +143,11 @@ LEAKS: dict[str, tuple[Leak, ...]] = {
             benchmark=A,
             slug="elm-digging",
             shard=S1,
-            expected=False,
             edit=(
                 "in the other, what did",
                 "in the other (a small matter to all who never owed a whole year's rent), what did",
             ),
-            note="the insertion is longer than a cluster can bridge",
+            note="the insertion is longer than a cluster of `decon` can bridge",
         ),
     ),
     "deletion": (
@@ -160,9 +158,8 @@ LEAKS: dict[str, tuple[Leak, ...]] = {
             benchmark=A,
             slug="perrin-three",
             shard=S4,
-            expected=False,
             edit=(" that the perfumer had marked on her map in nineteen colours", ""),
-            note="more than a quarter of the question is gone",
+            note="more than a quarter of the question is gone, too much for `decon`",
         ),
     ),
     "punctuation_and_case": (

@@ -77,6 +77,7 @@ class Declaration:
     near_kinds: ClassVar[tuple[str, ...]] = ()
     finds_question_only: ClassVar[bool] = False
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
+    finds_other_numbers: ClassVar[bool] = False  # the question with other numbers or names
     compares_any_order: ClassVar[bool] = False  # words and numbers agree, in any order
     compares_fields: ClassVar[bool] = False  # question and answer each have a score
 

@@ -70,7 +70,12 @@ _INDEX_FIELDS = (
 
 # Named settings. `reference` is the published decon, without later additions.
 PRESETS: dict[str, dict[str, object]] = {
-    "reference": {"normalize_unicode": False, "strip_markup": False, "keep_question_only": False}
+    "reference": {
+        "detectors": ["decon"],
+        "normalize_unicode": False,
+        "strip_markup": False,
+        "keep_question_only": False,
+    }
 }
 
 # Shown with every count of question-only items, which is incomplete without them.
@@ -125,8 +130,8 @@ Thresholds.__pydantic_config__ = TABLE  # type: ignore[attr-defined] # as pydant
 class Policy:
     """How texts are compared (scan), and which matches count as leaks (decision)."""
 
-    detectors: Detectors = ("decon",)
-    """One or more detectors; docs/detectors.md compares them."""
+    detectors: Detectors = ("aligned",)
+    """One or more detectors; docs/detectors.md compares them. The published rule is `decon`."""
 
     # text and tokens
     tokenizer_str: str = "cl100k"

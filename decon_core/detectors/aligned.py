@@ -70,6 +70,8 @@ _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same wor
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _QUESTIONS_KEPT = 1 << 14
+_TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
+_WHOLE_ANSWER = 0.9  # share of its n-grams
 
 
 @register
@@ -78,11 +80,12 @@ class Aligned(Detector):
     summary = "words in order, with what was changed, of a question that shares n-grams"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold")
-    versions = (("aligned", 1),)
+    versions = (("aligned", 2),)
     own_columns = ("question", "passage")
     uses_ngram_index = True
     finds_question_only = True
     finds_every_place = True
+    finds_other_numbers = True
     near_kinds = (VARIANT, PART, TEMPLATE)
     advice = (
         "**To find edited copies and say what was changed, `aligned`.** It finds questions with "
@@ -352,20 +355,21 @@ class _AlignedSearch(Search):
                 row, clusters.ANSWER_START : clusters.ANSWER_STOP + 1
             ].tolist()
             has_answer = self._grams.index.entry_answer[entry] >= 0
+            overlap = float(matches.scores[row, clusters.ANSWER]) if has_answer else None
             yield Finding(
                 document=number,
                 part=nomination.part,
                 record=int(self._grams.entry_record[entry]),
                 score=kind[1],
                 question_overlap=comparison.weight_found / comparison.weight,
-                answer_overlap=float(matches.scores[row, clusters.ANSWER]) if has_answer else None,
+                answer_overlap=overlap,
                 n_matched=comparison.n_found,
                 question_tokens=comparison.n_units,
                 total_tokens=comparison.n_units,
                 question=(nomination.start, nomination.stop),
                 question_characters=(comparison.start, comparison.stop),
                 answer_characters=places.characters(start, stop) if start >= 0 else None,
-                looked_for=kind[0],
+                looked_for=_with_answer(kind[0], overlap, stop - start),
             )
 
 
@@ -376,6 +380,12 @@ def _may_have_kind(question: Question, text: str) -> bool:
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
     passage = nomination.passage
     return kind_of(claim.comparison, passage=passage, is_sibling=claim.is_sibling)
+
+
+def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:
+    """Return the kind of a question with an answer: beside its own long one it is no other."""
+    is_there = overlap is not None and overlap >= _WHOLE_ANSWER and n_tokens >= _TELLING_ANSWER
+    return EDITED if kind == VARIANT and is_there else kind
 
 
 def _encoder_of(texts: BatchTexts) -> Encoder:

@@ -44,13 +44,14 @@ Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
 # With 12 bits per n-gram and two probes, the filter has about 2 % false positives.
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
-_LAYOUT = "4"
+_LAYOUT = "5"
 _MAX_UNIONS = 16
 _LEVELS = 256
 _PAIR_BITS = 4
 _LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
-# An n-gram in more records than these, and than one in so many, is of a template.
-_FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 10, 50
+# An n-gram in more records than these, and than one in so many, is of a template. A question may
+# have a record for each of its choices, and a benchmark copies in other ones.
+_FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 100, 50
 
 
 @dataclass(frozen=True, eq=False)

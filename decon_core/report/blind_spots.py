@@ -17,7 +17,11 @@ def blind_spots(detectors: Iterable[str], n_unknown: int | None) -> str:
     chosen = [one for one in map(find, detectors) if one]
     finds_other_words = any(one.compares_any_order for one in chosen)
     told = "told in quite another way" if finds_other_words else "in other words"
-    sentence = f"Not covered: items {told}, in another language or with other numbers"
+    finds_numbers = any(one.finds_other_numbers for one in chosen)
+    others = " or in another language"
+    if not finds_numbers:
+        others = ", in another language or with other numbers"
+    sentence = f"Not covered: items {told}{others}"
     if n_unknown:
         return f"{sentence}; {counted(n_unknown, 'item')} that no chosen detector can find."
     if n_unknown is None:

@@ -22,6 +22,7 @@ from decon_core.storage.store import Store
 
 SOURCE = Source(name="web", path="*.jsonl", text="text", id="id")
 WORDS = Policy(tokenizer_str="words")
+DECON = Policy(tokenizer_str="words", detectors=("decon",))
 
 # question, answer, passage
 Item = tuple[str, str | None, str | None]

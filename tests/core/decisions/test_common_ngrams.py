@@ -40,7 +40,9 @@ ITEMS = [
         ("ochre", "lynx", "Tampere"),
     )
 ]
-POLICY = Policy(tokenizer_str="words", common_share=0.2, common_least_documents=2)
+POLICY = Policy(
+    tokenizer_str="words", detectors=("decon",), common_share=0.2, common_least_documents=2
+)
 
 
 def records(name: str, questions: list[str]) -> pa.Table:

@@ -146,6 +146,20 @@ def test_other_numbers_or_names_and_parts_are_candidates_even_with_the_answer(in
     assert told(index, with_answer(QUESTIONS[number], text)) == [(number, kind, "candidate")]
 
 
+def test_beside_its_own_long_answer_a_question_with_another_number_is_an_edited_copy():
+    asked = "The postman changed his route after the swans had attacked him three times in a week."
+    told = (
+        "Der Postbote nahm einen anderen Weg, nachdem ihn die Schwäne in einer Woche dreimal "
+        "angegriffen hatten"
+    )
+    index = dc.build_index([{"question": asked, "answer": told}], policy=POLICY)
+    changed = asked.replace("three", "four")
+    (alone,) = index.check(document(changed))
+    (beside,) = index.check(document(f"{changed} {told}."))
+    assert (alone.looked_for, alone.is_candidate) == ("variant", True)
+    assert (beside.looked_for, beside.is_leak) == ("edited", True)
+
+
 def test_of_a_family_the_planted_one_is_found_and_the_others_are_named_a_template(index):
     kinds = {
         index.record(one)["question"]: one.looked_for for one in index.check(document(FAMILY[2]))

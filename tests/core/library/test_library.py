@@ -35,7 +35,7 @@ def test_a_leak_is_an_object_a_row_and_a_place_in_the_text(index):
     findings = index.check(VERBATIM)
     (finding,) = findings
     assert finding.item == "quiz test 0"
-    assert (finding.call, finding.detector, finding.score) == ("leak", "decon", 1.0)
+    assert (finding.call, finding.detector, finding.score) == ("leak", "aligned", 1.0)
     assert VERBATIM[slice(*finding.question_span)] == MATH["question"].rstrip("?")
     assert VERBATIM[slice(*finding.answer_span)] == MATH["answer"].rstrip(".")
     assert finding.passage_span is finding.passage_overlap is None
@@ -45,7 +45,7 @@ def test_a_leak_is_an_object_a_row_and_a_place_in_the_text(index):
     assert findings.to_arrow().schema == FINDINGS
     assert findings.to_polars()["score"].to_list() == [1.0]
     assert index.record(finding)["answer"] == MATH["answer"]
-    assert "leak: quiz test 0, by decon, score 1.000; question (1.00) at" in repr(findings)
+    assert "leak: quiz test 0, by aligned, score 1.000; question (1.00) at" in repr(findings)
 
 
 def test_a_question_without_its_answer_is_no_leak_and_not_kept(index):
@@ -230,7 +230,7 @@ def test_benchmarks_come_as_rows_tables_files_or_by_a_recipe(tmp_path):
     assert [one.item for one in named.check(VERBATIM)] == ["raw test 0"]
     several = dc.build_index([{**MATH, "benchmark": "b"}, {**HARBOUR, "benchmark": "a"}])
     assert several.benchmarks == ("a", "b")
-    assert "<Index: 2 benchmarks, 2 items; decon; in " in repr(several)
+    assert "<Index: 2 benchmarks, 2 items; aligned; in " in repr(several)
 
 
 def test_a_single_item_is_found():
@@ -274,7 +274,7 @@ def test_items_that_cannot_be_found_are_named():
     assert index.invisible().select(["instance_index", "reason"]).to_pylist() == [
         {"instance_index": 3, "reason": "too few tokens"}
     ]
-    assert "1 item not visible to decon" in repr(index)
+    assert "1 item not visible to aligned" in repr(index)
 
 
 # Folders ------------------------------------------------------------------------------------------
@@ -284,9 +284,9 @@ def test_a_folder_is_kept_opened_and_built_anew_for_other_items(tmp_path, monkey
     folder = tmp_path / "index"
     index = dc.build_index(ITEMS, folder=folder)
     assert index.folder == folder
-    written = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    written = {path: path.stat().st_ino for path in folder.rglob("*")}
     dc.build_index(ITEMS, folder=str(folder))
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == written
+    assert {path: path.stat().st_ino for path in folder.rglob("*")} == written
     assert [*dc.open_index(folder).check(VERBATIM)] == [*index.check(VERBATIM)]
     strict = dc.open_index(folder, policy={"perfect_match_decay_end": 50, "benchmark": {}})
     assert strict.policy == dc.Policy()
@@ -313,7 +313,7 @@ def test_thresholds_may_change_without_a_build(tmp_path):
     (finding,) = index.check(text)
     assert 0.8 < finding.score < 0.95
     assert finding.is_leak
-    strict = dc.open_index(tmp_path / "index", policy={"contamination_score_threshold": 0.95})
+    strict = dc.open_index(tmp_path / "index", policy={"aligned_threshold": 0.95})
     (same,) = strict.check(text)
     assert (same.score, same.call) == (finding.score, "no leak")
     assert strict.check(text).is_kept

@@ -23,7 +23,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.mixtures import Licenses, Mixture
-from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Pack, find_shards
@@ -40,6 +39,7 @@ from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.compression import create
 from decon_core.storage.files import read_json, write_json
+from tests.core.conftest import DECON
 from tests.core.places import build_mixture, faults_in, manifest_of, removed_in
 from tests.uncompiled import fewer
 
@@ -55,7 +55,7 @@ class Place:
     """Shards in a folder, some of them with leaks, scanned; and mixtures of them."""
 
     def __init__(self, bench, make_words):
-        bench.policy = Policy(tokenizer_str="words")
+        bench.policy = DECON
         self.bench, self.make_words, self.packs = bench, make_words, []
         items = [
             (make_words(("item", n), 30), make_words(("item", n, "!"), 8), None) for n in (0, 1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.mixtures import Leaks, Licenses, Mixture
-from decon_core.config.policy import Policy, decision_fields
+from decon_core.config.policy import decision_fields
 from decon_core.config.sources import Source
 from decon_core.corpus.formats import lines as lines_module
 from decon_core.corpus.packs import Pack, find_shards
@@ -32,6 +32,7 @@ from decon_core.mixtures.verify import verify
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
 from decon_core.storage.files import read_json, write_json
+from tests.core.conftest import DECON
 from tests.core.places import CLEAN, CONTROL, Place, build_mixture, faults_in, line_of, manifest_of
 from tests.tile_files import tile_path
 from tests.uncompiled import fewer
@@ -40,7 +41,7 @@ from tests.uncompiled import fewer
 @pytest.fixture
 def leaky(bench, make_words):
     """Three items of two benchmarks; a way to put any rows into shards, scanned."""
-    bench.policy = Policy(tokenizer_str="words")
+    bench.policy = DECON
     items = {
         "a": [(make_words(("a", n), 30), make_words(("a", n, "!"), 8), None) for n in range(2)],
         "b": [(make_words("b", 30), make_words(("b", "!"), 8), None)],
@@ -914,7 +915,7 @@ def test_a_shard_of_other_fields_blocks_and_names_them_and_the_setting_that_leav
 @pytest.fixture
 def questions(bench, make_words):
     """A question with its answer, one without, both in one document, and neither."""
-    bench.policy = Policy(tokenizer_str="words")
+    bench.policy = DECON
     items = [(make_words(("q", n), 30), make_words(("a", n), 8), None) for n in range(3)]
     place = Place(bench, bench.prepare({"gsm": items}))
     whole, (alone, *_) = f"{items[0][0]} {items[0][1]}", items[1]

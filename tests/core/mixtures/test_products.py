@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -12,7 +13,6 @@ import pytest
 from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.mixtures import DEFAULT
-from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import IncompleteError, MissingError
@@ -21,6 +21,7 @@ from decon_core.mixtures.builder import Builder
 from decon_core.report.truth import compare
 from decon_core.scan.scanner import scan_packs
 from decon_core.schemas import RECORDS
+from tests.core.conftest import DECON
 from tests.core.places import build_mixture, faults_in, manifest_of, removed_in, report_of
 
 
@@ -47,7 +48,7 @@ def build(bench, pack, versions, *, policy=None):
 
 def scanned(leaky, *extra, **settings):
     bench, versions, rows = leaky
-    bench.policy = Policy(tokenizer_str="words", **settings)
+    bench.policy = replace(DECON, **settings)
     pack = bench.pack({"a.jsonl": [*rows, *extra]})
     scan_packs(bench.store, [pack], versions, bench.policy)
     return bench, versions, pack
@@ -107,7 +108,7 @@ def test_the_policy_may_leave_unreadable_rows_out_and_then_says_so(leaky):
 
 def test_a_shard_of_which_nothing_could_be_read_is_never_emptied_silently(leaky):
     bench, versions, _ = leaky
-    bench.policy = Policy(tokenizer_str="words", unreadable="drop")
+    bench.policy = replace(DECON, unreadable="drop")
     pack = bench.pack({"a.jsonl": [{"txet": "a field of another name"}] * 3})
     scan_packs(bench.store, [pack], versions, bench.policy)
     with pytest.raises(
@@ -120,7 +121,7 @@ def test_a_mixture_that_is_there_is_kept_and_one_of_other_inputs_is_not(leaky):
     bench, versions, pack = scanned(leaky)
     assert not build(bench, pack, versions).was_there
     assert build(bench, pack, versions).was_there
-    looser = Policy(tokenizer_str="words", contamination_score_threshold=0.7)
+    looser = replace(DECON, contamination_score_threshold=0.7)
     assert not build(bench, pack, versions, policy=looser).was_there
 
 
@@ -226,7 +227,7 @@ def test_a_mixture_made_before_the_latest_policy_is_not_called_current(leaky):
     bench, versions, pack = scanned(leaky)
     build(bench, pack, versions)
     for threshold, expected in ((0.8, True), (0.7, False)):
-        policy = Policy(tokenizer_str="words", contamination_score_threshold=threshold)
+        policy = replace(DECON, contamination_score_threshold=threshold)
         report_of(bench.store, [pack], versions, policy)
         with duckdb.connect(str(bench.store.report), read_only=True) as connection:
             assert connection.execute("SELECT is_current FROM mixtures").fetchall() == [(expected,)]

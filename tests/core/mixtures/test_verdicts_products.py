@@ -16,6 +16,7 @@ from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
 from decon_core.mixtures.verify import verify
 from decon_core.report.build import is_current
+from tests.core.conftest import DECON
 from tests.core.places import CLEAN, CONTROL, Place, report_of
 from tests.tile_files import tile_rows
 
@@ -26,7 +27,7 @@ OTHER = (" ".join(f"other{n}" for n in range(60)), None, None)
 @pytest.fixture
 def leaky(bench, make_words):
     """Two packs: the first holds item 0 twice and a part of item 1, the second item 2."""
-    bench.policy = Policy(tokenizer_str="words")
+    bench.policy = DECON
     items = [(make_words(("q", n), 60), None, None) for n in range(3)]
     versions = bench.prepare({"b": items})
     place = Place(bench, versions)
@@ -75,7 +76,7 @@ def test_what_was_found_has_one_key_wherever_it_stands_and_however_it_is_written
 
 
 def test_a_part_of_an_item_is_another_finding_than_more_of_it(bench, make_words):
-    bench.policy = Policy(tokenizer_str="words", evidence_floor=0.3)
+    bench.policy = Policy(tokenizer_str="words", detectors=("decon",), evidence_floor=0.3)
     question = make_words("q", 60)
     versions = bench.prepare({"b": [(question, None, None), OTHER]})
     words = question.split()
@@ -104,7 +105,7 @@ def test_every_rule_says_what_it_found_wherever_it_stands(bench, make_words, det
 
 
 def test_a_repeat_of_a_record_has_the_pair_of_the_first(bench, make_words):
-    bench.policy = Policy(tokenizer_str="words")
+    bench.policy = DECON
     item = (make_words("q", 60), make_words("a", 8), None)
     place = Place(bench, bench.prepare({"b": [item, item, OTHER]}))
     place.put({"s.jsonl": [f"{item[0]} {item[1]}"]})
@@ -283,7 +284,7 @@ def test_a_scan_of_a_folder_goes_by_verdicts_and_scans_nothing_again(tmp_path, m
         evals=tmp_path / "evals.jsonl",
         source=Source(name="corpus", path=str(tmp_path / "c.jsonl"), id="id"),
         out=tmp_path / "out",
-        policy=Policy(tokenizer_str="words"),
+        policy=DECON,
         has_clean_evals=True,
     )
 

@@ -230,7 +230,7 @@ def test_each_of_the_twelve_questions_is_answered(scanned):
     for question in questions:
         ask(made, question)
     assert ask(made, questions[0])[0][:4] == ("quiz", "test", 2, 2)
-    assert ask(made, questions[6])[-1] == ("decon", 1.0, 2)
+    assert ask(made, questions[6])[-1] == ("aligned", 1.0, 2)
 
 
 def test_every_column_of_what_is_filled_says_what_it_holds(scanned):
@@ -264,5 +264,5 @@ def test_another_way_of_showing_asks_for_another_report(scanned):
     assert is_current(builder, Report())
     assert not is_current(builder, Report(snippets="off"))
     assert json.loads(ask(bench.store.report, "SELECT thresholds FROM runs")[0][0]) == {
-        "decon": 0.8
+        "aligned": 0.6
     }

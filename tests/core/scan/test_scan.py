@@ -115,7 +115,10 @@ def crowded(bench, make_words):
 def test_tiles_and_decisions_equal_the_oracle(crowded, sampling, threshold):
     bench, items, pack = crowded
     bench.policy = Policy(
-        tokenizer_str="words", sampling=sampling, contamination_score_threshold=threshold
+        tokenizer_str="words",
+        detectors=("decon",),
+        sampling=sampling,
+        contamination_score_threshold=threshold,
     )
     versions = bench.prepare(items)
     scan_packs(bench.store, [pack], versions, bench.policy)
@@ -224,13 +227,14 @@ def test_a_damaged_union_is_made_again(bench, make_words):
     versions = bench.prepare({"b": [(make_words("q", 30), None, None)]})
     pack = bench.pack({"a.jsonl": [make_words("q", 30)]})
     scan_packs(bench.store, [pack], versions, bench.policy)
-    (union,) = bench.store.root.glob("search/*/*.arrow")
-    content = union.read_bytes()
-    union.write_bytes(content[:1000])
+    unions = {path: path.read_bytes() for path in bench.store.root.glob("search/*/*.arrow")}
+    assert len(unions) == 2  # of n-grams, and of questions
+    for union, content in unions.items():
+        union.write_bytes(content[: len(content) // 2])
     shutil.rmtree(bench.store.root / "tiles")
     kept_scanners.cache_clear()
     scan_packs(bench.store, [pack], versions, bench.policy)
-    assert union.read_bytes() == content
+    assert {path: path.read_bytes() for path in unions} == unions
 
 
 def test_a_text_that_repeats_itself_for_long_takes_no_time_for_each_repeat(bench, make_words):
@@ -291,7 +295,7 @@ def test_a_benchmark_outside_is_weighed_with_the_snapshot_plus_itself(bench, mak
 
 @pytest.mark.parametrize("tokenizer", ["words", "cl100k"])
 def test_character_spans_cut_out_the_very_words(bench, make_words, tokenizer):
-    bench.policy = Policy(tokenizer_str=tokenizer)
+    bench.policy = Policy(tokenizer_str=tokenizer, detectors=("decon",))
     question = (
         "Which of the seven lighthouses on İskele’s northern shore was rebuilt — stone by stone — "
         "after the great storm of 1871, and who paid the 12,500 crowns that the work is said to "

@@ -14,7 +14,6 @@ import pytest
 from decon_core.benchmarks.normalized import fingerprint_of
 from decon_core.benchmarks.records import save_records
 from decon_core.config.mixtures import Mixture
-from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, find_shards
 from decon_core.errors import ConfigError, CorpusError, DeconError, MissingError
@@ -40,6 +39,7 @@ from decon_core.report.build import build_report
 from decon_core.schemas import RECORDS
 from decon_core.storage.compression import open_bytes
 from decon_core.storage.files import read_json, write_json
+from tests.core.conftest import DECON
 from tests.core.places import CLEAN, Place, build_mixture, faults_in, manifest_of
 
 EVERYTHING = Mixture(name="all", take="everything")
@@ -62,7 +62,7 @@ def record(benchmark, split, instance, question, answer, **more):
 @pytest.fixture
 def place(bench, make_words):
     """Questions with an answer, in two splits, questions with choices; two sources, scanned."""
-    bench.policy = Policy(tokenizer_str="words")
+    bench.policy = DECON
     qa = [
         record("qa", split, n, make_words((split, n), 30), make_words((split, n, "!"), 8))
         for split in ("train", "test")
@@ -441,7 +441,7 @@ def test_a_blend_in_parquet_is_a_data_set_of_its_phases(place):
 
 
 def test_where_one_role_is_read_an_item_is_said_by_it(bench, make_words):
-    bench.policy = Policy(tokenizer_str="words")
+    bench.policy = DECON
     items = [(make_words(("q", n), 30), make_words(("a", n), 8), None) for n in range(3)]
     versions = bench.prepare({"qa": items})
     turns = [{"role": "user", "content": "x"}, {"role": "assistant", "content": make_words(1, 20)}]
@@ -546,7 +546,7 @@ def test_what_was_cut_out_of_a_document_stays_out_of_the_blend(place):
 
 
 def test_tables_are_read_like_lines(bench, make_words):
-    bench.policy = Policy(tokenizer_str="words")
+    bench.policy = DECON
     versions = bench.prepare({"a": [(make_words("a", 30), make_words("b", 8), None)]})
     path = bench.folder / "tables" / "t.parquet"
     path.parent.mkdir()

@@ -21,6 +21,7 @@ from decon_core.report.html import write_page
 from decon_core.report.publish.limits import COVERAGE, Limits, cases_of
 from decon_core.report.publish.summary import summary_of
 from decon_core.scan.scanner import scan_packs
+from tests.core.conftest import DECON
 from tests.core.places import report_of
 from tests.core.report.pages import data_of
 
@@ -282,6 +283,7 @@ def scanned(bench, make_words):
     """A store with a report, of two shards; a question with a passage, and one of four choices."""
     asked, told, passage = (make_words(name, 30) for name in ("q", "a", "p"))
     choice, choices = make_words("c", 40), [make_words(("choice", n), 6) for n in range(2)]
+    bench.policy = DECON
     versions = bench.prepare(
         {
             "quiz": [(make_words("x", 30), make_words("y", 6), None), (asked, told, passage)],

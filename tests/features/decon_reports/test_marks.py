@@ -9,6 +9,7 @@ from decon_core.config.policy import Policy
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.features.decon_reports.decon_jsonl import overlap_text, report_name, write_report
 from decon_core.scan.scanner import scan_packs
+from tests.core.conftest import DECON
 
 FIELDS = {
     "training_file", "training_line", "eval_dataset", "eval_key", "eval_line",
@@ -26,6 +27,7 @@ def report(bench, make_words, tmp_path):
     """The lines of a shard whose row 2 holds an item, and one with a passage in row 3."""
     question, answer = make_words("q", 30), make_words("a", 6)
     passage, asked, told = make_words("p", 30), make_words("r", 30), make_words("s", 6)
+    bench.policy = DECON
     versions = bench.prepare(
         {
             "quiz": [(make_words("x", 30), make_words("y", 6), None), (question, answer, None)],
