@@ -321,6 +321,9 @@ def _report_writers(request: Request) -> list[Any]:
     if request.has_compat and not writers:
         found, expected = "no feature that writes them", "a feature with the hook `shard_report`"
         raise InputError(Problem("reports for AI2 decon", found, expected))
+    if request.has_compat and "decon" not in request.policy.detectors:
+        found, expected = ", ".join(request.policy.detectors), "decon, whose format this is"
+        raise InputError(Problem("detectors", found, expected, "add `--detectors decon`"))
     return writers
 
 

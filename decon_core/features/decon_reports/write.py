@@ -10,7 +10,7 @@ from pathlib import Path
 
 from decon_core.benchmarks.records import load_records
 from decon_core.decisions.match_reader import require_scanned
-from decon_core.errors import InputError, MissingError, Problem
+from decon_core.errors import ConfigError, InputError, MissingError, Problem
 from decon_core.features.decon_reports.decon_jsonl import report_name, write_report
 from decon_core.mixtures.builder import Builder
 from decon_core.storage.files import atomic_path, write_json
@@ -24,6 +24,10 @@ def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None
     if not is_free and not (out / MANIFEST).is_file():  # an earlier result is replaced
         expected = "no such folder, an empty one, or one that this command wrote"
         raise InputError(Problem(str(out), "other files", expected))
+    if "decon" not in builder.policy.detectors:
+        found = ", ".join(builder.policy.detectors)
+        remedy = 'set detectors = ["decon"], or preset = "reference", and run again'
+        raise ConfigError(Problem("policy.detectors", found, "decon, whose format this is", remedy))
     if not builder.packs:
         problem = Problem("corpus", "no registered pack", "at least one", "`decon-assets run`")
         raise MissingError(problem)

@@ -1,9 +1,14 @@
 """`decon-assets reference`, as typed: from a pipeline to reports, from reports to a database."""
 
 from decon_assets.cli.main import main
+from tests.first_runs import run_command
 
 
-def test_reports_are_written_read_and_compared(reported, capsys):
+def test_reports_are_written_read_and_compared(at_home, capsys):
+    at_home.policy = {"detectors": ["decon"]}
+    at_home.write_config()
+    run_command(at_home.folder)
+    capsys.readouterr()
     assert main(["reference", "write", "--out", "reports"]) == 0
     assert "3 reports: reports" in capsys.readouterr().out
     assert main(["reference", "read", "reports", "--out", "r.duckdb"]) == 0
@@ -14,6 +19,11 @@ def test_reports_are_written_read_and_compared(reported, capsys):
     assert "only what leaked is known" in out
     assert main(["check", "--report", "r.duckdb", "--max-rate", "1"]) == 1
     assert "their number is unknown" in capsys.readouterr().out
+
+
+def test_without_the_published_rule_there_is_nothing_to_write(reported, capsys):
+    assert main(["reference", "write", "--out", "reports"]) == 2
+    assert "policy.detectors: found aligned; expected decon" in capsys.readouterr().err
 
 
 def test_bad_lines_end_it_with_2_or_are_skipped_and_told(tmp_path, capsys):

@@ -49,7 +49,7 @@ def test_gaps_and_leak_rates_by_categories_of_a_file(reported, capsys):
     (reported.folder / "kinds.csv").write_text("value,category\ntest,new\ntrain,old\n")
     grouped = ["--by", "split", "--categories", "kinds.csv"]
     capsys.readouterr()
-    command = ["gap", "--results", str(path), *grouped, "--detector", "decon", "--out", "gap"]
+    command = ["gap", "--results", str(path), *grouped, "--detector", "aligned", "--out", "gap"]
     assert main(command) == 0
     said = capsys.readouterr()
     assert "averages over categories:" in said.out
