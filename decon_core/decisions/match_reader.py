@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.detector_registry import names_where
@@ -28,9 +29,11 @@ from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows
 
+One = TypeVar("One")
+
 _SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
 _SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
-_ROWS_AT_ONCE = 200_000  # matches of shards that are read together for one of them
+_ROWS_AT_ONCE = 200_000  # matches of shards that are read together
 
 
 class _Kept:
@@ -69,11 +72,17 @@ class MatchReader:
         return self.tiles
 
     def _matches(self, shards: Sequence[str], version: Version) -> pa.Table:
-        """Return the matches of shards; tiles are listed again if one is missing."""
+        return self._of_tiles(lambda tiles: tiles.matches(shards, version.fingerprint))
+
+    def _n_matches(self, shards: Sequence[str], version: Version) -> int:
+        return self._of_tiles(lambda tiles: tiles.n_matches(shards, version.fingerprint))
+
+    def _of_tiles(self, read: Callable[[Tiles], One]) -> One:
+        """Return what is read of tiles, which are listed again if one is missing."""
         try:
-            return self.tiles.matches(shards, version.fingerprint)
+            return read(self.tiles)
         except MissingError:
-            return self.list_tiles_again().matches(shards, version.fingerprint)
+            return read(self.list_tiles_again())
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """Return the benchmark versions that a shard must be scanned against for a mixture."""
@@ -111,10 +120,22 @@ class MatchReader:
             return [shard]  # to read nothing, or to fail for the missing tile
         folder = tiles.folder(shard, names[0])
         shards = [one for one in folder.shards if not tiles.missing(one, wanted)]
-        n_rows = sum(tiles.n_matches(shards, name) for name in names)
-        n = max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
+        n = self.n_shards_at_once(shards, versions)
         first = shards.index(shard) // n * n
         return shards[first : first + n]
+
+    def n_shards_at_once(
+        self,
+        shards: Sequence[str],
+        versions: Sequence[Version],
+        lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> int:
+        """Return how many of these shards to read together, to have few enough rows in memory."""
+        n_rows = 0
+        for version in versions:
+            scanned = [one for one in shards if version.benchmark not in lacking.get(one, ())]
+            n_rows += self._n_matches(scanned, version)
+        return max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
 
     def iter_entries(
         self, packs: Iterable[Pack], versions: Sequence[Version]
@@ -205,11 +226,11 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
     Detectors that search texts look for all of them. The texts are equal, so the pair is the same.
     """
     by_index = names_where(lambda one: one.uses_ngram_index)
+    is_repeated = (pc.field("detector").isin([*by_index])) & pc.field("record").isin([*twins])
     rows = [
         {**match, **twin}
-        for match in (matches.to_pylist() if twins else [])
-        for twin in twins.get(match["record"], ())
-        if match["detector"] in by_index
+        for match in (matches.filter(is_repeated).to_pylist() if twins else [])
+        for twin in twins[match["record"]]
     ]
     return pa.Table.from_pylist(rows, schema=MATCHES)
 
