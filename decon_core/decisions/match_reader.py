@@ -8,10 +8,11 @@ from itertools import accumulate, groupby
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.benchmarks.records import Version
+from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.detector_registry import names_where
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
@@ -23,8 +24,9 @@ from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.coverage import gaps_of
+from decon_core.scan.matches import pair_name
 from decon_core.scan.tiles import Tiles
-from decon_core.schemas import ENTRIES, MATCHES
+from decon_core.schemas import ALIKE, ENTRIES, MATCHES
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows
@@ -195,6 +197,7 @@ class MatchReader:
                 places = common[version.benchmark]
                 rows = without_common(table, places, store, version, policy, index=index)
             tables += [rows, _repeat_for_twins(rows, twins_of(store.root, version, index))]
+            tables.append(self._of_verdicts(rows, version))
         every = pa.concat_tables(tables)
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
@@ -203,10 +206,35 @@ class MatchReader:
         """Return the pairs of a benchmark by shard; no entry for one that is not scanned."""
         name, tiles = version.fingerprint, self.tiles
         pairs: dict[str, set[str]] = {one: set() for one in shards if tiles.has(one, name)}
-        columns = tiles.matches(pairs, name, columns=["shard", "pair"]).columns
-        for shard, pair in zip(*(column.to_pylist() for column in columns), strict=True):
-            pairs[shard].add(pair)
+        columns = ["shard", "pair", "record", *ALIKE.names]
+        rows = tiles.matches(pairs, name, columns=columns)
+        for table in (rows, self._of_verdicts(rows, version)):
+            found = (table[column].to_pylist() for column in ("shard", "pair"))
+            for shard, pair in zip(*found, strict=True):
+                pairs[shard].add(pair)
         return pairs
+
+    def _of_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
+        """Return matches of records with a verdict that share the match of another record."""
+        known = {one.fingerprint for one in self.verdicts.by_pair.values()}
+        shared = matches.filter(pc.is_valid(matches["n_alike"])) if known else matches.slice(0, 0)
+        if not shared.num_rows:
+            return shared
+        records = load_records(self.store, version, columns=["fingerprint", "is_correct"])
+        is_known = pc.is_in(records["fingerprint"], pa.array([*known], pa.string()))
+        wanted = np.flatnonzero(is_known.to_numpy())
+        first = shared["first_record"].to_numpy()
+        edges = np.searchsorted(wanted, [first, first + shared["n_alike"].to_numpy()])
+        rows = []
+        for at in np.flatnonzero(edges[1] > edges[0]).tolist():
+            match = shared.slice(at, 1).to_pylist()[0]
+            for record in wanted[slice(*edges[:, at])].tolist():
+                if record == match["record"]:
+                    continue
+                of_record = records.slice(record, 1).to_pylist()[0]
+                pair = pair_name(of_record["fingerprint"], match["words"])
+                rows.append({**match, **of_record, "record": record, "pair": pair})
+        return pa.Table.from_pylist(rows, schema=matches.schema)
 
 
 def _by_shard(entries: pa.Table) -> dict[str, pa.Table]:

@@ -66,9 +66,9 @@ class _LongestMatchSearch(Search):
     def _in_document(self, document: Shared) -> FindingTable:
         verbatim, runs = self._verbatim, document.best
         text = runs.text[reaches(runs.share, self._floor)]
-        if not text.size:
-            return FindingTable.of([], "")
         _, use = verbatim.uses_of(text, FIELDS, np.zeros(text.size, np.int64))
+        if not use.size:
+            return FindingTable.of([], "")
         part, record = verbatim.use_part[use].astype(np.int64), verbatim.use_record[use]
         is_first = np.append(True, (np.diff(part) != 0) | (np.diff(record) != 0))
         part, record = part[is_first], record[is_first]

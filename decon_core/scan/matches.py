@@ -173,6 +173,8 @@ def tile_of(
     arrays |= {name: labelled[name].combine_chunks() for name in LABELS}
     fingerprints = labelled["fingerprint"].to_pylist()
     arrays["pair"] = pa.array(map(pair_name, fingerprints, joined["words"].tolist()), pa.string())
+    is_alone = joined["n_alike"] == ABSENT
+    arrays["words"] = pa.array(joined["words"], pa.string(), mask=is_alone)
     return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
 
 
