@@ -149,15 +149,16 @@ def _run(job: dict[str, str]) -> dict[str, Any]:
     store, policy = Store(Path(job["store"])), Policy(detectors=tuple(job["detectors"].split(",")))
     if job["stage"] == "index":
         index_records(store, records_of(Path(job["items"], "recipes.yaml")), policy)
-        return {}
     versions = (current_version(store, _BENCHMARK),)
     source = Source(name="text", path=job["corpus"], text="text")
     pack, _ = pack_of(source, out=store.root, known={})
     first, *others = sorted(pack.shards, key=lambda shard: shard.name)
-    rest = replace(pack, shards=tuple(others))
-    if job["stage"] == "scan":
+    if job["stage"] in ("index", "scan"):
         remove(store.root / "tiles")
         scan_packs(store, [replace(pack, shards=(first,))], versions, policy)
+    if job["stage"] == "index":
+        return {}
+    rest = replace(pack, shards=tuple(others))
     started = time.process_time()
     if job["stage"] == "scan":
         scan_packs(store, [rest], versions, policy)

@@ -106,7 +106,9 @@ class _RatcliffSearch(Search):
             n_tokens=runs.n_tokens,
             tokens=np.column_stack([runs.start, runs.stop]),
             places=np.column_stack([runs.first_byte, runs.last_byte]),
-            looked_for=None if self._kind == QUESTION else np.full(row.size, NAMES[self._kind]),
+            looked_for=None
+            if self._kind == QUESTION
+            else np.full(row.size, NAMES[self._kind], object),
         )
 
 

@@ -173,9 +173,14 @@ def covered(
     for number in range(texts.size):
         kept_offsets[number] = n
         start, stop = offsets[texts[number]], offsets[texts[number] + 1]
-        reached = start
+        reached, document = start, ZERO  # where the last n-gram ends there, if it was found
         for at in range(start, stop - size + 1):
-            if _has_gram(tokens, slots, known, at, size):
+            if document and document < tokens.size and tokens[document] == known[at + size - 1]:
+                document += 1
+            else:
+                document = np.int64(slots[slot_of_gram(known, at, size, tokens, slots)])
+                document += (size - 1) * (document > 0)  # from 1
+            if document:
                 if at > reached and n > kept_offsets[number]:
                     kept[n] = GAP
                     n += 1
