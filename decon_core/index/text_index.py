@@ -124,8 +124,8 @@ class Verbatim:
         n = self.use_offsets[texts + 1] - first
         row = np.repeat(np.arange(texts.size), n)
         use = np.arange(row.size) + np.repeat(first - (np.cumsum(n) - n), n)
-        is_kind = np.isin(self.use_kind[use], kinds)
-        row, use = row[is_kind], use[is_kind]
+        is_wanted = np.isin(np.arange(len(NAMES)), kinds)[self.use_kind[use]]
+        row, use = row[is_wanted], use[is_wanted]
         of_use = self.use_kind[use], self.use_record[use], self.use_part[use]
         order = np.lexsort((*of_use, documents[row]))
         return row[order], use[order]
