@@ -52,8 +52,10 @@ _COUNTS = """
     FROM matches
 """
 _STAGES = ("scan", "report")
+# The memory is the peak of the process.
 _HEAD = (
-    "| seed | detectors | plants | MB | scan: s | MB | report: s | MB | rows | items per plant |"
+    "| seed | detectors | plants | MB | scan: s | memory: MB | report: s | memory: MB | rows "
+    "| items per plant |"
 )
 
 
@@ -72,7 +74,7 @@ def main() -> None:
     parser.add_argument("--tool", type=Path, default=Path("../shared/tools/like_mmlu"))
     parser.add_argument("--work", type=Path, help="keep indexes, shards and reports here")
     given = parser.parse_args()
-    print(f"{_HEAD}\n|---:|---|{'---:|' * 8}")
+    print(f"{_HEAD}\n|---:|---|{'---:|' * 8}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         for line in _measured(given, (given.work or Path(folder)).absolute()):
             print(line, flush=True)
