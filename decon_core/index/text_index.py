@@ -153,7 +153,7 @@ class Verbatim:
     def fields(self, part: Integers, record: Integers) -> Integers:
         """Return the texts of questions and answers of records, `NOTHING` for missing ones."""
         rows = self.field_texts.reshape(-1, len(FIELDS))[self.part_offsets[part] + record]
-        return rows.T.astype(np.int64)
+        return np.asarray(rows.T, np.int64)
 
 
 def open_verbatim(
