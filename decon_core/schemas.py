@@ -133,9 +133,27 @@ COMMON = pa.schema(
 )
 
 # One row per document, record and place. Which record of an item is used, and whether it is a leak,
-# is decided later by the thresholds. Spans are half-open; characters are counted in the original
-# text of the document.
-MATCHES = pa.schema(
+# is decided later by the thresholds. Records of an item that are found alike share the row of the
+# one that decisions would choose of them (`scan/alike.py`). Spans are half-open; characters are
+# counted in the original text of the document.
+ALIKE = pa.schema(
+    [
+        field(
+            "first_record",
+            pa.int64(),
+            "the first of the item's records that were found alike, and share this row; null: only "
+            "`record`",
+        ),
+        field("n_alike", pa.int64(), "how many records share this row; they follow one another"),
+        field(
+            "words",
+            pa.string(),
+            "if records share this row: the SHA-256 of the canonical words of the spans, by which "
+            "their pairs are named",
+        ),
+    ]
+)
+_MATCH = pa.schema(
     [
         required("shard", pa.string(), "fingerprint of the shard"),
         required("row", pa.int64(), "row of the document in the shard"),
@@ -209,11 +227,13 @@ MATCHES = pa.schema(
     ]
 )
 
+MATCHES = pa.schema([*_MATCH, *ALIKE])
+
 # Matches decided by the policy's thresholds and the verdicts of reviews: one row per document, item
 # and place.
 ENTRIES = pa.schema(
     [
-        *MATCHES,
+        *_MATCH,
         required("score", pa.float64(), "base score after the length penalty"),
         required(
             "is_by_score",

@@ -30,6 +30,7 @@ class Batch:
     invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict)  # as of a document, summed
     n_left_out: int = 0  # documents that are not in the sample
+    _reread: dict[int, Document] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, documents: Sequence[Document]) -> Batch:
@@ -45,8 +46,11 @@ class Batch:
         return cls.of([Document(row, None, text, None) for row, text in enumerate(texts)])
 
     def document(self, at: int) -> Document:
-        """Read the document of a text again, with all its fields."""
-        return cast("Document", self.reread(int(self.rows[at])))
+        """Read the document of a text again, with all its fields; once for all detectors."""
+        row = int(self.rows[at])
+        if row not in self._reread:
+            self._reread[row] = cast("Document", self.reread(row))
+        return self._reread[row]
 
     def is_second(self, at: int) -> bool:
         """Return whether a text is the second one of its row: what is hidden in it."""

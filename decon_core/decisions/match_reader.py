@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from decon_core.benchmarks.records import Version
+from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.detector_registry import names_where
 from decon_core.config.mixtures import Mixture
 from decon_core.config.policy import Policy
@@ -22,15 +24,18 @@ from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
 from decon_core.scan.coverage import gaps_of
+from decon_core.scan.matches import pair_name
 from decon_core.scan.tiles import Tiles
-from decon_core.schemas import ENTRIES, MATCHES
+from decon_core.schemas import ALIKE, ENTRIES, MATCHES
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
 from decon_core.storage.tables import no_rows
 
+One = TypeVar("One")
+
 _SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
 _SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
-_ROWS_AT_ONCE = 200_000  # matches of shards that are read together for one of them
+_ROWS_AT_ONCE = 200_000  # matches of shards that are read together
 
 
 class _Kept:
@@ -69,11 +74,17 @@ class MatchReader:
         return self.tiles
 
     def _matches(self, shards: Sequence[str], version: Version) -> pa.Table:
-        """Return the matches of shards; tiles are listed again if one is missing."""
+        return self._of_tiles(lambda tiles: tiles.matches(shards, version.fingerprint))
+
+    def _n_matches(self, shards: Sequence[str], version: Version) -> int:
+        return self._of_tiles(lambda tiles: tiles.n_matches(shards, version.fingerprint))
+
+    def _of_tiles(self, read: Callable[[Tiles], One]) -> One:
+        """Return what is read of tiles, which are listed again if one is missing."""
         try:
-            return self.tiles.matches(shards, version.fingerprint)
+            return read(self.tiles)
         except MissingError:
-            return self.list_tiles_again().matches(shards, version.fingerprint)
+            return read(self.list_tiles_again())
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """Return the benchmark versions that a shard must be scanned against for a mixture."""
@@ -111,10 +122,22 @@ class MatchReader:
             return [shard]  # to read nothing, or to fail for the missing tile
         folder = tiles.folder(shard, names[0])
         shards = [one for one in folder.shards if not tiles.missing(one, wanted)]
-        n_rows = sum(tiles.n_matches(shards, name) for name in names)
-        n = max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
+        n = self.n_shards_at_once(shards, versions)
         first = shards.index(shard) // n * n
         return shards[first : first + n]
+
+    def n_shards_at_once(
+        self,
+        shards: Sequence[str],
+        versions: Sequence[Version],
+        lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
+    ) -> int:
+        """Return how many of these shards to read together, to have few enough rows in memory."""
+        n_rows = 0
+        for version in versions:
+            scanned = [one for one in shards if version.benchmark not in lacking.get(one, ())]
+            n_rows += self._n_matches(scanned, version)
+        return max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
 
     def iter_entries(
         self, packs: Iterable[Pack], versions: Sequence[Version]
@@ -174,6 +197,7 @@ class MatchReader:
                 places = common[version.benchmark]
                 rows = without_common(table, places, store, version, policy, index=index)
             tables += [rows, _repeat_for_twins(rows, twins_of(store.root, version, index))]
+            tables.append(self._of_verdicts(rows, version))
         every = pa.concat_tables(tables)
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
@@ -182,10 +206,35 @@ class MatchReader:
         """Return the pairs of a benchmark by shard; no entry for one that is not scanned."""
         name, tiles = version.fingerprint, self.tiles
         pairs: dict[str, set[str]] = {one: set() for one in shards if tiles.has(one, name)}
-        columns = tiles.matches(pairs, name, columns=["shard", "pair"]).columns
-        for shard, pair in zip(*(column.to_pylist() for column in columns), strict=True):
-            pairs[shard].add(pair)
+        columns = ["shard", "pair", "record", *ALIKE.names]
+        rows = tiles.matches(pairs, name, columns=columns)
+        for table in (rows, self._of_verdicts(rows, version)):
+            found = (table[column].to_pylist() for column in ("shard", "pair"))
+            for shard, pair in zip(*found, strict=True):
+                pairs[shard].add(pair)
         return pairs
+
+    def _of_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
+        """Return matches of records with a verdict that share the match of another record."""
+        known = {one.fingerprint for one in self.verdicts.by_pair.values()}
+        shared = matches.filter(pc.is_valid(matches["n_alike"])) if known else matches.slice(0, 0)
+        if not shared.num_rows:
+            return shared
+        records = load_records(self.store, version, columns=["fingerprint", "is_correct"])
+        is_known = pc.is_in(records["fingerprint"], pa.array([*known], pa.string()))
+        wanted = np.flatnonzero(is_known.to_numpy())
+        first = shared["first_record"].to_numpy()
+        edges = np.searchsorted(wanted, [first, first + shared["n_alike"].to_numpy()])
+        rows = []
+        for at in np.flatnonzero(edges[1] > edges[0]).tolist():
+            match = shared.slice(at, 1).to_pylist()[0]
+            for record in wanted[slice(*edges[:, at])].tolist():
+                if record == match["record"]:
+                    continue
+                of_record = records.slice(record, 1).to_pylist()[0]
+                pair = pair_name(of_record["fingerprint"], match["words"])
+                rows.append({**match, **of_record, "record": record, "pair": pair})
+        return pa.Table.from_pylist(rows, schema=matches.schema)
 
 
 def _by_shard(entries: pa.Table) -> dict[str, pa.Table]:
@@ -205,11 +254,11 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
     Detectors that search texts look for all of them. The texts are equal, so the pair is the same.
     """
     by_index = names_where(lambda one: one.uses_ngram_index)
+    is_repeated = (pc.field("detector").isin([*by_index])) & pc.field("record").isin([*twins])
     rows = [
         {**match, **twin}
-        for match in (matches.to_pylist() if twins else [])
-        for twin in twins.get(match["record"], ())
-        if match["detector"] in by_index
+        for match in (matches.filter(is_repeated).to_pylist() if twins else [])
+        for twin in twins[match["record"]]
     ]
     return pa.Table.from_pylist(rows, schema=MATCHES)
 

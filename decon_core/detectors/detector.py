@@ -9,7 +9,7 @@ docs/detectors.md shows how to add one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,8 +36,11 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
     from decon_core.text.word_cache import Ragged
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Booleans = npt.NDArray[np.bool_]
 Span = tuple[int, int]
+
+ABSENT = -1  # in arrays
 
 _STEPS = 100  # from 0 to 1
 
@@ -82,6 +85,96 @@ class Finding:
     looked_for: str | None = None
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FindingTable:
+    """Findings as columns, sorted by document. `ABSENT` is what they lack."""
+
+    document: Integers
+    part: Integers
+    record: Integers
+    score: Floats
+    question_overlap: Floats
+    answer_overlap: Floats
+    n_matched: Integers
+    question_tokens: Integers
+    total_tokens: Integers
+    tokens: Integers  # start and stop of the question, then of the answer
+    places: Integers  # the same in the unit in which the detector reads documents
+    looked_for: npt.NDArray[np.object_]
+
+    def __len__(self) -> int:
+        return self.document.size
+
+    @staticmethod
+    def of(findings: Sequence[Finding], unit: str) -> FindingTable:
+        """Return findings as columns; places are the spans of this unit."""
+        values = {
+            name: _column(findings, name)
+            for name in _NAMES
+            if name not in ("tokens", "places", "looked_for")
+        }
+        looked_for = np.empty(len(findings), object)
+        looked_for[:] = [one.looked_for for one in findings]
+        tokens, places = (
+            np.column_stack([_spans(findings, f"{text}{of}") for text in ("question", "answer")])
+            for of in ("", unit)
+        )
+        return FindingTable(**values, tokens=tokens, places=places, looked_for=looked_for)
+
+    @staticmethod
+    def of_uses(
+        verbatim: Verbatim,
+        use: Integers,
+        *,
+        document: Integers,
+        score: Floats,
+        share: Floats,
+        n_matched: Integers,
+        n_tokens: Integers,
+        tokens: Integers,
+        places: Integers,
+        looked_for: npt.NDArray[np.object_] | None = None,
+    ) -> FindingTable:
+        """Return findings of uses of texts, of which the question is found; without an answer."""
+        nowhere = np.full((use.size, 2), ABSENT)
+        return FindingTable(
+            document=document,
+            part=verbatim.use_part[use].astype(np.int64),
+            record=verbatim.use_record[use],
+            score=score,
+            question_overlap=share,
+            answer_overlap=np.full(use.size, float(ABSENT)),
+            n_matched=n_matched,
+            question_tokens=n_tokens,
+            total_tokens=n_tokens,
+            tokens=np.hstack([tokens, nowhere]),
+            places=np.hstack([places, nowhere]),
+            looked_for=np.full(use.size, None) if looked_for is None else looked_for,
+        )
+
+    @staticmethod
+    def joined(tables: Sequence[FindingTable]) -> FindingTable:
+        """Return several tables, which are in order, as one."""
+        tables = tables or [FindingTable.of([], "")]
+        return FindingTable(
+            **{name: np.concatenate([getattr(one, name) for one in tables]) for name in _NAMES}
+        )
+
+
+_NAMES = [one.name for one in fields(FindingTable)]
+
+
+def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
+    values = (getattr(one, name) for one in findings)
+    kind = np.float64 if name in ("score", "question_overlap", "answer_overlap") else np.int64
+    return np.array([ABSENT if value is None else value for value in values], kind)
+
+
+def _spans(findings: Sequence[Finding], name: str) -> Integers:
+    spans = [getattr(one, name) or (ABSENT, ABSENT) for one in findings]
+    return np.array(spans, np.int64).reshape(-1, 2)
+
+
 def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Sort stably by document, benchmark and record.
 
@@ -97,7 +190,7 @@ class Search:
     # Numbers the words of texts in a way of its own; the encoder of a scan then does it as well.
     terms: Words | None = None
 
-    def find(self, texts: BatchTexts) -> list[Finding] | Matches:
+    def find(self, texts: BatchTexts) -> list[Finding] | FindingTable | Matches:
         """Return the matches in a batch, in order of documents."""
         raise NotImplementedError
 

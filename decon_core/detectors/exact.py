@@ -7,14 +7,12 @@ common phrases also occurs in documents unrelated to the item.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Finding, Indexes, Search, sort_findings
+from decon_core.detectors.detector import ABSENT, Detector, FindingTable, Indexes, Search
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import NAMES, WHOLE
@@ -57,28 +55,25 @@ class _ExactSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim = indexes.texts
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def find(self, texts: BatchTexts) -> FindingTable:
         """Return one finding per document, record and text."""
-        by_kind = sorted(self._findings(texts), key=lambda one: NAMES.index(one.looked_for or ""))
-        return sort_findings(by_kind)
-
-    def _findings(self, texts: BatchTexts) -> Iterator[Finding]:
         wholes, verbatim = texts.screened.wholes, self._verbatim
         keys = wholes[:, : prefilter.PLACE]
         first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(wholes)])
         counts = np.diff(first, append=len(wholes))
-        for (document, text, place), n in zip(wholes[first].tolist(), counts.tolist(), strict=True):
-            length = int(verbatim.texts.offsets[text + 1] - verbatim.texts.offsets[text])
-            for use in verbatim.uses(text, WHOLE):
-                yield Finding(
-                    document=document,
-                    part=use.part,
-                    record=use.record,
-                    score=use.weight,
-                    question_overlap=1.0,
-                    n_matched=n,
-                    question_tokens=0,
-                    total_tokens=0,
-                    question_bytes=(place, place + length),
-                    looked_for=NAMES[use.kind],
-                )
+        document, text, start = wholes[first].T
+        stop = start + np.diff(verbatim.texts.offsets)[text]
+        row, use = verbatim.uses_of(text, WHOLE, document)
+        nothing = np.zeros(row.size, np.int64)
+        return FindingTable.of_uses(
+            verbatim,
+            use,
+            document=document[row],
+            score=verbatim.use_weight[use],
+            share=np.ones(row.size),
+            n_matched=counts[row],
+            n_tokens=nothing,
+            tokens=np.full((row.size, 2), ABSENT),
+            places=np.column_stack([start, stop])[row],
+            looked_for=np.array(NAMES, object)[verbatim.use_kind[use]],
+        )

@@ -5,15 +5,16 @@ A record has two fields, question and answer (source and target); the higher sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Finding, Indexes, Search
+from decon_core.detectors.detector import ABSENT, Detector, FindingTable, Indexes, Search
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Shared
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION
+from decon_core.kernels.arrays import NONE as NOTHING
 
 
 @register
@@ -58,49 +59,45 @@ class _LongestMatchSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim, self._floor = indexes.texts, indexes.policy.longest_match_floor
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def find(self, texts: BatchTexts) -> FindingTable:
         """Return a finding for each record with either field's share at or above the floor."""
-        return [one for document in texts.shared for one in self._in_document(document)]
+        return FindingTable.joined([self._in_document(document) for document in texts.shared])
 
-    def _in_document(self, document: Shared) -> Iterator[Finding]:
-        matched_records: set[tuple[int, int]] = set()
-        for text in document.texts:
-            run = document.run_of(text)
-            if run is None or not reaches(run.share, self._floor):
-                continue
-            uses = self._verbatim.uses(text, FIELDS)
-            matched_records |= {(use.part, use.record) for use in uses}
-        for part, record in sorted(matched_records):
-            yield self._finding(document, part, record)
-
-    def _finding(self, document: Shared, part: int, record: int) -> Finding:
-        verbatim = self._verbatim
-        texts = verbatim.fields(part, record)
-        runs = [document.run_of(text) if text >= 0 else None for text in texts]
-        lengths = [
-            run.n_tokens if run else verbatim.n_tokens(text) if text >= 0 else 0
-            for text, run in zip(texts, runs, strict=True)
-        ]
-        # None: not searchable, which is not the same as not found.
-        scores = [
-            (run.share if run else 0.0) if text >= 0 and verbatim.is_compared[text] else None
-            for text, run in zip(texts, runs, strict=True)
-        ]
-        best_field = max(FIELDS, key=lambda field: scores[field] or 0.0)
-        question, answer = runs
-        matched = runs[best_field]
-        return Finding(
-            document=document.number,
+    def _in_document(self, document: Shared) -> FindingTable:
+        verbatim, runs = self._verbatim, document.best
+        text = runs.text[reaches(runs.share, self._floor)]
+        _, use = verbatim.uses_of(text, FIELDS, np.zeros(text.size, np.int64))
+        if not use.size:
+            return FindingTable.of([], "")
+        part, record = verbatim.use_part[use].astype(np.int64), verbatim.use_record[use]
+        is_first = np.append(True, (np.diff(part) != 0) | (np.diff(record) != 0))
+        part, record = part[is_first], record[is_first]
+        fields = verbatim.fields(part, record)
+        row = runs.of_texts(fields)
+        has_run = row != NOTHING
+        length = np.where(fields == NOTHING, 0, verbatim.n_tokens(fields))
+        length = np.where(has_run, runs.n_tokens[row], length)
+        # Not searchable is not the same as not found.
+        is_searched = (fields != NOTHING) & verbatim.is_compared[fields]
+        share = np.where(has_run & is_searched, runs.share[row], 0.0)
+        overlap = np.where(is_searched, share, ABSENT)
+        best = np.where(share[ANSWER] > share[QUESTION], ANSWER, QUESTION)
+        at = np.arange(record.size)
+        tokens, places = (
+            np.where(has_run, [edge[row] for edge in edges], ABSENT).T.reshape(-1, 4)
+            for edges in ((runs.start, runs.stop), (runs.first_byte, runs.last_byte))
+        )
+        return FindingTable(
+            document=np.full(record.size, document.number),
             part=part,
             record=record,
-            score=scores[best_field] or 0.0,
-            question_overlap=scores[QUESTION],
-            answer_overlap=scores[ANSWER],
-            n_matched=matched.n_matched if matched else 0,
-            question_tokens=lengths[QUESTION],
-            total_tokens=sum(lengths),
-            question=(question.start, question.stop) if question else None,
-            answer=(answer.start, answer.stop) if answer else None,
-            question_bytes=question.bytes if question else None,
-            answer_bytes=answer.bytes if answer else None,
+            score=share[best, at],
+            question_overlap=overlap[QUESTION],
+            answer_overlap=overlap[ANSWER],
+            n_matched=np.where(has_run, runs.n_matched[row], 0)[best, at],
+            question_tokens=length[QUESTION],
+            total_tokens=length.sum(axis=0),
+            tokens=tokens,
+            places=places,
+            looked_for=np.full(record.size, None),
         )

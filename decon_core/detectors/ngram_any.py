@@ -12,7 +12,7 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import Detector, Finding, Indexes, Search, sort_findings
+from decon_core.detectors.detector import Detector, FindingTable, Indexes, Integers, Search
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
@@ -94,12 +94,29 @@ class _NgramSearch(Search):
         self._place = np.zeros((verbatim.n_rows, 2), np.int64)
         self._touched = np.empty(verbatim.n_rows, np.int64)
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def find(self, texts: BatchTexts) -> FindingTable:
         """Return all questions that share a run with a document."""
-        return sort_findings(self._findings(texts.tokens))
+        verbatim = self._verbatim
+        document, text, n_matched, first = np.hstack([*self._runs(texts.tokens)])
+        length = np.diff(verbatim.canonical.offsets)[text]
+        row, use = verbatim.uses_of(text, (QUESTION,), document)
+        share = (n_matched / length)[row]
+        run = np.column_stack([first, first + n_matched])[row]
+        return FindingTable.of_uses(
+            verbatim,
+            use,
+            document=document[row],
+            score=share,
+            share=share,
+            n_matched=n_matched[row],
+            n_tokens=length[row],
+            tokens=run,
+            places=run,
+        )
 
-    def _findings(self, documents: Ragged) -> Iterator[Finding]:
-        verbatim, texts = self._verbatim, self._verbatim.canonical
+    def _runs(self, documents: Ragged) -> Iterator[Integers]:
+        """Yield the longest runs of each document as rows document, text, length and start."""
+        verbatim = self._verbatim
         shares = np.zeros(len(documents), np.uint8)
         screen_runs(
             documents.values,
@@ -109,15 +126,13 @@ class _NgramSearch(Search):
             verbatim.canonical_filter,
             shares,
         )
+        yield np.empty((4, 0), np.int64)
         for number in np.flatnonzero(shares).tolist():
             start, stop = documents.offsets[number], documents.offsets[number + 1]
-            n = self._longest_runs(documents, start, stop)
-            for text in np.sort(self._touched[:n]).tolist():
-                run = int(self._best[text])
-                first = int(self._place[text, token_runs.DOCUMENT] - start)
-                self._best[text] = 0
-                length = int(texts.offsets[text + 1] - texts.offsets[text])
-                yield from self._findings_of_text(number, text, run, first, length)
+            text = np.sort(self._touched[: self._longest_runs(documents, start, stop)])
+            first = self._place[text, token_runs.DOCUMENT] - start
+            yield np.stack([np.full(text.size, number), text, self._best[text], first])
+            self._best[text] = 0
 
     def _longest_runs(self, documents: Ragged, start: int, stop: int) -> int:
         return token_runs.longest_runs(
@@ -133,19 +148,3 @@ class _NgramSearch(Search):
 
     def compile(self, documents: Ragged) -> None:
         self._longest_runs(documents, 0, 0)
-
-    def _findings_of_text(
-        self, number: int, text: int, run: int, first: int, length: int
-    ) -> Iterator[Finding]:
-        for use in self._verbatim.uses(text, (QUESTION,)):
-            yield Finding(
-                document=number,
-                part=use.part,
-                record=use.record,
-                score=run / length,
-                question_overlap=run / length,
-                n_matched=run,
-                question_tokens=length,
-                total_tokens=length,
-                question=(first, first + run),
-            )

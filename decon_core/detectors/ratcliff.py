@@ -17,8 +17,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Finding, Indexes, Search, sort_findings
-from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Run, Shared
+from decon_core.detectors.detector import Detector, FindingTable, Indexes, Search
+from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Runs, Shared, joined
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
@@ -83,35 +83,33 @@ class _RatcliffSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim, self._policy = indexes.texts, indexes.policy
         self._kind = _searched(indexes.policy)
+        uses = np.append(0, np.cumsum(indexes.texts.use_kind == self._kind))
+        self._is_prompt = np.diff(uses[indexes.texts.use_offsets]) > 0
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def find(self, texts: BatchTexts) -> FindingTable:
         """Return a finding for each prompt whose aligned share reaches the floor."""
-        return [one for document in texts.shared for one in self._in_document(document)]
+        return FindingTable.joined([self._in_document(document) for document in texts.shared])
 
-    def _in_document(self, document: Shared) -> list[Finding]:
-        return sort_findings(self._findings(document))
-
-    def _findings(self, document: Shared) -> Iterator[Finding]:
-        aligner = _Aligner(document, self._verbatim, self._policy)
-        for text in document.texts:
-            uses = [*self._verbatim.uses(text, (self._kind,))]
-            found = aligner.best(text) if uses else None
-            if found is None:
-                continue
-            for use in uses:
-                yield Finding(
-                    document=document.number,
-                    part=use.part,
-                    record=use.record,
-                    score=found.share,
-                    question_overlap=found.share,
-                    n_matched=found.n_matched,
-                    question_tokens=found.n_tokens,
-                    total_tokens=found.n_tokens,
-                    question=(found.start, found.stop),
-                    question_bytes=found.bytes,
-                    looked_for=None if self._kind == QUESTION else NAMES[self._kind],
-                )
+    def _in_document(self, document: Shared) -> FindingTable:
+        aligned = _Aligner(document, self._verbatim, self._policy).runs(self._is_prompt)
+        runs = joined(document.wholes, aligned).best()
+        number = np.full(runs.text.size, document.number)
+        row, use = self._verbatim.uses_of(runs.text, (self._kind,), number)
+        runs = runs.take(row)
+        return FindingTable.of_uses(
+            self._verbatim,
+            use,
+            document=number[row],
+            score=runs.share,
+            share=runs.share,
+            n_matched=runs.n_matched,
+            n_tokens=runs.n_tokens,
+            tokens=np.column_stack([runs.start, runs.stop]),
+            places=np.column_stack([runs.first_byte, runs.last_byte]),
+            looked_for=None
+            if self._kind == QUESTION
+            else np.full(row.size, NAMES[self._kind], object),
+        )
 
 
 class _Aligner:
@@ -121,38 +119,51 @@ class _Aligner:
         self._document, self._aligned = document, verbatim.aligned
         self._min_block, self._floor = policy.ratcliff_min_block, policy.ratcliff_floor
         self._matcher = _BlockMatcher(document.tokens, self._min_block)
-        self._slots = np.zeros(2 * document.tokens.size + 1, np.uint32)
-        token_runs.enter_grams(
-            document.tokens, 0, document.tokens.size, self._min_block, self._slots
-        )
 
-    def best(self, text: int) -> Run | None:
-        """Return the run (first to last block) of the best-covered form; None below the floor."""
-        if text in self._document.wholes:
-            return self._document.wholes[text]
-        aligned = [self._align(form) for form, _ in self._document.runs[text]]
-        runs_found = [run for run in aligned if run is not None]
-        # The text without a leading space comes first and wins ties.
-        return max(runs_found, key=lambda run: run.share, default=None)
+    def runs(self, is_wanted: npt.NDArray[np.bool_]) -> Runs:
+        """Return runs (first to last block) of the forms of wanted texts that reach the floor."""
+        document = self._document
+        kept = np.flatnonzero(is_wanted[document.runs.text])
+        n_tokens = document.runs.n_tokens[kept]
+        covered, edges = self._covered(document.forms[kept], int(n_tokens.sum()))
+        n_gaps = np.append(0, np.cumsum(covered == token_runs.GAP))
+        n_covered = np.diff(edges - n_gaps[edges])
+        may_reach = reaches(n_covered / n_tokens, self._floor)
+        blocks: dict[bytes, tuple[int, int, int]] = {}
+        found = []
+        for at in np.flatnonzero(may_reach).tolist():
+            of_form = covered[edges[at] : edges[at + 1]]
+            key = of_form.tobytes()
+            if key not in blocks:
+                blocks[key] = self._align(of_form)
+            found.append(blocks[key])
+        start, stop, n_matched = np.array(found, np.int64).reshape(-1, 3).T
+        runs = Runs(
+            document.runs.text[kept][may_reach],
+            start,
+            stop,
+            n_matched,
+            n_tokens[may_reach],
+            *document.bytes_of(start, stop),
+        )
+        return runs.take(reaches(runs.share, self._floor))
 
-    def _align(self, form: int) -> Run | None:
-        tokens, aligned, min_block = self._document.tokens, self._aligned, self._min_block
-        start, stop = int(aligned.offsets[form]), int(aligned.offsets[form + 1])
-        max_matched = token_runs.covered(
-            tokens, self._slots, min_block, aligned.tokens, start, stop
-        )
-        if not reaches(max_matched / (stop - start), self._floor):
-            return None
-        blocks = self._matcher.blocks(aligned.tokens[start:stop])
-        n_matched = int(blocks[:, token_runs.LENGTH].sum())
-        if not reaches(n_matched / (stop - start), self._floor):
-            return None
-        first, last = blocks[0], blocks[-1]
-        span = (
-            int(first[token_runs.DOCUMENT]),
-            int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH]),
-        )
-        return Run(*span, n_matched, stop - start, self._document.bytes_of(*span))
+    def _covered(self, forms: Integers, n_tokens: int) -> tuple[Numbers, Integers]:
+        """Return the tokens of forms that may be in a block, with gaps, and where each begins."""
+        tokens, size = self._document.tokens, self._min_block
+        slots = np.zeros(2 * tokens.size + 1, np.uint32)
+        token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
+        kept, edges = np.empty(n_tokens, np.uint32), np.empty(forms.size + 1, np.int64)
+        aligned = self._aligned
+        token_runs.covered(tokens, slots, size, aligned.tokens, aligned.offsets, forms, kept, edges)
+        return kept[: edges[-1]], edges
+
+    def _align(self, prompt: Numbers) -> tuple[int, int, int]:
+        """Return the first and last token of all blocks, and how many tokens they have."""
+        blocks = self._matcher.blocks(prompt)
+        last = blocks[-1]
+        stop = int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH])
+        return int(blocks[0, token_runs.DOCUMENT]), stop, int(blocks[:, token_runs.LENGTH].sum())
 
 
 class _BlockMatcher:

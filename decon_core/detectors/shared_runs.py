@@ -9,7 +9,7 @@ tokens may differ, because letters, punctuation and line breaks at an edge merge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Span
 from decon_core.kernels import prefilter, token_runs
+from decon_core.kernels.arrays import NONE as NOTHING
 from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.text.canonical import formed, original_places
 
@@ -48,18 +49,35 @@ class Screened:
     wholes: Integers  # verbatim occurrences of whole texts, sorted; columns as in `screen`
 
 
-class Run(NamedTuple):
-    """The longest token run that a document shares with one form of a text."""
+class Runs(NamedTuple):
+    """The longest token runs that a document shares with forms of texts, as columns."""
 
-    start: int  # in tokens of the document
-    stop: int
-    n_matched: int  # matched tokens of the form
-    n_tokens: int  # all tokens of the form
-    bytes: tuple[int, int]  # range in the document
+    text: Integers
+    start: Integers  # in tokens of the document
+    stop: Integers
+    n_matched: Integers  # matched tokens of the form
+    n_tokens: Integers  # all tokens of the form
+    first_byte: Integers  # in the document
+    last_byte: Integers
 
     @property
-    def share(self) -> float:
+    def share(self) -> npt.NDArray[np.float64]:
         return self.n_matched / self.n_tokens
+
+    def take(self, rows: npt.NDArray[np.generic]) -> Runs:
+        return Runs(*(column[rows] for column in self))
+
+    def best(self) -> Runs:
+        """Return the run with the largest share of each text, by text; the first of equal ones."""
+        in_order = self.take(np.lexsort((-self.share, self.text)))
+        return in_order.take(np.unique(in_order.text, return_index=True)[1])
+
+    def of_texts(self, texts: Integers) -> Integers:
+        """Return the row of each of these texts, `NOTHING` without one; rows must be by text."""
+        if not self.text.size:
+            return np.full(texts.shape, NOTHING)
+        row = np.minimum(np.searchsorted(self.text, texts), self.text.size - 1)
+        return np.where(self.text[row] == texts, row, NOTHING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,25 +88,22 @@ class Shared:
     content: bytes
     pieces: Pieces
     tokens: npt.NDArray[np.uint32]
-    wholes: dict[int, Run]  # by text, ascending: texts it contains in full
-    runs: dict[int, list[tuple[int, Run]]]  # by text, the others: (form, run)
+    wholes: Runs  # of texts that it contains in full, by text
+    forms: Integers  # of other texts, ascending
+    runs: Runs  # of these forms
 
-    @property
-    def texts(self) -> list[int]:
-        return sorted([*self.wholes, *self.runs])
+    @cached_property
+    def best(self) -> Runs:
+        """The run of each text with the largest share of a form, by text."""
+        return joined(self.wholes, self.runs).best()
 
-    def run_of(self, text: int) -> Run | None:
-        """Return the run with the largest share of its form; None when the text is not shared."""
-        if text in self.wholes:
-            return self.wholes[text]
-        # The text without a leading space comes first and wins ties.
-        return max(
-            (run for _, run in self.runs.get(text, ())), key=lambda run: run.share, default=None
-        )
+    def bytes_of(self, start: Integers, stop: Integers) -> tuple[Integers, Integers]:
+        """Return the bytes of ranges of tokens."""
+        return self.pieces.starts[start], self.pieces.stops[stop - 1]
 
-    def bytes_of(self, start: int, stop: int) -> tuple[int, int]:
-        """Return the byte range of a token range."""
-        return int(self.pieces.starts[start]), int(self.pieces.stops[stop - 1])
+
+def joined(*runs: Runs) -> Runs:
+    return Runs(*map(np.concatenate, zip(*runs, strict=True)))
 
 
 class _Contents:
@@ -234,39 +249,34 @@ class Sharing:
             )
             self._best[touched] = 0
             wholes = self._wholes_of(number, screened, pieces)
-            if wholes or rows.size:
-                by_text = self._runs_of(found, wholes, pieces)
-                yield Shared(number, content, pieces, tokens, wholes, by_text)
+            if wholes.text.size or rows.size:
+                forms, runs = self._runs_of(found, wholes, pieces)
+                yield Shared(number, content, pieces, tokens, wholes, forms, runs)
 
-    def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> dict[int, Run]:
+    def _wholes_of(self, number: int, screened: Screened, pieces: Pieces) -> Runs:
         """Return the texts that a document contains in full, each at its first occurrence."""
         first, last = np.searchsorted(screened.wholes[:, prefilter.DOCUMENT], [number, number + 1])
         rows = screened.wholes[first:last]
-        wholes: dict[int, Run] = {}
-        for _, text, place in rows[self._are_compared(rows)].tolist():
-            if text not in wholes:
-                n = self._verbatim.n_tokens(text)
-                edges = self._verbatim.texts.offsets
-                end = place + int(edges[text + 1] - edges[text])
-                # All tokens that overlap it.
-                start = int(np.searchsorted(pieces.stops, place, side="right"))
-                stop = int(np.searchsorted(pieces.starts, end, side="left"))
-                wholes[text] = Run(start, stop, n, n, (place, end))
-        return wholes
+        rows = rows[self._are_compared(rows)]
+        text, at = np.unique(rows[:, prefilter.TEXT], return_index=True)
+        n_tokens, edges = self._verbatim.n_tokens(text), self._verbatim.texts.offsets
+        place = rows[at, prefilter.PLACE]
+        end = place + edges[text + 1] - edges[text]
+        # All tokens that overlap it.
+        start = np.searchsorted(pieces.stops, place, side="right")
+        stop = np.searchsorted(pieces.starts, end, side="left")
+        return Runs(text, start, stop, n_tokens, n_tokens, place, end)
 
-    def _runs_of(
-        self, found: Integers, wholes: dict[int, Run], pieces: Pieces
-    ) -> dict[int, list[tuple[int, Run]]]:
-        """Return (form, run) by text, forms in order. `found` has columns form, length, start."""
+    def _runs_of(self, found: Integers, wholes: Runs, pieces: Pieces) -> tuple[Integers, Runs]:
+        """Return forms, in order, and their runs. `found` has columns form, length, start."""
         verbatim = self._verbatim
-        by_text: dict[int, list[tuple[int, Run]]] = {}
-        for form, length, start in found[verbatim.is_compared[found[:, 0]]].tolist():
-            text = int(verbatim.text_of[form])
-            if text not in wholes:
-                place = int(pieces.starts[start]), int(pieces.stops[start + length - 1])
-                run = Run(start, start + length, length, verbatim.n_tokens(form), place)
-                by_text.setdefault(text, []).append((form, run))
-        return by_text
+        text = verbatim.text_of[found[:, 0]].astype(np.int64)
+        kept = verbatim.is_compared[found[:, 0]] & ~np.isin(text, wholes.text)
+        forms, length, start = found[kept].T
+        stop = start + length
+        first_byte, last_byte = pieces.starts[start], pieces.stops[stop - 1]
+        n_tokens = verbatim.n_tokens(forms)
+        return forms, Runs(text[kept], start, stop, length, n_tokens, first_byte, last_byte)
 
     def _are_opened(self, tokens: npt.NDArray[np.uint32], texts: Integers) -> npt.NDArray[np.bool_]:
         """Return which texts share with the document an n-gram that opens a comparison."""
@@ -305,12 +315,13 @@ class Sharing:
         self._are_opened(tokens, np.empty(0, np.int64))
         token_runs.enter_grams(tokens, 0, tokens.size, 5, slots)
         aligned = self._verbatim.aligned.tokens
-        token_runs.covered(tokens, slots, 5, aligned, 0, 0)
+        offsets, no_texts = self._verbatim.aligned.offsets, np.empty(0, np.int64)
+        token_runs.covered(
+            tokens, slots, 5, aligned, offsets, no_texts, tokens, np.zeros(1, np.int64)
+        )
         token_runs.matching_blocks(tokens, aligned[:0], 5, np.empty((1, 3), np.int64))
 
-    def characters(
-        self, text: str, content: bytes, places: list[tuple[int, int]]
-    ) -> list[tuple[int, int]]:
+    def characters(self, text: str, content: bytes, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text; cut ones are included."""
         edges = _first_bytes(content)
         starts, stops = np.array(places, np.int64).reshape(-1, 2).T
@@ -349,7 +360,7 @@ class BatchTexts:
         """The documents that share a run of tokens with a text, in order."""
         return [*self._shares.shared(self.screened)]
 
-    def characters(self, number: int, text: str, places: list[Span]) -> list[Span]:
+    def characters(self, number: int, text: str, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text."""
         return self._shares.characters(text, self.screened.content(number), places)
 

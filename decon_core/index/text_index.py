@@ -112,13 +112,31 @@ class Verbatim:
                 part, record = int(self.use_part[at]), int(self.use_record[at])
                 yield Use(part, record, kind, float(self.use_weight[at]))
 
+    def uses_of(
+        self, texts: Integers, kinds: Sequence[int], documents: Integers
+    ) -> tuple[Integers, Integers]:
+        """Return the uses of texts of documents as one of these kinds: row of the text, and use.
+
+        They are sorted by document, benchmark, record and kind. Numbers of texts run through all
+        benchmarks of a scan, so the order within a tile must not depend on them.
+        """
+        first = self.use_offsets[texts]
+        n = self.use_offsets[texts + 1] - first
+        row = np.repeat(np.arange(texts.size), n)
+        use = np.arange(row.size) + np.repeat(first - (np.cumsum(n) - n), n)
+        is_wanted = np.isin(np.arange(len(NAMES)), kinds)[self.use_kind[use]]
+        row, use = row[is_wanted], use[is_wanted]
+        of_use = self.use_kind[use], self.use_record[use], self.use_part[use]
+        order = np.lexsort((*of_use, documents[row]))
+        return row[order], use[order]
+
     @property
     def n_rows(self) -> int:
         """The number of texts and their forms."""
         return int(self.texts.offsets.size - 1)
 
-    def n_tokens(self, text: int) -> int:
-        return int(self.aligned.offsets[text + 1] - self.aligned.offsets[text])
+    def n_tokens(self, texts: Integers) -> Integers:
+        return self.aligned.offsets[texts + 1] - self.aligned.offsets[texts]
 
     @cached_property
     def is_compared(self) -> npt.NDArray[np.bool_]:
@@ -132,10 +150,10 @@ class Verbatim:
         has_opening = n_opening[edges[1:]] > n_opening[edges[:-1]]
         return np.asarray(has_opening[self.text_of])
 
-    def fields(self, part: int, record: int) -> tuple[int, int]:
-        """Return the texts of a record's question and answer, `NOTHING` for a missing one."""
-        question, answer = self.field_texts[2 * (self.part_offsets[part] + record) :][:2].tolist()
-        return question, answer
+    def fields(self, part: Integers, record: Integers) -> Integers:
+        """Return the texts of questions and answers of records, `NOTHING` for missing ones."""
+        rows = self.field_texts.reshape(-1, len(FIELDS))[self.part_offsets[part] + record]
+        return np.asarray(rows.T, np.int64)
 
 
 def open_verbatim(

@@ -34,6 +34,8 @@ from decon_core.kernels.hashing import (
 )
 from decon_core.kernels.jit import inlined, kernel
 
+GAP = np.uint32(0xFFFFFFFF)  # a token that neither documents nor texts have
+
 # Columns of `place` and of `blocks`.
 DOCUMENT, TEXT, LENGTH = 0, 1, 2
 
@@ -152,19 +154,41 @@ def find_opened(
 
 @kernel
 def covered(
-    tokens: Numbers, slots: Numbers, size: int, text: Numbers, start: int, stop: int
-) -> int:
-    """Count the tokens of a text range that are in an n-gram entered from `tokens`.
+    tokens: Numbers,
+    slots: Numbers,
+    size: int,
+    known: Numbers,
+    offsets: Integers,
+    texts: Integers,
+    kept: Numbers,
+    kept_offsets: Integers,
+) -> None:
+    """Copy the tokens of texts that are in an n-gram entered from `tokens`, with `GAP` between.
 
-    Blocks of at least `size` tokens consist of such n-grams, so this is an upper bound of any
-    alignment.
+    Blocks of at least `size` tokens consist of such n-grams. So these tokens, without the gaps, are
+    an upper bound of any alignment, and texts with equal ones have the same blocks. `kept` needs
+    room for all tokens of the texts; `kept_offsets` gets the range of each.
     """
-    n, reached = 0, start
-    for at in range(start, stop - size + 1):
-        if _has_gram(tokens, slots, text, at, size):
-            n += at + size - max(reached, at)
-            reached = at + size
-    return n
+    n = ZERO
+    for number in range(texts.size):
+        kept_offsets[number] = n
+        start, stop = offsets[texts[number]], offsets[texts[number] + 1]
+        reached, document = start, ZERO  # where the last n-gram ends there, if it was found
+        for at in range(start, stop - size + 1):
+            if document and document < tokens.size and tokens[document] == known[at + size - 1]:
+                document += 1
+            else:
+                document = np.int64(slots[slot_of_gram(known, at, size, tokens, slots)])
+                document += (size - 1) * (document > 0)  # from 1
+            if document:
+                if at > reached and n > kept_offsets[number]:
+                    kept[n] = GAP
+                    n += 1
+                for place in range(max(reached, at), at + size):
+                    kept[n] = known[place]
+                    n += 1
+                reached = at + size
+    kept_offsets[texts.size] = n
 
 
 # The longest run of each text ---------------------------------------------------------------------

@@ -254,21 +254,28 @@ def _jobs(
 
 
 def _write(job: _Job) -> None:
+    schema, fingerprints = TABLES["matches"].schema, [one for *_, one in job.shards]
+    n_at_once = job.reader.n_shards_at_once(fingerprints, job.reader.versions, job.missing)
+    with pq.ParquetWriter(job.path, schema, compression="zstd") as writer:
+        for at in range(0, len(job.shards), n_at_once):
+            writer.write_table(_matches(job, job.shards[at : at + n_at_once]).cast(schema))
+
+
+def _matches(job: _Job, shards: Sequence[tuple[str, str, str]]) -> pa.Table:
+    # Shards with the same bytes share a tile.
+    packs, names, fingerprints = zip(*shards, strict=True)
     reader = job.reader
     entries = reader.entries_of_shards(
-        [*dict.fromkeys(fingerprint for _, _, fingerprint in job.shards)],
+        [*dict.fromkeys(fingerprints)],
         reader.versions,
         source=job.source,
         is_swept=True,
         lacking=job.missing,
     )
-    # Shards with the same bytes share a tile.
-    packs, names, fingerprints = zip(*job.shards, strict=True)
     places = pl.DataFrame({"pack": packs, "shard_name": names, "shard": fingerprints})
     frame = places.join(pl.DataFrame(entries), on="shard", maintain_order="left_right")
-    schema = TABLES["matches"].schema
-    named = frame.with_columns(pl.lit(job.source).alias("source")).select(schema.names)
-    pq.write_table(named.to_arrow().cast(schema), job.path, compression="zstd")
+    named = frame.with_columns(pl.lit(job.source).alias("source"))
+    return named.select(TABLES["matches"].schema.names).to_arrow()
 
 
 def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Table], int]:

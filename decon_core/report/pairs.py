@@ -16,6 +16,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import load_records
 from decon_core.config.load import Report
@@ -37,6 +38,9 @@ _VERSION = 1
 
 _OFF = "snippets are off"
 _NOT_FIRST = "the pair is beyond `report.most_pairs`"
+# Hundreds of items that share a template are found at one place of a document.
+_MOST_AT_A_PLACE = 8
+_NOT_BEST = f"the text is shown with the {_MOST_AT_A_PLACE} best items that are found at this place"
 _GONE = "the row is no longer in its shard"
 
 _EDGES = [f"{part}_char_{edge}" for part in PARTS for edge in ("start", "stop")]
@@ -62,6 +66,8 @@ def gather_pairs(
 ) -> pa.Table:
     """Return all pairs of these matches, the first `showing.most_pairs` of them with texts.
 
+    Of the items of a benchmark that are found at the same place, only the best ones have texts.
+
     `earlier`: the previous report; its texts are reused where their inputs are unchanged.
     """
     schema = TABLES["pairs"].schema
@@ -69,12 +75,14 @@ def gather_pairs(
         return schema.empty_table()
     with duckdb.connect() as connection:
         chosen: pa.Table = connection.sql(_CHOSEN, params=[[*map(str, matches)]]).to_arrow_table()
-    first = chosen.slice(0, showing.most_pairs)
-    rows = _with_records(reader, first)
+    is_best = pc.less_equal(chosen["rank_at_place"], _MOST_AT_A_PLACE)
+    best, others = chosen.filter(is_best), chosen.filter(pc.invert(is_best))
+    rows = _with_records(reader, best.slice(0, showing.most_pairs))
     _add_texts(reader, packs, rows, showing, earlier, engine)
-    rest = chosen.slice(showing.most_pairs)
-    rest = rest.append_column("why_no_text", pa.repeat(pa.scalar(_NOT_FIRST), rest.num_rows))
-    tables = [pa.Table.from_pylist(rows, schema=schema), filled("pairs", rest)]
+    tables = [pa.Table.from_pylist(rows, schema=schema)]
+    for rest, why in ((best.slice(showing.most_pairs), _NOT_FIRST), (others, _NOT_BEST)):
+        reason = pa.repeat(pa.scalar(why), rest.num_rows)
+        tables.append(filled("pairs", rest.append_column("why_no_text", reason)))
     return pa.concat_tables(tables)
 
 

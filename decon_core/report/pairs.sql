@@ -1,6 +1,6 @@
 -- The pairs of matches in Parquet files. The document shown is the first one with the best match.
 -- A pair is no candidate if each item that it found is a leak or question-only in the document by other
--- words.
+-- words. `rank_at_place` counts the pairs of a benchmark that were found at the same characters.
 WITH matched AS (
     SELECT * REPLACE (is_candidate AND NOT bool_or(is_contaminated OR is_question_only) OVER (
         PARTITION BY source, shard_name, row, benchmark, split, instance_index) AS is_candidate)
@@ -34,5 +34,11 @@ ranked AS (
            ) AS rank
     FROM matched
 )
-SELECT * EXCLUDE (rank) FROM ranked JOIN totals USING (pair) WHERE rank = 1
+SELECT * EXCLUDE (rank),
+       row_number() OVER (
+           PARTITION BY source, shard_name, row, benchmark, question_char_start, question_char_stop,
+                        answer_char_start, answer_char_stop, passage_char_start, passage_char_stop
+           ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC, score DESC, pair
+       ) AS rank_at_place
+FROM ranked JOIN totals USING (pair) WHERE rank = 1
 ORDER BY is_contaminated DESC, is_question_only DESC, is_candidate DESC, score DESC, pair

@@ -38,6 +38,7 @@ from decon_core.index.joined_index import open_own_index, open_search
 from decon_core.index.text_index import open_verbatim
 from decon_core.kernels import word_table
 from decon_core.kernels.jit import are_compiled_at_once, compiled_at_once, is_new
+from decon_core.scan.alike import Items, items_of, without_alike
 from decon_core.scan.detect import DetectorSet
 from decon_core.scan.matches import LABELS, Columns, tile_of
 from decon_core.schemas import DOCUMENTS
@@ -166,6 +167,7 @@ class Scanner:
         else:
             self.encoder = make_encoder(FixedVocabulary(self.search.ids))
         self._labels: dict[int, pa.Table] = {}
+        self._items: dict[int, Items] = {}
 
     def scan(self, block: Block) -> ScannedBlock:
         return self.scan_batch(block.read(), block)
@@ -176,7 +178,8 @@ class Scanner:
         sketch = None
         if stable is not None:
             sketch = PartSketch.of(block.place, batch, stable, ngram_size=self._ngram_size)
-        matches = self.detectors.find(batch, tokens, self.encoder)
+        found = self.detectors.find(batch, tokens, self.encoder)
+        matches = [without_alike(columns, self._items_of) for columns in found]
         sizes = [batch.per_document(n) for n in (batch.stops - batch.starts, tokens.lengths)]
         return ScannedBlock(
             position=block.position,
@@ -214,14 +217,19 @@ class Scanner:
 
     def tile(self, matches: Sequence[Columns], number: int, shard: str) -> pa.Table:
         """Return the tile of one benchmark, given by its number in the union, and a shard."""
-
-        def labels() -> pa.Table:
-            if number not in self._labels:
-                version = self.search.versions[number]
-                self._labels[number] = load_records(self._store, version, columns=LABELS)
-            return self._labels[number]
-
+        labels = partial(self._labels_of, number)
         return tile_of(matches, number, labels=labels, shard=shard, scan=self._scan)
+
+    def _items_of(self, number: int) -> Items:
+        if number not in self._items:
+            self._items[number] = items_of(self._labels_of(number))
+        return self._items[number]
+
+    def _labels_of(self, number: int) -> pa.Table:
+        if number not in self._labels:
+            version = self.search.versions[number]
+            self._labels[number] = load_records(self._store, version, columns=LABELS)
+        return self._labels[number]
 
 
 def open_own_indexes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -11,13 +11,14 @@ import numpy.typing as npt
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Matches
-from decon_core.detectors.detector import Finding, Indexes, Span, detector
+from decon_core.detectors.detector import FindingTable, Indexes, Span, detector
 from decon_core.detectors.shared_runs import BatchTexts, Sharing
 from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
 
 _FORMED = (Reads.TEXTS, Reads.TOKENS)
+_UNITS = {Reads.CANONICAL: "", Reads.OWN: "_characters"}  # of the places of findings
 
 
 class DetectorSet:
@@ -43,19 +44,23 @@ class DetectorSet:
             found = search.find(texts)
             if not len(found):
                 continue
+            locate = self._locate(one.reads, texts, encoder)
             if isinstance(found, Matches):
-                columns = match_columns(batch, found, one.name, self._grams, encoder, self._policy)
+                columns = match_columns(batch, found, one.name, self._grams, locate, self._policy)
             else:
-                locate: Locate = partial(_places_of_tokens, encoder)
-                if one.reads in _FORMED:
-                    locate = partial(_places_of_bytes, texts.characters)
-                elif one.reads is Reads.ORIGINAL:
-                    locate = partial(_places_of_bytes, _characters)
-                elif one.reads is Reads.OWN:
-                    locate = _places_as_found
+                if not isinstance(found, FindingTable):
+                    found = FindingTable.of(found, _UNITS.get(one.reads, "_bytes"))
                 columns = finding_columns(batch, found, one.name, locate, self._policy.form)
             tables.append(columns)
         return tables
+
+    def _locate(self, reads: Reads, texts: BatchTexts, encoder: Encoder) -> Locate:
+        """Return what maps places that a detector finds to characters of a document."""
+        if reads in _FORMED:
+            return texts.characters
+        if reads is Reads.ORIGINAL:
+            return _characters
+        return _as_found if reads is Reads.OWN else partial(_places_of_tokens, encoder)
 
     def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Return indexed n-grams and their document counts since the last call, and reset them."""
@@ -85,33 +90,19 @@ class DetectorSet:
         return all(search.is_ready_to_judge for _, search in self._searches)
 
 
-Places = list[tuple[Span | None, Span | None]]  # characters of question and answer
-
-
-def _places_of_tokens(encoder: Encoder, number: int, text: str, rows: Sequence[Finding]) -> Places:
+def _places_of_tokens(
+    encoder: Encoder, number: int, text: str, tokens: Sequence[Span]
+) -> list[Span]:
     """Map canonical tokens of a document to its characters."""
     places = encoder.places(number, text)
-    return [(places.characters(*row.question) if row.question else None, None) for row in rows]
+    return [places.characters(*span) for span in tokens]
 
 
-def _places_as_found(_number: int, _text: str, rows: Sequence[Finding]) -> Places:
-    return [(row.question_characters, row.answer_characters) for row in rows]
+def _as_found(_number: int, _text: str, characters: Sequence[Span]) -> Sequence[Span]:
+    return characters
 
 
-def _places_of_bytes(
-    characters: Callable[[int, str, list[Span]], list[Span]],
-    number: int,
-    text: str,
-    rows: Sequence[Finding],
-) -> Places:
-    """Map bytes of the form in which a document was compared to its characters."""
-    spans = [span for row in rows for span in (row.question_bytes, row.answer_bytes)]
-    known = iter(characters(number, text, [span for span in spans if span is not None]))
-    places = [next(known) if span else None for span in spans]
-    return [*zip(places[::2], places[1::2], strict=True)]
-
-
-def _characters(number: int, text: str, places: list[Span]) -> list[Span]:
+def _characters(number: int, text: str, places: Sequence[Span]) -> list[Span]:
     """Map bytes of an unchanged document to characters."""
     del number
     content = np.frombuffer(text.encode(), np.uint8)

@@ -13,7 +13,7 @@ A scan that is interrupted before that leaves them, and the next one joins them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,6 +22,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from decon_core.errors import DamagedError
 from decon_core.scan.tiles import Answer, digest_of_shards
@@ -37,7 +38,7 @@ _COUNTS = pa.schema([_VERSION, *(field for field in GRAM_COUNTS if field.name !=
 
 _MATCHES_FILE, _COUNTS_FILE = "matches.parquet", "grams.parquet"
 
-_ROWS_AT_ONCE = 2_000_000  # that are in memory while tiles are joined
+_ROWS_AT_ONCE = 250_000  # that are in memory while tiles are joined
 
 
 # Matches of a shard with a version, and its counts of n-grams; none if the sketch answered.
@@ -61,9 +62,9 @@ def write_unjoined(
     # Not synced: the next scan notices damage, and scans the shard again.
     with atomic_path(folder, is_synced=False) as draft:
         draft.mkdir(parents=True)
-        write_tile_draft(draft / _MATCHES_FILE, _together(matches, _MATCHES))
+        write_tile_draft(draft / _MATCHES_FILE, [_together(matches, _MATCHES)], _MATCHES)
         about = {"versions": sorted(tiles), "answer": answer}
-        write_tile_draft(draft / _COUNTS_FILE, _together(counts, _COUNTS), about=about)
+        write_tile_draft(draft / _COUNTS_FILE, [_together(counts, _COUNTS)], _COUNTS, about=about)
 
 
 def _unjoined(store: Store, scan: str, shard: str) -> Path:
@@ -187,10 +188,10 @@ def _write_folder(
             answers = {one.shard: one.answer for one in parts[version] if one.answer}
             path_of = store.answered if answers else store.gram_counts
             draft = draft_of(path_of(scan, name, version))
-            write_tile_draft(draft, rows, about=answers or None)
+            write_tile_draft(draft, rows, GRAM_COUNTS, about=answers or None)
         # Tiles are renamed after their counts: they mark that both exist.
         for version, rows in _by_version(parts, _MATCHES_FILE, _MATCHES, MATCHES):
-            write_tile_draft(draft_of(store.tile(scan, name, version)), rows)
+            write_tile_draft(draft_of(store.tile(scan, name, version)), rows, MATCHES)
     for version in parts:
         if store.gram_counts(scan, name, version).is_file():
             store.answered(scan, name, version).unlink(missing_ok=True)
@@ -199,8 +200,10 @@ def _write_folder(
 
 def _by_version(
     parts: Mapping[str, Sequence[Unjoined]], file_name: str, schema: pa.Schema, joined: pa.Schema
-) -> Iterator[tuple[str, pa.Table]]:
+) -> Iterator[tuple[str, Iterable[pa.Table]]]:
     """Yield each version with its rows by shard; of some versions at a time, to bound memory.
+
+    If it is only one version, its rows are read shard by shard.
 
     Counts get the number of their shard: its position among those of the version.
     """
@@ -218,24 +221,33 @@ def _by_version(
     empty = no_rows(schema)
     if not has_names:
         empty = empty.append_column("shard", pa.array([], pa.uint32()))
+
+    def rows_of(part: Unjoined, file: pq.ParquetFile, wanted: Collection[str]) -> pa.Table:
+        rows = file.read().cast(schema)
+        if len(wanted) < len(part.versions):
+            rows = rows.filter(pc.is_in(rows["version"], pa.array([*wanted], pa.string())))
+        if not has_names:
+            position = pa.scalar(shards.index(part.shard), pa.uint32())
+            rows = rows.append_column("shard", pa.repeat(position, rows.num_rows))
+        return rows
+
     for number in range(n_batches):
         versions = sorted(parts)[number::n_batches]
-        tables = [empty]
-        for part, file in files.items():
-            wanted = versions_of[part].intersection(versions)
-            rows = file.read().cast(schema)
-            if len(wanted) < len(part.versions):
-                rows = rows.filter(pc.is_in(rows["version"], pa.array([*wanted], pa.string())))
-            if not has_names:
-                position = pa.scalar(shards.index(part.shard), pa.uint32())
-                rows = rows.append_column("shard", pa.repeat(position, rows.num_rows))
-            tables.append(rows)
+        tables = (
+            rows_of(part, file, versions_of[part].intersection(versions))
+            for part, file in files.items()
+        )
+        if len(versions) == 1:
+            yield versions[0], (table.select(joined.names).cast(joined) for table in tables)
+            continue
         # Sorted and converted at once: version by version takes several times as long.
-        frame = pl.DataFrame(pa.concat_tables(tables)).sort("version", maintain_order=True)
+        frame = pl.DataFrame(pa.concat_tables([empty, *tables])).sort(
+            "version", maintain_order=True
+        )
         sizes = dict(frame.group_by("version", maintain_order=True).len().iter_rows())
         table = frame.select(joined.names).to_arrow().cast(joined)
         first = 0
         for version in versions:
             n = sizes.get(version, 0)
-            yield version, table.slice(first, n)
+            yield version, [table.slice(first, n)]
             first += n

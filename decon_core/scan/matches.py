@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -15,16 +15,14 @@ from decon_core.config.detector_registry import in_order
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.decon import Matches
-from decon_core.detectors.detector import Finding, Span
+from decon_core.detectors.detector import ABSENT, FindingTable, Span
 from decon_core.index.joined_index import Search
 from decon_core.kernels import clusters
 from decon_core.schemas import MATCHES
 from decon_core.storage.tables import no_rows
 from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
-from decon_core.text.word_cache import Encoder
 
-_ABSENT = -1
 _TEXTS = ("question", "answer", "passage")
 _EDGES = ("start", "stop")
 LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
@@ -33,97 +31,106 @@ Columns = dict[str, Any]  # arrays of equal length
 Integers = npt.NDArray[np.int64]
 
 
-# Returns the characters of question, answer and passage for some matches of a document, given by
-# its number and text and the first and last position of these matches.
-SpansOf = Callable[[int, str, int, int], Iterable[Sequence[Span | None]]]
+# Returns the characters of a document, given by its number in the batch and its text, that some
+# places are: spans in the unit in which a detector reads documents.
+Locate = Callable[[int, str, Sequence[Span]], Sequence[Span]]
 
 
 def match_columns(
-    batch: Batch, matches: Matches, detector: str, search: Search, encoder: Encoder, policy: Policy
+    batch: Batch, matches: Matches, detector: str, search: Search, locate: Locate, policy: Policy
 ) -> Columns:
     """Return tile columns of matches by n-grams, without labels of the record and shard."""
     columns = _columns(matches, search, ngram_size=policy.ngram_size)
-    edges = [(columns[f"{name}_start"], columns[f"{name}_stop"]) for name in _TEXTS]
-
-    def spans_of(number: int, text: str, begin: int, end: int) -> Iterator[list[Span | None]]:
-        places = encoder.places(number, text)
-        for at in range(begin, end):
-            tokens = [(starts[at], stops[at]) for starts, stops in edges]
-            yield [places.characters(*one) if one[0] != _ABSENT else None for one in tokens]
-
+    places = np.column_stack([columns[f"{name}_{edge}"] for name in _TEXTS for edge in _EDGES])
     documents = matches.whole[:, clusters.DOCUMENT]
-    columns |= _located(batch, documents, detector, spans_of, policy.form)
+    columns |= _located(batch, documents, detector, places, locate, policy.form)
     columns["part"] = search.entry_part[matches.whole[:, clusters.ENTRY]]
     columns["looked_for"] = _objects([None] * len(matches))
     columns["matched"] = _objects(matches.matched)
     return columns
 
 
-# Returns the characters of question and answer for each finding of a document.
-Locate = Callable[[int, str, Sequence[Finding]], list[tuple[Span | None, Span | None]]]
-
-
 def finding_columns(
-    batch: Batch, findings: Sequence[Finding], detector: str, locate: Locate, form: Form
+    batch: Batch, findings: FindingTable, detector: str, locate: Locate, form: Form
 ) -> Columns:
     """Return the same columns for findings, which are sorted by document."""
     n = len(findings)
     columns: Columns = {
-        "part": np.array([one.part for one in findings], np.int32),
-        "record": np.array([one.record for one in findings], np.int64),
-        "looked_for": _objects([one.looked_for for one in findings]),
+        "part": findings.part.astype(np.int32),
+        "record": findings.record,
+        "looked_for": findings.looked_for,
         "matched": _objects([None] * n),
-        "base_score": np.array([one.score for one in findings]),
-        "question_overlap": _or_absent([one.question_overlap for one in findings]),
-        "answer_overlap": _or_absent([one.answer_overlap for one in findings]),
-        "passage_overlap": np.full(n, float(_ABSENT)),
-        "n_matched": np.array([one.n_matched for one in findings], np.int64),
-        "n_grams": np.array([one.question_tokens for one in findings], np.int64),
-        "question_tokens": np.array([one.question_tokens for one in findings], np.int64),
-        "total_tokens": np.array([one.total_tokens for one in findings], np.int64),
+        "base_score": findings.score,
+        "question_overlap": findings.question_overlap,
+        "answer_overlap": findings.answer_overlap,
+        "passage_overlap": np.full(n, float(ABSENT)),
+        "n_matched": findings.n_matched,
+        "n_grams": findings.question_tokens,
+        "question_tokens": findings.question_tokens,
+        "total_tokens": findings.total_tokens,
     }
-    tokens = zip(*((one.question, one.answer, None) for one in findings), strict=True)
-    for name, spans in zip(_TEXTS, tokens, strict=True):
-        for at, edge in enumerate(_EDGES):
-            edges = [span[at] if span else _ABSENT for span in spans]
-            columns[f"{name}_{edge}"] = np.array(edges, np.int64)
-
-    def spans_of(number: int, text: str, begin: int, end: int) -> Iterator[Sequence[Span | None]]:
-        return ((*both, None) for both in locate(number, text, findings[begin:end]))
-
-    documents = np.array([one.document for one in findings], np.int64)
-    return columns | _located(batch, documents, detector, spans_of, form)
+    nowhere = np.full((n, 2), ABSENT)
+    edges = ((name, edge) for name in _TEXTS for edge in _EDGES)
+    for (name, edge), values in zip(edges, np.hstack([findings.tokens, nowhere]).T, strict=True):
+        columns[f"{name}_{edge}"] = values
+    places = np.hstack([findings.places, nowhere])
+    return columns | _located(batch, findings.document, detector, places, locate, form)
 
 
 def _located(
-    batch: Batch, documents: Integers, detector: str, spans_of: SpansOf, form: Form
+    batch: Batch,
+    documents: Integers,
+    detector: str,
+    places: Integers,
+    locate: Locate,
+    form: Form,
 ) -> Columns:
-    """Return rows, ids, character spans, parts and digests of matches, document by document."""
-    n = documents.size
+    """Return rows, ids, character spans, parts and digests of matches.
+
+    Many records may be found at one place of a document, which is looked up once.
+    """
+    if (np.diff(documents) < 0).any():
+        raise ValueError(f"the findings of {detector} are not sorted by document")
+    distinct, place_of = _distinct(np.column_stack([documents, places]))
+    n = len(distinct)
     names = ("doc_id", "slot_kind", "words", *(f"{name}_part" for name in _TEXTS))
     columns: Columns = {name: np.empty(n, object) for name in names}
     for name in _TEXTS:
-        columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = np.full((2, n), _ABSENT)
-    if (np.diff(documents) < 0).any():
-        raise ValueError(f"the findings of {detector} are not sorted by document")
-    numbers, first = np.unique(documents, return_index=True)
-    edges = [*first.tolist(), n]
-    for number, (begin, end) in zip(numbers.tolist(), pairwise(edges), strict=True):
+        columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = np.full((2, n), ABSENT)
+    numbers, first = np.unique(distinct[:, 0], return_index=True)
+    for number, (begin, end) in zip(numbers.tolist(), pairwise([*first.tolist(), n]), strict=True):
         document, is_hidden = batch.document(number), batch.is_second(number)
         text, offset = document.stretches[is_hidden]
-        digests = _Digests(text, form)
         columns["doc_id"][begin:end] = document.id
         columns["slot_kind"][begin:end] = "hidden" if is_hidden else "visible"
-        for at, spans in enumerate(spans_of(number, text, begin, end), begin):
-            columns["words"][at] = digests.of(*spans)
-            for name, span in zip(_TEXTS, spans, strict=True):
-                if span:
-                    start, stop = (offset + edge for edge in span)
-                    columns[f"{name}_char_start"][at] = start
-                    columns[f"{name}_char_stop"][at] = stop
-                    part = document.part_at(start)
+        edges = distinct[begin:end, 1:].reshape(-1, len(_TEXTS), 2)
+        is_there = edges[:, :, 0] != ABSENT
+        spans = np.full(edges.shape, ABSENT)
+        spans[is_there] = locate(number, text, [*map(tuple, edges[is_there].tolist())])
+        for at, of_place in enumerate(spans.tolist(), begin):
+            words = [
+                canonical(text[slice(*span)], form) if span[0] != ABSENT else ""
+                for span in of_place
+            ]
+            columns["words"][at] = digest_of(words)
+            for name, (start, stop) in zip(_TEXTS, of_place, strict=True):
+                if start != ABSENT:
+                    columns[f"{name}_char_start"][at] = offset + start
+                    columns[f"{name}_char_stop"][at] = offset + stop
+                    part = document.part_at(offset + start)
                     columns[f"{name}_part"][at] = part and part.path
-    return columns | {"row": batch.rows[documents], "detector": _objects([detector] * n)}
+    of_rows = {"row": batch.rows[documents], "detector": _objects([detector] * documents.size)}
+    return {name: values[place_of] for name, values in columns.items()} | of_rows
+
+
+def _distinct(rows: Integers) -> tuple[Integers, Integers]:
+    """Return the distinct rows, sorted, and for each row its number among them."""
+    order = np.lexsort(rows.T[::-1])
+    in_order = rows[order]
+    is_new = np.append(True, (in_order[1:] != in_order[:-1]).any(axis=1))[: len(rows)]
+    number_of = np.empty(len(rows), np.int64)
+    number_of[order] = np.cumsum(is_new) - 1
+    return in_order[is_new], number_of
 
 
 def _objects(values: Sequence[object]) -> npt.NDArray[np.object_]:
@@ -131,10 +138,6 @@ def _objects(values: Sequence[object]) -> npt.NDArray[np.object_]:
     array = np.empty(len(values), object)
     array[:] = values
     return array
-
-
-def _or_absent(shares: Sequence[float | None]) -> npt.NDArray[np.float64]:
-    return np.array([_ABSENT if share is None else share for share in shares], np.float64)
 
 
 def tile_of(
@@ -170,23 +173,9 @@ def tile_of(
     arrays |= {name: labelled[name].combine_chunks() for name in LABELS}
     fingerprints = labelled["fingerprint"].to_pylist()
     arrays["pair"] = pa.array(map(pair_name, fingerprints, joined["words"].tolist()), pa.string())
+    is_alone = joined["n_alike"] == ABSENT
+    arrays["words"] = pa.array(joined["words"], pa.string(), mask=is_alone)
     return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
-
-
-class _Digests:
-    """Digests of the text in spans of a document, cached: similar records match the same spans."""
-
-    def __init__(self, text: str, form: Form) -> None:
-        self._text, self._form = text, form
-        self._known: dict[tuple[Span | None, ...], str] = {}
-
-    def of(self, *spans: Span | None) -> str:
-        if (digest := self._known.get(spans)) is None:
-            digest = self._known[spans] = digest_of([self._words(span) for span in spans])
-        return digest
-
-    def _words(self, span: Span | None) -> str:
-        return canonical(self._text[slice(*span)], self._form) if span else ""
 
 
 def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
@@ -214,8 +203,8 @@ def _columns(matches: Matches, search: Search, *, ngram_size: int) -> Columns:
         "record": search.entry_record[entry],
         "base_score": scores[:, clusters.BASE],
         "question_overlap": scores[:, clusters.QUESTION],
-        "answer_overlap": np.where(answer < 0, _ABSENT, scores[:, clusters.ANSWER]),
-        "passage_overlap": np.where(passage < 0, _ABSENT, scores[:, clusters.PASSAGE]),
+        "answer_overlap": np.where(answer < 0, ABSENT, scores[:, clusters.ANSWER]),
+        "passage_overlap": np.where(passage < 0, ABSENT, scores[:, clusters.PASSAGE]),
         "n_matched": whole[:, clusters.N_MATCHED],
         "n_grams": np.diff(index.question_gram_offsets)[question],
         "question_tokens": n_tokens,

@@ -227,10 +227,13 @@ class Tiles:
         return pa.concat_tables(table.cast(schema) for table in tables)
 
     def n_matches(self, shards: Iterable[str], version: str) -> int:
-        """Return the number of matches, at least, of the folders that have these shards."""
-        paths = [folder.tile(version) for folder, _ in self.by_folder(shards, version)]
-        contents = tiles_with_rows(paths, MATCHES)
-        return sum(int(pq.read_metadata(pa.BufferReader(one)).num_rows) for one in contents)
+        """Return about how many matches these shards have, as if all of a folder had as many."""
+        n = 0.0
+        for folder, of_folder in self.by_folder(shards, version):
+            for content in tiles_with_rows([folder.tile(version)], MATCHES):
+                n_rows = pq.read_metadata(pa.BufferReader(content)).num_rows
+                n += n_rows * len(of_folder) / len(folder.shards)
+        return round(n)
 
     def gram_counts(self, shards: Iterable[str], version: str) -> pa.Table:
         """Return how many documents of shards contain each n-gram, by its place."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +82,21 @@ def write_tile(path: Path, table: pa.Table, *, about: object = None) -> None:
     `about` is a JSON value that `read_about` returns.
     """
     with atomic_path(path) as draft:
-        write_tile_draft(draft, table, about=about)
+        write_tile_draft(draft, [table], table.schema, about=about)
 
 
-def write_tile_draft(draft: Path, table: pa.Table, *, about: object = None) -> None:
-    """Write a tile to a draft, which the caller renames."""
-    if not table.num_rows and about is None:
-        draft.write_bytes(_empty(table.schema)[1])
+def write_tile_draft(
+    draft: Path, tables: Iterable[pa.Table], schema: pa.Schema, *, about: object = None
+) -> None:
+    """Write a tile to a draft, which the caller renames; take the tables one at a time."""
+    groups = _row_groups(tables)
+    first = next(groups, None)
+    if first is None and about is None:
+        draft.write_bytes(_empty(schema)[1])
         return
-    with parquet_writer(draft, table.schema, store_schema=False) as writer:
-        writer.write_table(table)
+    with parquet_writer(draft, schema, store_schema=False) as writer:
+        for group in chain([schema.empty_table() if first is None else first], groups):
+            writer.write_table(group)
         if about is not None:
             writer.add_key_value_metadata({_ABOUT: json.dumps(about, sort_keys=True)})
 
@@ -138,6 +144,18 @@ def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
             require_whole(content, path)
             contents.append(content)
     return contents
+
+
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the rows of tables in groups that do not depend on the tables' sizes."""
+    waiting = None
+    for table in tables:
+        waiting = table if waiting is None else pa.concat_tables([waiting, table])
+        while waiting.num_rows >= _ROWS_PER_GROUP:
+            yield waiting.slice(0, _ROWS_PER_GROUP).combine_chunks()
+            waiting = waiting.slice(_ROWS_PER_GROUP)
+    if waiting is not None and waiting.num_rows:
+        yield waiting.combine_chunks()
 
 
 @contextmanager

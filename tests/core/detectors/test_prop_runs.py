@@ -1,6 +1,7 @@
 """The kernels of four more detectors say what the oracle says, block by block and run by run."""
 
 from difflib import SequenceMatcher
+from itertools import groupby, pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -34,10 +35,15 @@ def blocks_of(document: Tokens, text: Tokens, least: int) -> list[Run]:
     return [Run(*block) for block in blocks[:n].tolist()]
 
 
-def covered(document: Tokens, text: Tokens, size: int) -> int:
+def covered(document: Tokens, texts: list[Tokens], size: int) -> list[list[int]]:
     slots = np.zeros(2 * len(document) + 1, np.uint32)
     token_runs.enter_grams(array(document), 0, len(document), size, slots)
-    return token_runs.covered(array(document), slots, size, array(text), 0, len(text))
+    known, numbers = ragged(texts), np.arange(len(texts))
+    kept, edges = np.empty(known.values.size, np.uint32), np.empty(len(texts) + 1, np.int64)
+    token_runs.covered(
+        array(document), slots, size, known.values, known.offsets, numbers, kept, edges
+    )
+    return [kept[start:stop].tolist() for start, stop in pairwise(edges.tolist())]
 
 
 class Scratch:
@@ -139,7 +145,7 @@ def test_an_alignment_is_that_of_the_oracle(pair: tuple[Tokens, Tokens]) -> None
 
 @SLOW
 @given(pairs(), st.integers(1, 6))
-def test_coverage_counts_the_tokens_that_lie_in_shared_ngrams(
+def test_coverage_is_the_tokens_that_lie_in_shared_ngrams(
     pair: tuple[Tokens, Tokens], size: int
 ) -> None:
     document, text = pair
@@ -150,7 +156,22 @@ def test_coverage_counts_the_tokens_that_lie_in_shared_ngrams(
         for step in range(size)
         if tuple(text[at : at + size]) in shared
     }
-    assert covered(document, text, size) == len(lying)
+    stretches = groupby(range(len(text)), key=lying.__contains__)
+    kept = [[text[at] for at in stretch] for is_lying, stretch in stretches if is_lying]
+    joined = [token for stretch in kept for token in (*stretch, int(token_runs.GAP))][:-1]
+    assert covered(document, [text, document, text], size)[::2] == [joined, joined]
+
+
+@SLOW
+@given(pairs(), st.integers(1, 6))
+def test_the_coverage_has_the_blocks_of_the_text(pair: tuple[Tokens, Tokens], least: int) -> None:
+    """At the same places of the document: texts of the same coverage are aligned once."""
+    document, text = pair
+    (kept,) = covered(document, [text], least)
+    of_text, of_kept = (blocks_of(document, one, least) for one in (text, kept))
+    assert [(one.document, one.length) for one in of_kept] == [
+        (one.document, one.length) for one in of_text
+    ]
 
 
 @LESS
@@ -158,8 +179,10 @@ def test_coverage_counts_the_tokens_that_lie_in_shared_ngrams(
 def test_no_alignment_covers_more_than_the_coverage(
     pair: tuple[Tokens, Tokens], least: int
 ) -> None:
-    blocks = blocks_of(*pair, least)
-    assert sum(block.length for block in blocks) <= covered(*pair, least)
+    document, text = pair
+    (kept,) = covered(document, [text], least)
+    n_covered = len(kept) - kept.count(int(token_runs.GAP))
+    assert sum(block.length for block in blocks_of(*pair, least)) <= n_covered
 
 
 def naively(document: Tokens, texts: list[Tokens], size: int) -> dict[int, Run]:

@@ -9,6 +9,7 @@ import pytest
 
 from decon_core.config.load import Report, load_config
 from decon_core.config.mixtures import Licenses, Mixture
+from decon_core.config.policy import Policy
 from decon_core.corpus.shards import values_of
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.errors import ConfigError
@@ -111,6 +112,19 @@ def test_more_pairs_than_are_wanted_have_no_texts_and_say_so(scanned):
     assert len(found) == 2
     assert found[0][0] is not None
     assert found[1] == (None, "the pair is beyond `report.most_pairs`")
+
+
+def test_of_many_items_at_one_place_the_best_have_texts_and_the_others_say_so(bench, make_words):
+    template = make_words("template", 40)
+    bench.policy = Policy(tokenizer_str="cl100k", detectors=("longest_match",))
+    items = [(f"{template} {make_words(n, 4)}", None, None) for n in range(11)]
+    versions = bench.prepare({"quiz": items})
+    pack = bench.pack({"a.jsonl": [f"{make_words('around', 30)} {template} {SECRET}"]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    shown = report((bench, versions, pack, None))
+    found = ask(shown, "SELECT text IS NOT NULL, why_no_text, count(*) FROM pairs GROUP BY ALL")
+    why = "the text is shown with the 8 best items that are found at this place"
+    assert sorted(found, key=str) == [(False, why, 3), (True, None, 8)]
 
 
 def test_a_private_corpus_stays_private(scanned):
