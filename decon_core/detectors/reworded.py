@@ -57,7 +57,7 @@ SAME_ITEM, OTHER_NUMBERS = "same item", "other numbers"
 
 _ITEM = ("split", "instance_index", "sub_index")
 
-_LEAST_PAIR = round(7.5 * SCALE)  # weight of two anchors together
+_LEAST_PAIR = 5 * SCALE  # weight of two anchors together
 # A number weighs as much as a rare word; one that many texts hold, as half of them do, less.
 _NUMBER_WEIGHT = round(6.2 * SCALE)
 _SMALL_NUMBER_WEIGHT = 3 * SCALE
@@ -66,7 +66,7 @@ _LEAST_WORDS = 0.3  # of the weight of a question's words
 # A word or number that agrees counts as one or two. Below the least count unrelated texts agree with
 # short questions by chance; half of it, roughly, halves the score.
 _NUMBER_COUNT = word_windows.NUMBER_COUNT
-_LEAST_COUNT, _HALF_COUNT = 7, 9
+_LEAST_COUNT, _HALF_COUNT = 7, 10
 _LONGEST_GAP = 8  # words up to a repeated term that still belongs to a window
 _ANY_SCORE = 1e-6
 _MARGIN = 6  # words around a window in which its numbers may stand
@@ -80,7 +80,7 @@ _WORDS_OF_VARIANT = 0.8  # share of the words with which other numbers are worth
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 10, 50
 _MOST_AT_A_PLACE = 8  # texts of a benchmark that are compared within so many words
 _PLACE = 64
-_CLEARLY_LESS = 0.8  # share of the best score at a place below which a sibling is dropped
+_UNEXPLAINED = 0.2  # share of its own words that a sibling must have beside those of a better one
 _LONG_QUESTION, _LONG_END = 80, 40  # words; the end is whole sentences
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
@@ -126,14 +126,17 @@ class _Text:
 class _Sought(_Text):
     """A text of an item beside the other items of its benchmark."""
 
-    anchors: tuple[str, ...]  # the heaviest terms that are not of a template
+    own: frozenset[str]  # terms that are not of a template
     uses: tuple[tuple[int, int], ...]  # number of the benchmark, and record
 
     @cached_property
     def by_weight(self) -> list[str]:
-        """Its terms, the anchors first."""
-        others = self.terms.keys() - {*self.anchors}
-        return [*self.anchors, *_by_weight(others, self.terms)]
+        """Its terms, those of its own before those of a template; the first ones are anchors."""
+        return sorted(self.terms, key=lambda term: (term not in self.own, -self.terms[term], term))
+
+    @property
+    def anchors(self) -> list[str]:
+        return self.by_weight[: min(len(self.own), word_windows.N_ANCHORS)]
 
     @property
     def triggers(self) -> Iterator[tuple[str, list[str]]]:
@@ -162,10 +165,6 @@ class _Sought(_Text):
 
     def _can_pair(self, one: str, other: str) -> bool:
         return self.terms[one] + self.terms[other] >= _LEAST_PAIR
-
-
-def _by_weight(terms: Iterable[str], weights: Mapping[str, int]) -> list[str]:
-    return sorted(terms, key=lambda term: (-weights[term], term))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -351,11 +350,10 @@ def _sought(rows: Rows, part: int, form: Form) -> list[_Sought]:
     most = max(_FEWEST_OF_TEMPLATE, len(items) // _SHARE_OF_TEMPLATE)
     sought = []
     for text, one in known.items():
-        own = [term for term in one.terms if n_items_with[term] <= most]
-        anchors = _by_weight(own, one.terms)[: word_windows.N_ANCHORS]
-        if one.most_agreeing >= _LEAST_COUNT and len(anchors) > 1:
+        own = frozenset(term for term in one.terms if n_items_with[term] <= most)
+        if one.most_agreeing >= _LEAST_COUNT and len(own) > 1:
             of_text = tuple((part, record) for record in uses[text])
-            sought.append(_Sought(**vars(one), anchors=tuple(anchors), uses=of_text))
+            sought.append(_Sought(**vars(one), own=own, uses=of_text))
     return sought
 
 
@@ -421,7 +419,7 @@ def _arrays_of(texts: Sequence[_Sought]) -> dict[str, Array]:
         "trigger_offsets": _edges(per_term).astype(np.uint32),
         "triggers": of_triggers[:, 1:].ravel(),
         "is_trigger": np.array([one.is_trigger for one in texts], np.int64),
-        "n_anchors": np.array([len(one.anchors) for one in texts], np.int64),
+        "n_own": np.array([len(one.own) for one in texts], np.int64),
         "term_offsets": _edges([len(one.terms) for one in texts]),
         "terms": word_windows.pack_terms(np.array(terms), np.array(weights)),
         "lengths": np.array([one.window for one in texts], np.int64),
@@ -493,7 +491,8 @@ class _RewordedSearch(Search):
         )
         edges = arrays["term_offsets"]
         of_terms = edges[:-1], np.diff(edges), arrays["lengths"]
-        columns = *of_terms, least, evidence, arrays["is_trigger"], arrays["n_anchors"]
+        n_anchors = np.minimum(arrays["n_own"], word_windows.N_ANCHORS)
+        columns = *of_terms, least, evidence, arrays["is_trigger"], n_anchors
         known = {name: arrays[name] for name in word_windows.Items._fields if name in arrays}
         known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
         self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)
@@ -523,12 +522,13 @@ class _RewordedSearch(Search):
         return self._found_by(self._own_encoder, batch)
 
     def _found_by(self, encoder: Encoder, batch: Batch) -> list[Finding]:
-        rows = self._windows(encoder.terms_of_latest()).tolist()
+        terms = encoder.terms_of_latest()
+        rows = self._windows(terms).tolist()
         findings: list[Finding] = []
         for number, windows in groupby(rows, key=lambda row: row[word_windows.DOCUMENT]):
             text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
             places = encoder.places(number, text, of_terms=True)
-            document = _Document(text, self._policy.form, places)
+            document = _Document(text, self._policy.form, places, terms.row(number))
             findings += self._in_document(number, document, [*windows])
         return findings
 
@@ -550,11 +550,11 @@ class _RewordedSearch(Search):
         best: dict[int, _Match] = {}
         for text, *span, weight, n_terms in self._most_likely(windows):
             evidence = self._evidence_of(text, document, (span[0], span[1]), (weight, n_terms))
-            match = _Match(self._part_of(text), text, span[0], span[1], evidence)
             if reaches(evidence.score, self._floor) and (
                 text not in best or evidence.rank > best[text].evidence.rank
             ):
-                best[text] = match
+                own = self._own_terms(text).intersection(document.terms[span[0] : span[1]].tolist())
+                best[text] = _Match(self._part_of(text), text, span[0], span[1], evidence, own)
         of_records: dict[tuple[int, int], Finding] = {}
         for match in _attributed(best.values()):
             characters = document.places.characters(match.start, match.stop)
@@ -584,6 +584,12 @@ class _RewordedSearch(Search):
 
     def _part_of(self, text: int) -> int:
         return int(self._arrays["use_parts"][self._arrays["use_offsets"][text]])
+
+    def _own_terms(self, text: int) -> frozenset[int]:
+        arrays = self._arrays
+        first = int(arrays["term_offsets"][text])
+        own = arrays["terms"][first : first + int(arrays["n_own"][text])]
+        return frozenset(word_windows.terms_in(own).tolist())
 
     def _evidence_of(
         self, text: int, document: _Document, window: tuple[int, int], words: tuple[int, int]
@@ -627,25 +633,30 @@ class _Match(NamedTuple):
     start: int
     stop: int
     evidence: Evidence
+    own: frozenset[int]  # terms of its own that are there
 
 
 def _attributed(matches: Iterable[_Match]) -> list[_Match]:
-    """Return matches from the best on, without siblings that fit clearly less at the same place.
-
-    Siblings are texts of the same benchmark.
-    """
+    """Return matches from the best on, without those that a better sibling explains."""
     kept: list[_Match] = []
+    kept_at: dict[tuple[int, int], list[_Match]] = {}
     for match in sorted(matches, key=lambda one: (not one[4].is_same_item, -one[4].score, one[1])):
-        if not any(_is_explained(match, by) for by in kept):
+        places = range(match.start // _PLACE, (match.stop - 1) // _PLACE + 1)
+        near = [by for place in places for by in kept_at.get((match.part, place), ())]
+        if not any(_is_explained(match, by) for by in near):
             kept.append(match)
+            for place in places:
+                kept_at.setdefault((match.part, place), []).append(match)
     return kept
 
 
 def _is_explained(match: _Match, by: _Match) -> bool:
+    """Return whether a text of the same benchmark fits better at the same place, with its words."""
     shared = min(match.stop, by.stop) - max(match.start, by.start)
     shorter = min(match.stop - match.start, by.stop - by.start)
-    is_less = match.evidence.score < _CLEARLY_LESS * by.evidence.score
-    return match.part == by.part and is_less and 2 * shared >= shorter
+    is_less = match.evidence.score < by.evidence.score
+    n_beside = len(match.own - by.own)
+    return is_less and 2 * shared >= shorter and n_beside <= _UNEXPLAINED * len(match.own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -653,6 +664,7 @@ class _Document:
     text: str
     form: Form
     places: Places
+    terms: npt.NDArray[np.uint32]
     # Items of one benchmark that share a scene have windows at the same place.
     _numbers: dict[tuple[int, int], list[float]] = field(default_factory=dict)
 

@@ -71,6 +71,10 @@ def pack_terms(terms: Array, weights: Array) -> Words64:
     return terms.astype(np.uint64) << _TERM_SHIFT | weights.astype(np.uint64)
 
 
+def terms_in(packed: Words64) -> Array:
+    return packed >> _TERM_SHIFT
+
+
 class Limits(NamedTuple):
     """Settings of the detector."""
 
