@@ -84,7 +84,8 @@ _FEWEST_LETTERS, _FEWEST_DIGITS, _SHORTEST_NAME = 3, 2, 6
 _NO_STATEMENT = re.compile(r'("""|\'\'\').*?\1|(?:#|//).*?$|/\*.*?\*/', re.DOTALL | re.MULTILINE)
 _MOST_PROGRAMS = 8  # a name in more programs nominates none of them
 _TRANSLATED = 1.5  # length of a translation, of the program's
-_HALF_COUNT = 2  # so many words halve the score
+_HALF_COUNT = 3  # so many words halve the score
+_SIGNATURE = re.compile(r"\bdef\s+(\w+)\s*\([^)]*\)")
 
 
 @register
@@ -165,7 +166,7 @@ class Program:
     flow: _Weighted | None  # of Python only
     n_flow: int  # all of its features, also those that are boilerplate
     names: frozenset[str]  # of several words, joined, that few programs have
-    words: tuple[_Weighted, _Weighted]  # in its names, and in all of its text
+    words: tuple[_Weighted, _Weighted, _Weighted]  # of signatures, of names, and of all of its text
 
 
 @lru_cache(maxsize=64)
@@ -191,6 +192,7 @@ def weighted_programs(
     by_flow = iter(_weighted([one for one in flows if one is not None]))
     statements = [_NO_STATEMENT.sub(" ", one.text) for one, _ in texts]
     words = zip(
+        _weighted([_words_in(_signatures(one)) for one in statements]),
         _weighted([_words_in(one) for one in statements]),
         _weighted([_words_in(one.text) for one, _ in texts]),
         strict=True,
@@ -213,6 +215,10 @@ def weighted_programs(
             texts, tokens, by_tokens, flows, named, words, strict=True
         )
     )
+
+
+def _signatures(program: str) -> str:
+    return " ".join(signature[0] for signature in _SIGNATURE.finditer(program))
 
 
 def _words_in(text: str) -> set[str]:
@@ -304,7 +310,10 @@ class _NamedPrograms:
         for number, one in enumerate(programs):
             for name in sorted(one.names):
                 numbers.setdefault(name, []).append(number)
-        self._with_name = [*numbers.values()]
+        self._with_name = [
+            [(number, self._words_by(name, programs[number])) for number in with_name]
+            for name, with_name in numbers.items()
+        ]
         digests = np.array(
             [names.digest_of_name(np.frombuffer(one.encode(), np.uint8)) for one in numbers],
             np.uint64,
@@ -315,6 +324,12 @@ class _NamedPrograms:
         self._index = names.NameIndex(in_filter, slots, digests)
         self._found = np.empty((_INITIAL_EVENTS, 2), np.int64)
 
+    @staticmethod
+    def _words_by(name: str, program: Program) -> tuple[_Weighted, ...]:
+        """Return what is compared where a name is: signatures where a function is named."""
+        is_function = name in _names_in(" ".join(_SIGNATURE.findall(program.text.text)))
+        return program.words if is_function else program.words[1:]
+
     def find(self, content: npt.NDArray[np.uint8]) -> dict[int, tuple[float, int, Span]]:
         """Return by program the best score, number of words, and place."""
         n = names.find_names(content, self._index, self._found)
@@ -322,25 +337,29 @@ class _NamedPrograms:
             self._found = np.empty((2 * n, 2), np.int64)
             n = names.find_names(content, self._index, self._found)
         best: dict[int, tuple[float, int, Span]] = {}
-        compared: dict[int, int] = {}  # by program: up to where
+        compared: dict[tuple[int, int], int] = {}  # by program and what is compared: up to where
         for name, at in self._found[:n].tolist():
-            for number in self._with_name[name]:
+            for number, words in self._with_name[name]:
                 length = int(_TRANSLATED * len(self._programs[number].text.text.encode()))
-                if at >= compared.get(number, 0):
-                    compared[number] = at + length // 2
+                if at >= compared.get((number, len(words)), 0):
+                    compared[number, len(words)] = at + length // 2
                     place = max(0, at - length // 2), min(content.size, at + length)
-                    found = self._compare(number, content[slice(*place)].tobytes(), place)
+                    found = _compare_words(words, content[slice(*place)].tobytes(), place)
                     best[number] = max(best.get(number, found), found)
         return best
 
-    def _compare(self, number: int, window: bytes, place: Span) -> tuple[float, int, Span]:
-        there = _words_in(window.decode(errors="replace"))
-        shares = []
-        for words in self._programs[number].words:
-            both = there.intersection(words.weights)
-            share = words.weight_of(both) / max(words.total, 1)
-            shares.append((share * len(both) / (len(both) + _HALF_COUNT), len(both), place))
-        return max(shares)
+
+def _compare_words(
+    expected: Sequence[_Weighted], window: bytes, place: Span
+) -> tuple[float, int, Span]:
+    """Return the best score, the number of words, and the place."""
+    there = _words_in(window.decode(errors="replace"))
+    found = []
+    for words in expected:
+        both = there.intersection(words.weights)
+        share = words.weight_of(both) / max(words.total, 1)
+        found.append((share * len(both) / (len(both) + _HALF_COUNT), len(both), place))
+    return max(found)
 
 
 # Documents ----------------------------------------------------------------------------------------
