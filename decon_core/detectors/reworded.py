@@ -63,7 +63,7 @@ _NUMBER_WEIGHT = round(6.2 * SCALE)
 _SMALL_NUMBER_WEIGHT = 3 * SCALE
 _LARGEST_SMALL_NUMBER = 12
 _LEAST_WORDS = 0.3  # of the weight of a question's words
-# A word or number that agrees counts as one or two. Below the least count unrelated texts agree with
+# A word that agrees counts as one, a number as two, however often it occurs. Below the least count unrelated texts agree with
 # short questions by chance; half of it, roughly, halves the score.
 _NUMBER_COUNT = word_windows.NUMBER_COUNT
 _LEAST_COUNT, _HALF_COUNT = 7, 10
@@ -82,6 +82,7 @@ _MOST_AT_A_PLACE = 8  # texts of a benchmark that are compared within so many wo
 _PLACE = 64
 _UNEXPLAINED = 0.2  # share of its own words that a sibling must have beside those of a better one
 _LONG_QUESTION, _LONG_END = 80, 40  # words; the end is whole sentences
+_LONGEST_ANSWER = 40  # words of an answer that counts as a choice
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
 
@@ -103,7 +104,7 @@ class _Text:
     @property
     def most_agreeing(self) -> int:
         """The count of all its words and numbers."""
-        n_numbers = max(len(self.numbers), self.numerals.total())
+        n_numbers = max(len({*self.numbers}), len(self.numerals))
         return len(self.terms) + _NUMBER_COUNT * n_numbers
 
     @property
@@ -188,11 +189,12 @@ class Evidence(NamedTuple):
     all_numbers: int  # weight of the item's numbers
     n_numbers: int  # of the item
     n_agreeing: int
+    n_distinct: int  # of the agreeing ones
     is_same_item: bool
 
     @property
     def count(self) -> int:
-        return self.n_words + _NUMBER_COUNT * self.n_agreeing
+        return self.n_words + _NUMBER_COUNT * self.n_distinct
 
     @property
     def score(self) -> float:
@@ -234,6 +236,7 @@ def _evidence(
         all_numbers=sum(map(_number_weight, item_numbers)),
         n_numbers=len(item_numbers),
         n_agreeing=len(agreeing),
+        n_distinct=len({*agreeing}),
         is_same_item=is_same_item,
     )
 
@@ -386,8 +389,14 @@ def _texts_of(item: Rows) -> list[str]:
 
 
 def _joined(question: str, item: Rows) -> str:
-    choices = [row["answer"] for row in item if row["choice_index"] is not None and row["answer"]]
-    return "\n".join([question, *choices])
+    """Return a question with its choices, or with its answer if that is short."""
+    answers = [
+        row["answer"]
+        for row in item
+        if row["answer"]
+        and (row["choice_index"] is not None or len(row["answer"].split()) <= _LONGEST_ANSWER)
+    ]
+    return "\n".join([question, *dict.fromkeys(answers)])
 
 
 def _end_of(question: str) -> str:

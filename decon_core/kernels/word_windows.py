@@ -483,7 +483,7 @@ def _weight_of_numerals(
     marks: Shorts,
     window: Integers,
 ) -> tuple[int, int]:
-    """Return weight and number of the item's numerals that stand in or near the window."""
+    """Return weight of the item's numerals in or near the window, and how many different ones."""
     begin, end = stretch.begin, stretch.end
     item, weight, n_numerals = window[ITEM], 0, 0
     first, last = items.numeral_offsets[item], items.numeral_offsets[item + 1]
@@ -498,6 +498,6 @@ def _weight_of_numerals(
     for numeral in range(first, last):
         n_found = items.numeral_counts[numeral] + marks[items.numerals[numeral]]
         weight += n_found * items.numeral_weights[numeral]
-        n_numerals += n_found
+        n_numerals += n_found > 0
         marks[items.numerals[numeral]] = 0
     return weight, n_numerals

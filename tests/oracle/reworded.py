@@ -184,7 +184,7 @@ def _is_candidate(
     every = sought.all_words + sum(
         number_weight(float(one)) * n for one, n in sought.numerals.items()
     )
-    return score_of(found, every, len(words) + NUMBER_COUNT * agreeing.total()) >= floor
+    return score_of(found, every, len(words) + NUMBER_COUNT * len(agreeing)) >= floor
 
 
 def _numbers_between(
@@ -213,7 +213,7 @@ def _scored(
     n_replaced = min(n_needed - n_agreeing, n_other)
     most_replaced = 0 if weight >= 0.85 * sought.all_words else 0.25 * n_needed
     is_same = n_agreeing >= 0.5 * n_needed and n_replaced <= most_replaced
-    score = score_of(found, every, len(words) + NUMBER_COUNT * n_agreeing)
+    score = score_of(found, every, len(words) + NUMBER_COUNT * len(agreeing))
     return Window(start, stop, score, is_same, own)
 
 
