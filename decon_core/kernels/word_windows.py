@@ -20,7 +20,7 @@ from decon_core.kernels.jit import inlined, kernel
 # Columns of what is found.
 DOCUMENT, ITEM, START, STOP, WEIGHT, N_TERMS, N_COLUMNS = range(7)
 
-N_ANCHORS = 4
+N_ANCHORS = 6
 # Columns of a trigger: its item, the words of a window, and the anchors that can be paired with it.
 OF_ITEM, OF_WINDOW, PARTNERS, N_TRIGGER = 0, 1, 2, 1 + N_ANCHORS
 NUMBER_COUNT = 2  # a number that agrees counts as so many words
@@ -208,11 +208,9 @@ def _find_near(
         place = places[trigger]
         term = words[place]
         for row in range(np.uint64(offsets[term]), np.uint64(offsets[term + np.uint32(1)])):
-            partners = (
-                blocks[triggers[row, PARTNERS]]
-                | blocks[triggers[row, PARTNERS + 1]]
-                | blocks[triggers[row, PARTNERS + 2]]
-            )
+            partners = ZERO
+            for column in range(PARTNERS, N_TRIGGER):
+                partners |= blocks[triggers[row, column]]
             near[n, 0], near[n, 1] = row, place
             around = _around(place, np.int64(triggers[row, OF_WINDOW]), stretch)
             n += np.uint64(partners & around != ZERO)

@@ -18,7 +18,7 @@ from decon_core.text.content_words import is_content, stems, weight_of
 from decon_core.text.markup import stripped
 from decon_core.text.numbers import numbers_in, numeral_of
 
-N_ANCHORS = 4
+N_ANCHORS = 6
 LEAST_PAIR = 5_000
 LEAST_WORDS = 0.3
 NUMBER_WEIGHT, SMALL_NUMBER_WEIGHT = 6_200, 3_000
