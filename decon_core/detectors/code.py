@@ -301,7 +301,7 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
     )
 
 
-class _NamedPrograms:
+class NamedPrograms:
     """Search for programs by their names, in one thread."""
 
     def __init__(self, programs: Sequence[Program]) -> None:
@@ -401,7 +401,7 @@ class _CodeSearch(Search):
     def __init__(self, records: tuple[StoredRecords, ...], policy: Policy) -> None:
         self._programs = _index_of(records, policy.code_ngram_size, policy.code_min_tokens)
         self._floor = policy.code_floor
-        self._named = _NamedPrograms(self._programs.programs)
+        self._named = NamedPrograms(self._programs.programs)
         self._search = WindowSearch(
             self._programs.index, policy.code_ngram_size, self._floor * _SCREENED_SHARE
         )

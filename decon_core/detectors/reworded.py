@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from itertools import combinations, groupby
@@ -63,8 +63,8 @@ _NUMBER_WEIGHT = round(6.2 * SCALE)
 _SMALL_NUMBER_WEIGHT = 3 * SCALE
 _LARGEST_SMALL_NUMBER = 12
 _LEAST_WORDS = 0.3  # of the weight of a question's words
-# A word that agrees counts as one, a number as two, however often it occurs. Below the least count unrelated texts agree with
-# short questions by chance; half of it, roughly, halves the score.
+# A word that agrees counts as one, a number as two, however often it occurs. Below the least count
+# unrelated texts agree with short questions by chance; the other count halves the score.
 _NUMBER_COUNT = word_windows.NUMBER_COUNT
 _LEAST_COUNT, _HALF_COUNT = 7, 10
 _LONGEST_GAP = 8  # words up to a repeated term that still belongs to a window
@@ -75,7 +75,7 @@ _MARGIN = 6  # words around a window in which its numbers may stand
 _LEAST_AGREEING = 0.5
 _MOST_REPLACED = 0.25
 _NEARLY_ALL_WORDS = 0.85
-_WORDS_OF_VARIANT = 0.8  # share of the words with which other numbers are worth a review
+WORDS_OF_VARIANT = 0.8  # share of the words with which other numbers are worth a review
 # Words in more items than these, and than one in so many, are of a template.
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 10, 50
 _MOST_AT_A_PLACE = 8  # texts of a benchmark that are compared within so many words
@@ -300,7 +300,7 @@ class Reworded(Detector):
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
         judged = super().judge(matches, policy)
         is_same_item = _is_same_item(matches)
-        is_variant = ~is_same_item & (column(matches, "question_overlap") >= _WORDS_OF_VARIANT)
+        is_variant = ~is_same_item & (column(matches, "question_overlap") >= WORDS_OF_VARIANT)
         return judged._replace(is_leak=judged.is_leak & is_same_item, is_candidate=is_variant)
 
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
@@ -335,7 +335,9 @@ def _is_same_item(matches: pa.Table) -> npt.NDArray[np.bool_]:
 
 def _index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
     """Return the texts of all benchmarks as arrays, each distinct one of a benchmark once."""
-    return _arrays_of([one for part, rows in enumerate(records) for one in _sought(rows, part, form)])
+    return _arrays_of(
+        [one for part, rows in enumerate(records) for one in _sought(rows, part, form)]
+    )
 
 
 def _sought(rows: Rows, part: int, form: Form) -> list[_Sought]:
