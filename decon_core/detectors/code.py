@@ -84,7 +84,7 @@ _FEWEST_LETTERS, _FEWEST_DIGITS, _SHORTEST_NAME = 3, 2, 6
 _NO_STATEMENT = re.compile(r'("""|\'\'\').*?\1|(?:#|//).*?$|/\*.*?\*/', re.DOTALL | re.MULTILINE)
 _MOST_PROGRAMS = 8  # a name in more programs nominates none of them
 _TRANSLATED = 1.5  # length of a translation, of the program's
-_HALF_COUNT = 3  # so many words halve the score
+_FEWEST_WORDS, _HALF_COUNT = 3, 2  # below these a score is 0; so many words halve it
 _SIGNATURE = re.compile(r"\bdef\s+(\w+)\s*\([^)]*\)")
 
 
@@ -357,7 +357,7 @@ def _compare_words(
     found = []
     for words in expected:
         both = there.intersection(words.weights)
-        share = words.weight_of(both) / max(words.total, 1)
+        share = words.weight_of(both) / max(words.total, 1) * (len(both) >= _FEWEST_WORDS)
         found.append((share * len(both) / (len(both) + _HALF_COUNT), len(both), place))
     return max(found)
 
