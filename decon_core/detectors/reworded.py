@@ -193,15 +193,15 @@ class Evidence(NamedTuple):
     is_same_item: bool
 
     @property
-    def count(self) -> int:
+    def agreement(self) -> int:
         return self.n_words + _NUMBER_COUNT * self.n_distinct
 
     @property
     def score(self) -> float:
-        if self.count < _LEAST_COUNT:
+        if self.agreement < _LEAST_COUNT:
             return 0.0
         share = (self.words + self.numbers) / (self.all_words + self.all_numbers)
-        return share * (self.count / (self.count + _HALF_COUNT))
+        return share * (self.agreement / (self.agreement + _HALF_COUNT))
 
     @property
     def kind(self) -> str:
