@@ -24,6 +24,7 @@ import numpy.typing as npt
 from decon_core.config.policy import Policy
 from decon_core.detectors.code import (
     DocumentScores,
+    NamedPrograms,
     Program,
     WindowSearch,
     arrays_of,
@@ -40,6 +41,7 @@ _THRESHOLDS = (0.2, 0.3, 0.4, 0.45, 0.5, 0.6)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _ENDING = re.compile(r"(?<=...)(ing|ed|es|s|ers?|tion|ly)$")
 _DEFINED = re.compile(r"\bdef\s+(\w+)\s*\(([^)]*)\)")
+_SOURCES = (".py", ".js", ".ts", ".c", ".h")
 _PROMPT_WEIGHT = 2.0  # of the prompts' similarity beside that of the programs
 
 
@@ -123,8 +125,8 @@ def _measure_edition(
         [(ProgramText(one.text, False, True), [row]) for row, one in enumerate(items)],
         policy.code_ngram_size,
     )
-    tokens, both = _code_scores(indexed, documents, policy)
-    methods = {"tokens alone": tokens, "`code`": both}
+    tokens, both, names = _code_scores(indexed, documents, policy)
+    methods = {"tokens alone": tokens, "`code`": both, "`code`, by names": names}
     methods["names in the signature"] = _shares(items, documents, lambda one: _names(one.text))
     if any(one.prompt for one in items):
         methods["prompts"] = _shares(items, documents, lambda one: _stems(one.prompt))
@@ -137,18 +139,21 @@ def _measure_edition(
 
 def _code_scores(
     programs: Sequence[Program], documents: Sequence[Labelled], policy: Policy
-) -> tuple[Floats, Floats]:
-    tokens, both = np.zeros((2, len(programs), len(documents)))
+) -> tuple[Floats, Floats, Floats]:
+    tokens, both, names = np.zeros((3, len(programs), len(documents)))
+    named = NamedPrograms(programs)
     search = WindowSearch(arrays_of(programs), policy.code_ngram_size, 0.0)
     for column, document in enumerate(documents):
         content = document.text.encode()
         scores = DocumentScores(content)
+        for row, (score, _, _) in named.find(np.frombuffer(content, np.uint8)).items():
+            names[row, column] = score
         for row, weight, _, *window in search.windows_in(np.frombuffer(content, np.uint8)).tolist():
             program = programs[row]
             tokens[row, column] = weight / max(program.tokens.total, 1)
             if program.tokens.total:
                 both[row, column], _ = scores.compare(program, weight, (window[0], window[1]))
-    return tokens, both
+    return tokens, both, names
 
 
 def _stems(text: str) -> set[str]:
@@ -211,16 +216,19 @@ def table(halves: Sequence[Scores]) -> list[str]:
 
 
 def curve(halves: Sequence[Scores]) -> list[str]:
-    """Return recall and false positives of `code` at fixed thresholds."""
-    lines = ["| threshold | recall | between tasks |", "|---|---|---|"]
+    """Return recall and false positives of `code` and of its names at fixed thresholds."""
+    methods = ("`code`", "`code`, by names")
+    lines = ["| threshold" + " | recall | between tasks" * 2 + " |", "|---|---|---|---|---|"]
     for threshold in _THRESHOLDS:
-        counts = np.zeros((2, 2))
+        counts = np.zeros((2, 2, 2))
         for half in halves:
-            reaches = half.by_method["`code`"] >= threshold
-            for row, pairs in enumerate((half.is_same, half.is_other)):
-                counts[row] += (reaches & pairs).sum(), pairs.sum()
-        recall, false = counts[:, 0] / counts[:, 1]
-        lines.append(f"| {threshold} | {recall:.3f} | {false:.3%} |")
+            for n, method in enumerate(methods):
+                reaches = half.by_method[method] >= threshold
+                for row, pairs in enumerate((half.is_same, half.is_other)):
+                    counts[n, row] += (reaches & pairs).sum(), pairs.sum()
+        shares = counts[:, :, 0] / counts[:, :, 1]
+        cells = (f"{recall:.3f} | {false:.3%}" for recall, false in shares)
+        lines.append(f"| {threshold} | {' | '.join(cells)} |")
     return lines
 
 
@@ -234,28 +242,33 @@ def false_alarms(programs: Sequence[Labelled], folder: Path, policy: Policy) -> 
     )
     kept = [one for one in indexed if one.n_tokens >= policy.code_min_tokens and one.tokens.total]
     search = WindowSearch(arrays_of(kept), policy.code_ngram_size, 0.6 * policy.code_floor)
-    scores, n_bytes = [], 0
-    for path in sorted(folder.rglob("*.py")):
+    named = NamedPrograms(kept)
+    scores, by_names, n_bytes = [], [], 0
+    for path in sorted(one for ending in _SOURCES for one in folder.rglob(f"*{ending}")):
         content = path.read_bytes()
         n_bytes += len(content)
         document = DocumentScores(content)
         for row, weight, _, *window in search.windows_in(np.frombuffer(content, np.uint8)).tolist():
             scores.append(document.compare(kept[row], weight, (window[0], window[1]))[0])
-    found = np.array(scores)
-    cells = [
-        f"{(found >= one).sum() / n_bytes * 1e7:.1f} at {one}"
-        for one in _THRESHOLDS
-        if one >= policy.code_floor
-    ]
+        found = named.find(np.frombuffer(content, np.uint8))
+        by_names += [score for score, _, _ in found.values()]
     of = f"{len(kept)} programs in {n_bytes / 1e6:.1f} MB of {folder}"
-    return [f"Found per 10 MB, of {of}: {', '.join(cells)}"]
+    lines = []
+    for what, every in (("found", np.array(scores)), ("found by names", np.array(by_names))):
+        cells = [
+            f"{(every >= one).sum() / n_bytes * 1e7:.1f} at {one}"
+            for one in _THRESHOLDS
+            if one >= policy.code_floor
+        ]
+        lines.append(f"{what} per 10 MB, of {of}: {', '.join(cells)}")
+    return lines
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table for each file."""
     parser = argparse.ArgumentParser(prog="python -m bench.code_pairs", description=__doc__)
     parser.add_argument("files", nargs="+", type=Path, help="labelled pairs, as JSON lines")
-    parser.add_argument("--unrelated", type=Path, help="a folder of Python files, for false alarms")
+    parser.add_argument("--unrelated", type=Path, help="a folder of source files, for false alarms")
     given: Any = parser.parse_args(arguments)
     policy = Policy()
     try:

@@ -1,11 +1,13 @@
-"""What `reworded` finds of reworded GSM8K questions, and what it takes for them.
+"""What `reworded` finds of GSM8K questions in other words or numbers, and what it takes for them.
 
     python -m bench.reworded --pairs ../shared/data/semantic --evals ../shared/data/evals \\
-        --texts ../shared/data/text --out docs/reworded.md
+        --texts ../shared/data/text --recipes made/recipes.yaml
 
 Each reworded question stands in a document between two pieces of unrelated text. The threshold is
 chosen on half of the items, by the parity of their numbers, and tested on the other half, both
-ways: it is the lowest at which the unrelated texts have at most one candidate per 10 MB.
+ways: it is the lowest at which the unrelated texts have at most one candidate per 10 MB. A last
+table has the candidates in unrelated texts for every benchmark, also those of recipe files, such as
+`../shared/tools/like_mmlu` makes.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from typing import Any, cast
 
 import numpy as np
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.benchmarks.folder import records_in
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Finding, Indexes, Search, detector
-from decon_core.detectors.reworded import SAME_ITEM
+from decon_core.detectors.reworded import SAME_ITEM, WORDS_OF_VARIANT
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.features.scorecard.corpora import texts_below
 from decon_core.text.word_cache import Ragged
@@ -40,27 +44,34 @@ class Hit:
     document: int
     item: int
     score: float
+    is_same: bool  # else it has other numbers
 
 
 class Detector:
-    """The detector over all GSM8K test questions."""
+    """The detector over the records of a benchmark."""
 
-    def __init__(self, questions: Sequence[str]) -> None:
+    def __init__(self, records: pa.Table) -> None:
         policy = Policy(detectors=("reworded",))
         reworded = detector("reworded")
-        rows = [{"question": question} for question in questions]
+        rows = records.select([*reworded.own_columns]).to_pylist()
+        self.item_of = records["instance_index"].to_pylist()
         own = {"reworded": reworded.own_index([rows], policy)}
         # It reads neither n-grams nor texts.
         self._search: Search = reworded.search(Indexes(None, None, policy, own))  # type: ignore[arg-type]
 
     def hits(self, texts: Sequence[str]) -> list[Hit]:
-        """Return the candidates that are called the same item."""
+        """Return the candidates, once for each item and document."""
         tokens = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
         found = cast(
             "list[Finding]", self._search.find(BatchTexts(Batch.of_texts(texts), tokens, None))
         )
         return [
-            Hit(one.document, one.record, one.score) for one in found if one.looked_for == SAME_ITEM
+            Hit(document, item, one.score, one.looked_for == SAME_ITEM)
+            for (document, item), one in {
+                (one.document, self.item_of[one.record]): one
+                for one in found
+                if one.looked_for == SAME_ITEM or (one.question_overlap or 0) >= WORDS_OF_VARIANT
+            }.items()
         ]
 
 
@@ -75,20 +86,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     for name in ("pairs", "evals", "texts"):
         parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--recipes", type=Path, nargs="*", default=[], help="more benchmarks")
     parser.add_argument("--out", type=Path, help="also write the table to this file")
     given = parser.parse_args()
     texts = [text for one in texts_below(given.texts) for text in one.texts]
-    report = "\n".join(_report(given.evals, texts, [*_pairs(given.pairs)]))
+    lines = [*_report(given.evals, texts, [*_pairs(given.pairs)])]
+    lines += ["", *_false_candidates([given.evals, *given.recipes], texts)]
+    report = "\n".join(lines)
     print(report)
     if given.out:
         given.out.write_text(report + "\n")
 
 
 def _report(evals: Path, texts: Sequence[str], pairs: Sequence[_Pair]) -> Iterator[str]:
-    at_work = Detector(_questions(evals, "test"))
+    at_work = Detector(_of_gsm8k(evals, "test"))
     mb = sum(len(text.encode()) for text in texts) / 1e6
     unrelated = at_work.hits(texts)
-    same_template = at_work.hits(_questions(evals, "train"))
+    same_template = at_work.hits(_of_gsm8k(evals, "train")["question"].to_pylist())
     by_kind = {
         kind: _scores(at_work, [pair for pair in pairs if pair.kind == kind], texts)
         for kind in dict.fromkeys(pair.kind for pair in pairs)
@@ -99,7 +113,7 @@ def _report(evals: Path, texts: Sequence[str], pairs: Sequence[_Pair]) -> Iterat
     yield "|---:|---:|---:|" + "---:|" * len(by_kind)
     for threshold in _THRESHOLDS[::5]:
         shares = (f"{_share(scores.values(), threshold):.3f}" for scores in by_kind.values())
-        n_train = len({hit.document for hit in same_template if hit.score >= threshold})
+        n_train = len({hit.document for hit in same_template if _reaches(hit, threshold)})
         yield (
             f"| {threshold} | {_per_10_mb(unrelated, mb, threshold):.1f} | {n_train} | "
             + " | ".join(shares)
@@ -120,12 +134,35 @@ def _report(evals: Path, texts: Sequence[str], pairs: Sequence[_Pair]) -> Iterat
         )
 
 
-def _questions(folder: Path, split: str) -> list[str]:
-    """Return the questions of GSM8K, at the number of their row."""
-    columns = ["split", "instance_index", "question"]
-    rows = records_in(folder)["gsm8k"].select(columns).to_pylist()
-    of_split = [row for row in rows if row["split"] == split]
-    return [row["question"] for row in sorted(of_split, key=lambda row: row["instance_index"])]
+def _of_gsm8k(folder: Path, split: str) -> pa.Table:
+    records = records_in(folder)["gsm8k"]
+    return records.filter(pc.equal(records["split"], split))
+
+
+def _false_candidates(places: Sequence[Path], texts: Sequence[str]) -> Iterator[str]:
+    mb = sum(len(text.encode()) for text in texts) / 1e6
+    threshold = Policy().reworded_threshold
+    yield f"| benchmark | items | candidates in {mb:.1f} MB | other numbers |"
+    yield "|---|---:|---:|---:|"
+    for place in places:
+        for name, records in records_in(place).items():
+            hits = Detector(records).hits(texts)
+            n_same = sum(hit.is_same and hit.score >= threshold for hit in hits)
+            n_items = len(
+                {
+                    *zip(
+                        records["split"].to_pylist(),
+                        records["instance_index"].to_pylist(),
+                        strict=True,
+                    )
+                }
+            )
+            label = f"{place.parent.name} {name}" if place.is_file() else name
+            yield f"| {label} | {n_items} | {n_same} | {sum(not hit.is_same for hit in hits)} |"
+
+
+def _reaches(hit: Hit, threshold: float) -> bool:
+    return not hit.is_same or hit.score >= threshold
 
 
 def _pairs(folder: Path) -> Iterator[_Pair]:
@@ -149,7 +186,7 @@ def _scores(at_work: Detector, pairs: Sequence[_Pair], texts: Sequence[str]) -> 
         before, after = around[start:][:_AROUND], around[start + _AROUND :][:_AROUND]
         documents.append(f"{before}\n\n{pair.text}\n\n{after}")
     found = {
-        hit.item: hit.score
+        hit.item: hit.score if hit.is_same else 1.0
         for hit in at_work.hits(documents)
         if hit.item == pairs[hit.document].item
     }
@@ -165,7 +202,7 @@ def _share(scores: Iterable[float], threshold: float) -> float:
 
 
 def _per_10_mb(hits: Iterable[Hit], mb: float, threshold: float) -> float:
-    return 10 * sum(hit.score >= threshold for hit in hits) / mb
+    return 10 * sum(_reaches(hit, threshold) for hit in hits) / mb
 
 
 def _chosen(unrelated: Sequence[Hit], mb: float, half: int) -> float:

@@ -1,20 +1,26 @@
-"""The `code` detector: programs whose names, comments, layout or order of statements differ.
+"""The `code` detector: programs in other names, layout or order, or in another language.
 
 The fingerprints of a program are the runs of its tokens, in a form without names, and, of Python,
 what its operations take from each other. The score is the share of them, weighted by idf over the
 programs of the benchmark, that a document has in one place, in any order.
+
+What a translation into another programming language keeps is names. A place is nominated if it has
+a name of several words that few programs of the benchmark have; the score then is the share of the
+words in the program's names, or in all of its text, that stand around it. Such a match is a
+candidate, whatever its score.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +29,19 @@ from decon_core.benchmarks.records import StoredRecords
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Finding, Indexes, Search, Span, sort_findings
+from decon_core.detectors.detector import (
+    Detector,
+    Finding,
+    Floats,
+    Indexes,
+    Judged,
+    Search,
+    Span,
+    sort_findings,
+)
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels.code import windows
+from decon_core.kernels.code import names, windows
 from decon_core.kernels.code.lexer import mark_code
 from decon_core.text.code_form import (
     ProgramText,
@@ -37,6 +52,9 @@ from decon_core.text.code_form import (
 )
 from decon_core.text.python_flow import features
 from decon_core.text.word_cache import edges_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # A fingerprint in more than this share of a benchmark's programs, and in more than so many, is
 # boilerplate. Measured: without them recall is as high, and the scan twice as fast.
@@ -58,6 +76,17 @@ _SIZE_EXPONENT = 0.25
 
 _INITIAL_EVENTS = 1 << 14
 
+# The kind of matches by the names of a program.
+NAMES = "names"
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_NAME = re.compile(r"\b[A-Za-z_]+\b")
+_FEWEST_LETTERS, _FEWEST_DIGITS, _SHORTEST_NAME = 3, 2, 6
+_NO_STATEMENT = re.compile(r'("""|\'\'\').*?\1|(?:#|//).*?$|/\*.*?\*/', re.DOTALL | re.MULTILINE)
+_MOST_PROGRAMS = 8  # a name in more programs nominates none of them
+_TRANSLATED = 1.5  # length of a translation, of the program's
+_FEWEST_WORDS, _HALF_COUNT = 3, 2  # below these a score is 0; so many words halve it
+_SIGNATURE = re.compile(r"\bdef\s+(\w+)\s*\([^)]*\)")
+
 
 @register
 class Code(Detector):
@@ -67,15 +96,28 @@ class Code(Detector):
     threshold = Threshold(setting="code_threshold", floor="code_floor")
     scan_settings = ("code_ngram_size", "code_min_tokens", "code_floor")
     # Which programs parse depends on the version of Python.
-    versions = (("code_form", 1), ("code_python", sys.version_info.minor))
+    versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
+    near_kinds = (NAMES,)
     advice = (
         "**For benchmarks of programs, `code`.** It compares programs without their names, "
         "comments and layout, in any order of statements, and nothing else: items that are no "
-        "programs are not visible to it."
+        "programs are not visible to it. Programs in another language that keep the names are "
+        "candidates."
     )
 
     def search(self, indexes: Indexes) -> Search:
         return _CodeSearch(indexes.records, indexes.policy)
+
+    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
+        judged = super().judge(matches, policy)
+        has_names = _by_names(matches)
+        return judged._replace(
+            is_leak=judged.is_leak & ~has_names, is_candidate=judged.is_leak & has_names
+        )
+
+    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
+        highest = super().highest_thresholds(matches, policy)
+        return np.where(_by_names(matches), np.nan, highest)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         programs = _programs_of(texts.stored, policy.code_ngram_size)
@@ -92,6 +134,10 @@ class Code(Detector):
             "only what most programs have": is_informative,
         }
         return first_unmet(requirements).note_tokens(n_tokens, {short: policy.code_min_tokens})
+
+
+def _by_names(matches: pa.Table) -> npt.NDArray[np.bool_]:
+    return np.array([kind == NAMES for kind in matches["looked_for"].to_pylist()], np.bool_)
 
 
 # Programs of benchmarks ---------------------------------------------------------------------------
@@ -119,6 +165,8 @@ class Program:
     tokens: _Weighted
     flow: _Weighted | None  # of Python only
     n_flow: int  # all of its features, also those that are boilerplate
+    names: frozenset[str]  # of several words, joined, that few programs have
+    words: tuple[_Weighted, _Weighted, _Weighted]  # of signatures, of names, and of all of its text
 
 
 @lru_cache(maxsize=64)
@@ -142,6 +190,16 @@ def weighted_programs(
     flows = [features(one.text) for one, _ in texts]
     by_tokens = _weighted([one.tolist() for one, _ in tokens])
     by_flow = iter(_weighted([one for one in flows if one is not None]))
+    statements = [_NO_STATEMENT.sub(" ", one.text) for one, _ in texts]
+    words = zip(
+        _weighted([_words_in(_signatures(one)) for one in statements]),
+        _weighted([_words_in(one) for one in statements]),
+        _weighted([_words_in(one.text) for one, _ in texts]),
+        strict=True,
+    )
+    named = [_names_in(one) for one in statements]
+    n_programs = Counter(name for each in named for name in each)
+    most = min(_MOST_PROGRAMS, max(_COMMON_PROGRAMS, _COMMON_SHARE * len(texts)))
     return tuple(
         Program(
             text,
@@ -150,11 +208,36 @@ def weighted_programs(
             weighted,
             None if flow is None else next(by_flow),
             len(flow or ()),
+            frozenset(name for name in own if n_programs[name] <= most),
+            of_words,
         )
-        for (text, rows), (_, n), weighted, flow in zip(
-            texts, tokens, by_tokens, flows, strict=True
+        for (text, rows), (_, n), weighted, flow, own, of_words in zip(
+            texts, tokens, by_tokens, flows, named, words, strict=True
         )
     )
+
+
+def _signatures(program: str) -> str:
+    return " ".join(signature[0] for signature in _SIGNATURE.finditer(program))
+
+
+def _words_in(text: str) -> set[str]:
+    """Return the words of names, comments and strings, and numbers of several digits."""
+    return {
+        word.lower()
+        for word in _WORD.findall(text)
+        if len(word) >= (_FEWEST_DIGITS if word[0].isdigit() else _FEWEST_LETTERS)
+    }
+
+
+def _names_in(text: str) -> set[str]:
+    """Return the names of several words, joined and in lower case."""
+    return {
+        joined
+        for name in _NAME.findall(text)
+        if len(joined := name.replace("_", "").lower()) >= _SHORTEST_NAME
+        and len(_WORD.findall(name)) > 1
+    }
 
 
 def _weighted(programs: Sequence[Iterable[Any]]) -> list[_Weighted]:
@@ -218,6 +301,67 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
     )
 
 
+class NamedPrograms:
+    """Search for programs by their names, in one thread."""
+
+    def __init__(self, programs: Sequence[Program]) -> None:
+        self._programs = programs
+        numbers: dict[str, list[int]] = {}
+        for number, one in enumerate(programs):
+            for name in sorted(one.names):
+                numbers.setdefault(name, []).append(number)
+        self._with_name = [
+            [(number, self._words_by(name, programs[number])) for number in with_name]
+            for name, with_name in numbers.items()
+        ]
+        digests = np.array(
+            [names.digest_of_name(np.frombuffer(one.encode(), np.uint8)) for one in numbers],
+            np.uint64,
+        )
+        slots = np.zeros(2 * digests.size + 2, np.uint32)
+        in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
+        windows.enter_fingerprints(digests, slots, in_filter)
+        self._index = names.NameIndex(in_filter, slots, digests)
+        self._found = np.empty((_INITIAL_EVENTS, 2), np.int64)
+
+    @staticmethod
+    def _words_by(name: str, program: Program) -> tuple[_Weighted, ...]:
+        """Return what is compared where a name is: signatures where a function is named."""
+        is_function = name in _names_in(" ".join(_SIGNATURE.findall(program.text.text)))
+        return program.words if is_function else program.words[1:]
+
+    def find(self, content: npt.NDArray[np.uint8]) -> dict[int, tuple[float, int, Span]]:
+        """Return by program the best score, number of words, and place."""
+        n = names.find_names(content, self._index, self._found)
+        if n > len(self._found):
+            self._found = np.empty((2 * n, 2), np.int64)
+            n = names.find_names(content, self._index, self._found)
+        best: dict[int, tuple[float, int, Span]] = {}
+        compared: dict[tuple[int, int], int] = {}  # by program and what is compared: up to where
+        for name, at in self._found[:n].tolist():
+            for number, words in self._with_name[name]:
+                length = int(_TRANSLATED * len(self._programs[number].text.text.encode()))
+                if at >= compared.get((number, len(words)), 0):
+                    compared[number, len(words)] = at + length // 2
+                    place = max(0, at - length // 2), min(content.size, at + length)
+                    found = _compare_words(words, content[slice(*place)].tobytes(), place)
+                    best[number] = max(best.get(number, found), found)
+        return best
+
+
+def _compare_words(
+    expected: Sequence[_Weighted], window: bytes, place: Span
+) -> tuple[float, int, Span]:
+    """Return the best score, the number of words, and the place."""
+    there = _words_in(window.decode(errors="replace"))
+    found = []
+    for words in expected:
+        both = there.intersection(words.weights)
+        share = words.weight_of(both) / max(words.total, 1) * (len(both) >= _FEWEST_WORDS)
+        found.append((share * len(both) / (len(both) + _HALF_COUNT), len(both), place))
+    return max(found)
+
+
 # Documents ----------------------------------------------------------------------------------------
 
 
@@ -257,6 +401,7 @@ class _CodeSearch(Search):
     def __init__(self, records: tuple[StoredRecords, ...], policy: Policy) -> None:
         self._programs = _index_of(records, policy.code_ngram_size, policy.code_min_tokens)
         self._floor = policy.code_floor
+        self._named = NamedPrograms(self._programs.programs)
         self._search = WindowSearch(
             self._programs.index, policy.code_ngram_size, self._floor * _SCREENED_SHARE
         )
@@ -278,17 +423,24 @@ class _CodeSearch(Search):
     def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
         found = self._search.windows_in(content)
         document = DocumentScores(content.tobytes() if len(found) else b"")
+        by_names = self._named.find(content)
         for program, weight, n_matched, first, last in found.tolist():
             one, part = self._programs.programs[program], self._programs.parts[program]
             score, place = document.compare(one, weight, (first, last))
             if reaches(score, self._floor):
-                yield from _findings(number, part, one, score, n_matched, place)
+                by_names.pop(program, None)
+                yield from _findings(number, part, one, score, n_matched, place, None)
+        for program, (score, n_matched, place) in by_names.items():
+            one, part = self._programs.programs[program], self._programs.parts[program]
+            if reaches(score, self._floor):
+                yield from _findings(number, part, one, score, n_matched, place, NAMES)
 
     def compile(self, documents: object) -> None:
         del documents
         nothing, places = np.zeros(1, np.uint8), np.zeros(1, np.int64)
         mark_code(nothing, places, places, nothing)
         self._search.windows_in(nothing)
+        self._named.find(nothing)
 
 
 class DocumentScores:
@@ -314,7 +466,13 @@ class DocumentScores:
 
 
 def _findings(
-    number: int, part: int, one: Program, score: float, n_matched: int, place: tuple[int, int]
+    number: int,
+    part: int,
+    one: Program,
+    score: float,
+    n_matched: int,
+    place: Span,
+    kind: str | None,
 ) -> Iterator[Finding]:
     has_question, has_answer = one.text.has_question, one.text.has_answer
     for record in one.records:
@@ -328,6 +486,7 @@ def _findings(
             n_matched=n_matched,
             question_tokens=one.n_tokens,
             total_tokens=one.n_tokens,
+            looked_for=kind,
             question_bytes=place if has_question else None,
             answer_bytes=place if has_answer else None,
         )

@@ -20,12 +20,13 @@ from decon_core.kernels.jit import inlined, kernel
 # Columns of what is found.
 DOCUMENT, ITEM, START, STOP, WEIGHT, N_TERMS, N_COLUMNS = range(7)
 
-N_ANCHORS = 4
+N_ANCHORS = 6
 # Columns of a trigger: its item, the words of a window, and the anchors that can be paired with it.
 OF_ITEM, OF_WINDOW, PARTNERS, N_TRIGGER = 0, 1, 2, 1 + N_ANCHORS
-# Columns of an item's row. Its first terms are its anchors; a bit for each that is a trigger.
+NUMBER_COUNT = 2  # a number that agrees counts as so many words
+# Columns of an item's row. Its first terms are its anchors, with a bit for each that is a trigger.
 # The least weight of its terms, and of terms and numerals, in a window that is kept.
-FIRST_TERM, N_ITEM_TERMS, LENGTH, LEAST, LEAST_EVIDENCE, IS_TRIGGER, N_ROW = range(7)
+FIRST_TERM, N_ITEM_TERMS, LENGTH, LEAST, LEAST_EVIDENCE, IS_TRIGGER, N_ITEM_ANCHORS = range(7)
 
 _TERM_SHIFT, _LOW = np.uint64(32), np.uint64((1 << 32) - 1)
 _ROUND = 1 << 7  # triggers that are looked at together: their items fit the CPU cache
@@ -70,12 +71,17 @@ def pack_terms(terms: Array, weights: Array) -> Words64:
     return terms.astype(np.uint64) << _TERM_SHIFT | weights.astype(np.uint64)
 
 
+def terms_in(packed: Words64) -> Array:
+    return packed >> _TERM_SHIFT
+
+
 class Limits(NamedTuple):
     """Settings of the detector."""
 
     least_pair: int  # weight of two anchors that are worth a look
     floor: float  # windows of a lower score are not kept
-    little: int  # evidence of this weight halves the score
+    least_count: int  # of terms and numerals
+    half_count: int  # so many terms and numerals halve the score
     longest_gap: int  # words up to a repeated term that still belongs to the window
     margin: int  # words around a window in which its numerals may stand
 
@@ -202,11 +208,9 @@ def _find_near(
         place = places[trigger]
         term = words[place]
         for row in range(np.uint64(offsets[term]), np.uint64(offsets[term + np.uint32(1)])):
-            partners = (
-                blocks[triggers[row, PARTNERS]]
-                | blocks[triggers[row, PARTNERS + 1]]
-                | blocks[triggers[row, PARTNERS + 2]]
-            )
+            partners = ZERO
+            for column in range(PARTNERS, N_TRIGGER):
+                partners |= blocks[triggers[row, column]]
             near[n, 0], near[n, 1] = row, place
             around = _around(place, np.int64(triggers[row, OF_WINDOW]), stretch)
             n += np.uint64(partners & around != ZERO)
@@ -303,7 +307,7 @@ def _look_at(
     for term in range(n_terms):
         marks[terms[base + term] >> _TERM_SHIFT] = term + 1
     hit, n_hits = _find_hits(words, place, stretch, items.rows[item, LENGTH], scratch)
-    before, after = _neighbours(hit, n_hits, scratch.terms)
+    before, after = _neighbours(hit, n_hits, scratch.terms, items.rows[item, N_ITEM_ANCHORS])
     for first, second in ((before, hit), (hit, after)):
         # A trigger behind looks back itself.
         is_seen = second == hit or (
@@ -341,12 +345,12 @@ def _find_hits(
 
 
 @inlined
-def _neighbours(hit: int, n_hits: int, terms: Shorts) -> tuple[int, int]:
+def _neighbours(hit: int, n_hits: int, terms: Shorts, n_anchors: int) -> tuple[int, int]:
     """Return the hits of anchors before and after a hit; -1 and `n_hits` if there are none."""
     before, after = hit - 1, hit + 1
-    while before >= 0 and terms[before] > N_ANCHORS:
+    while before >= 0 and terms[before] > n_anchors:
         before -= 1
-    while after < n_hits and terms[after] > N_ANCHORS:
+    while after < n_hits and terms[after] > n_anchors:
         after += 1
     return before, after
 
@@ -387,10 +391,11 @@ def _is_kept(
     if window[WEIGHT] < least:
         return False
     _add_near_terms(words, stretch, limits.longest_gap, scratch.marks, window)
-    weight = _weight_of_numerals(words, stretch, items, limits, scratch.marks, window)
-    evidence = window[WEIGHT] + weight
-    share = evidence / items.totals[item]
-    return share * (evidence / (evidence + limits.little)) >= limits.floor
+    weight, n_numerals = _weight_of_numerals(words, stretch, items, limits, scratch.marks, window)
+    share = (window[WEIGHT] + weight) / items.totals[item]
+    count = window[N_TERMS] + NUMBER_COUNT * n_numerals
+    is_enough = count >= limits.least_count
+    return is_enough and share * (count / (count + limits.half_count)) >= limits.floor
 
 
 @inlined
@@ -475,10 +480,10 @@ def _weight_of_numerals(
     limits: Limits,
     marks: Shorts,
     window: Integers,
-) -> int:
-    """Return the weight of the item's numerals that stand in or near the window."""
+) -> tuple[int, int]:
+    """Return weight of the item's numerals in or near the window, and how many different ones."""
     begin, end = stretch.begin, stretch.end
-    item, weight = window[ITEM], 0
+    item, weight, n_numerals = window[ITEM], 0, 0
     first, last = items.numeral_offsets[item], items.numeral_offsets[item + 1]
     # The mark of a numeral is how many of it are not found yet, below zero.
     for numeral in range(first, last):
@@ -491,5 +496,6 @@ def _weight_of_numerals(
     for numeral in range(first, last):
         n_found = items.numeral_counts[numeral] + marks[items.numerals[numeral]]
         weight += n_found * items.numeral_weights[numeral]
+        n_numerals += n_found > 0
         marks[items.numerals[numeral]] = 0
-    return weight
+    return weight, n_numerals

@@ -1,4 +1,4 @@
-"""The oracle of `reworded`, slow and simple: one document, one question, words in lists.
+"""The oracle of `reworded`, slow and simple: one document, one text of an item, words in lists.
 
 What a word and a number are is defined by `decon_core.text`; which windows are looked at, and their
 scores, are defined here. No code is shared with the stages: where the two differ, this one is
@@ -18,24 +18,26 @@ from decon_core.text.content_words import is_content, stems, weight_of
 from decon_core.text.markup import stripped
 from decon_core.text.numbers import numbers_in, numeral_of
 
-N_ANCHORS = 4
-LEAST_PAIR = 7_500
-FEWEST_TERMS = 4
+N_ANCHORS = 6
+LEAST_PAIR = 5_000
 LEAST_WORDS = 0.3
 NUMBER_WEIGHT, SMALL_NUMBER_WEIGHT = 6_200, 3_000
-LITTLE = 24_000
+NUMBER_COUNT = 2
+LEAST_COUNT, HALF_COUNT = 7, 10
+UNEXPLAINED = 0.2
 NEAR = 8
 MARGIN = 6
 
 
 @dataclass(frozen=True)
 class Window:
-    """The best window of a document for a question, in words."""
+    """The best window of a document for a text, in words."""
 
     start: int
     stop: int
     score: float
     is_same_item: bool
+    own: frozenset[str]  # stems there that few items of the benchmark have
 
 
 def stem_or_numeral(word: str) -> str | None:
@@ -46,8 +48,17 @@ def number_weight(value: float) -> int:
     return SMALL_NUMBER_WEIGHT if value <= 12 and value in (0.5, *range(13)) else NUMBER_WEIGHT
 
 
-def score_of(found: int, every: int) -> float:
-    return found / every * (found / (found + LITTLE))
+def score_of(found: int, every: int, count: int) -> float:
+    return found / every * (count / (count + HALF_COUNT)) if count >= LEAST_COUNT else 0.0
+
+
+def template_of(items: Sequence[Sequence[str]], form: Form) -> set[str]:
+    """Return the stems of many items of a benchmark; an item is the texts that stand for it."""
+    stems_of = [
+        {stem for text in item for stem in Question(text, form, set()).weights} for item in items
+    ]
+    n_items = Counter(stem for each in stems_of for stem in each)
+    return {stem for stem, n in n_items.items() if n > max(10, 0.02 * len(items))}
 
 
 def numbers_of(text: str, form: Form) -> list[float]:
@@ -57,7 +68,7 @@ def numbers_of(text: str, form: Form) -> list[float]:
 class Question:
     """What is searched for."""
 
-    def __init__(self, text: str, form: Form) -> None:
+    def __init__(self, text: str, form: Form, template: set[str]) -> None:
         words = canonical(text, form).split()
         forms: dict[str, set[str]] = {}
         for word in filter(is_content, words):
@@ -66,8 +77,8 @@ class Question:
         self.numerals = Counter(numeral for word in words if (numeral := numeral_of(word)))
         self.numbers = numbers_of(text, form)
         self.length = max(5 * len(words) // 4 + 8, 24)
-        by_rarity = sorted(self.weights, key=lambda term: (-self.weights[term], term))
-        self.anchors = by_rarity[:N_ANCHORS]
+        self.own = self.weights.keys() - template
+        self.anchors = sorted(self.own, key=lambda term: (-self.weights[term], term))[:N_ANCHORS]
 
     @property
     def all_words(self) -> int:
@@ -78,25 +89,29 @@ class Question:
 
 
 def best_window(
-    document: str, places: Sequence[tuple[int, int]], question: str, form: Form, floor: float
+    document: str,
+    places: Sequence[tuple[int, int]],
+    question: str,
+    form: Form,
+    floor: float,
+    template: set[str],
 ) -> Window | None:
     """Return the best window of a document; None if none reaches the floor.
 
     `places`: the characters of each word of the document's canonical text.
     """
-    sought = Question(question, form)
-    if len(sought.weights) < FEWEST_TERMS:
-        return None
+    sought = Question(question, form, template)
     terms = [stem_or_numeral(word) for word in canonical(document, form).split()]
     best = None
     for first, second in _pairs(terms, sought):
         start, stop = _with_near_terms(*_window(terms, first, second, sought), terms, sought)
-        words = sought.weight(_within(terms, first, second, sought))
+        words = {*_within(terms, first, second, sought)} & sought.weights.keys()
         if not _is_candidate(terms, start, stop, words, sought, floor):
             continue
         within = _numbers_between(document, places, start, stop, form)
         around = _numbers_between(document, places, start - MARGIN, stop + MARGIN, form)
-        found = _scored(start, stop, words, within, around, sought)
+        own = frozenset(sought.own.intersection(terms[start:stop]))
+        found = _scored(start, stop, words, within, around, sought, own)
         if best is None or (found.is_same_item, found.score) > (best.is_same_item, best.score):
             best = found
     return best if best and best.score >= floor - 1e-9 else None
@@ -152,18 +167,24 @@ def _with_near_terms(
 
 
 def _is_candidate(
-    terms: Sequence[str | None], start: int, stop: int, words: int, sought: Question, floor: float
+    terms: Sequence[str | None],
+    start: int,
+    stop: int,
+    words: set[str],
+    sought: Question,
+    floor: float,
 ) -> bool:
     """Return whether enough words, and words and numerals together, are there."""
-    if words < LEAST_WORDS * sought.all_words:
+    weight = sought.weight([*words])
+    if weight < LEAST_WORDS * sought.all_words:
         return False
     there = Counter(terms[max(start - MARGIN, 0) : stop + MARGIN])
     agreeing = sought.numerals & Counter({str(term): n for term, n in there.items()})
-    found = words + sum(number_weight(float(one)) * n for one, n in agreeing.items())
+    found = weight + sum(number_weight(float(one)) * n for one, n in agreeing.items())
     every = sought.all_words + sum(
         number_weight(float(one)) * n for one, n in sought.numerals.items()
     )
-    return score_of(found, every) >= floor
+    return score_of(found, every, len(words) + NUMBER_COUNT * len(agreeing)) >= floor
 
 
 def _numbers_between(
@@ -176,18 +197,37 @@ def _numbers_between(
 def _scored(
     start: int,
     stop: int,
-    words: int,
+    words: set[str],
     within: Sequence[float],
     around: Sequence[float],
     sought: Question,
+    own: frozenset[str],
 ) -> Window:
     needed = Counter(sought.numbers)
     agreeing = needed & Counter(around)
-    found = words + sum(map(number_weight, agreeing.elements()))
+    weight = sought.weight([*words])
+    found = weight + sum(map(number_weight, agreeing.elements()))
     every = sought.all_words + sum(map(number_weight, sought.numbers))
     n_needed, n_agreeing = needed.total(), agreeing.total()
     n_other = len(within) - (needed & Counter(within)).total()
     n_replaced = min(n_needed - n_agreeing, n_other)
-    most_replaced = 0 if words >= 0.85 * sought.all_words else 0.25 * n_needed
+    most_replaced = 0 if weight >= 0.85 * sought.all_words else 0.25 * n_needed
     is_same = n_agreeing >= 0.5 * n_needed and n_replaced <= most_replaced
-    return Window(start, stop, score_of(found, every), is_same)
+    score = score_of(found, every, len(words) + NUMBER_COUNT * len(agreeing))
+    return Window(start, stop, score, is_same, own)
+
+
+def attributed(windows: dict[str, Window]) -> dict[str, Window]:
+    """Leave out texts of whose own words a better one at the same place has nearly all."""
+    kept: dict[str, Window] = {}
+    ranked = sorted(windows.items(), key=lambda one: (not one[1].is_same_item, -one[1].score))
+    for text, one in ranked:
+        if not any(
+            one.score < better.score
+            and len(one.own - better.own) <= UNEXPLAINED * len(one.own)
+            and 2 * (min(one.stop, better.stop) - max(one.start, better.start))
+            >= min(one.stop - one.start, better.stop - better.start)
+            for better in kept.values()
+        ):
+            kept[text] = one
+    return kept

@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 from bench import code_pairs
+from decon_core.config.policy import Policy
 from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
 from decon_core.library.scan import Request, scan_folder
@@ -199,6 +200,27 @@ def test_places_are_the_characters_of_the_function(tmp_path):
     assert texts["renamed"][place].strip() == RENAMED.strip()
     row = found["completed"]  # question and answer are one program
     assert row["question_char_start"] == row["answer_char_start"] == 0
+
+
+ROMAN_IN_JAVASCRIPT = """// numerals
+function toRoman(number) {
+    const table = [[10, "X"], [9, "IX"], [5, "V"], [4, "IV"], [1, "I"]];
+    return table.reduce((parts, [value, sign]) => {
+        const times = Math.floor(number / value); number = number % value;
+        return parts + sign.repeat(times);
+    }, "");
+}
+function isRoman(text) { return text.split("").every(letter => "IVX".includes(letter)); }
+"""
+
+
+def test_a_program_in_another_language_is_a_candidate_by_its_names(tmp_path):
+    other = "function toRoman(x) { return lookup(x); }\nfunction other(y) { return y + 1; }\n"
+    (row,) = scanned(tmp_path, {"translated": ROMAN_IN_JAVASCRIPT, "other": other})
+    assert (row["doc_id"], row["instance_index"], row["looked_for"]) == ("translated", 1, "names")
+    assert row["base_score"] >= Policy().code_threshold
+    calls = {name: row[name] for name in ("is_contaminated", "is_candidate")}
+    assert calls == {"is_contaminated": False, "is_candidate": True}
 
 
 def test_items_without_a_program_are_not_visible(tmp_path):

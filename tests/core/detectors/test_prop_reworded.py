@@ -1,6 +1,7 @@
 """`reworded` finds what its oracle finds."""
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged
-from tests.oracle.reworded import best_window
+from tests.oracle.reworded import attributed, best_window, template_of
 from tests.uncompiled import fewer
 
 FORM = Policy().form
@@ -24,9 +25,14 @@ _NO_TOKENS = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
 
 def search(questions, policy):
     reworded = detector("reworded")
-    parts = [[{"question": question} for question in part] for part in questions]
+    parts = [[row(number, question) for number, question in enumerate(part)] for part in questions]
     own = {"reworded": reworded.own_index(parts, policy)}
     return reworded.search(Indexes(None, None, policy, own))
+
+
+def row(item, question, answer=None, choice=None):
+    number = {"instance_index": item, "sub_index": None, "choice_index": choice}
+    return {"split": "test", "question": question, "answer": answer} | number
 
 
 def find(questions, documents, policy, at_work=None):
@@ -68,6 +74,25 @@ def places_of(text):
     return places
 
 
+def expected_in(text, questions, policy):
+    """What the oracle finds: by question its characters, its score, and whether it is the same."""
+    places, floor = places_of(text), policy.reworded_floor
+    template = template_of([[question] for question in questions], FORM)
+    windows = {
+        question: best
+        for question in questions
+        if (best := best_window(text, places, question, FORM, floor, template))
+    }
+    return {
+        questions.index(question): (
+            (places[best.start][0], places[best.stop - 1][1]),
+            best.score,
+            best.is_same_item,
+        )
+        for question, best in attributed(windows).items()
+    }
+
+
 @settings(derandomize=True, max_examples=fewer(40))
 @given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=4, unique=True))
 def test_the_engine_finds_what_the_oracle_finds(data, questions):
@@ -84,15 +109,27 @@ def test_the_engine_finds_what_the_oracle_finds(data, questions):
         )
         for one in find([questions], texts, policy)
     }
-    expected = {}
-    for number, text in enumerate(texts):
-        places = places_of(text)
-        for record, question in enumerate(questions):
-            best = best_window(text, places, question, FORM, policy.reworded_floor)
-            if best:
-                characters = places[best.start][0], places[best.stop - 1][1]
-                expected[number, record] = characters, best.score, best.is_same_item
+    expected = {
+        (number, record): found
+        for number, text in enumerate(texts)
+        for record, found in expected_in(text, questions, policy).items()
+    }
     assert found == expected
+
+
+@settings(derandomize=True, max_examples=fewer(4))
+@given(st.data(), st.lists(QUESTIONS, min_size=12, max_size=16, unique=True))
+def test_words_of_many_items_are_found_as_by_the_oracle(data, questions):
+    policy = Policy(detectors=("reworded",), reworded_floor=0.2)
+    text = data.draw(documents(questions[0]))
+    found = {
+        one.record: (one.question_characters, one.score, one.looked_for == SAME_ITEM)
+        for one in find([questions], [text], policy)
+    }
+    expected = expected_in(text, questions, policy)
+    assert found.keys() <= expected.keys()  # at most eight at a place
+    assert all(expected[record] == match for record, match in found.items())
+    assert len(found) >= min(len(expected), 1)
 
 
 @settings(derandomize=True, max_examples=fewer(8))
@@ -124,15 +161,10 @@ def test_what_stands_far_apart_in_a_long_document_is_found_as_by_the_oracle(data
     ]
     text = " ".join(" ".join(pieces).split())
     found = {
-        one.record: (one.question_characters, one.score)
+        one.record: (one.question_characters, one.score, one.looked_for == SAME_ITEM)
         for one in find([questions], [text], policy)
     }
-    places = places_of(text)
-    expected = {
-        record: ((places[best.start][0], places[best.stop - 1][1]), best.score)
-        for record, question in enumerate(questions)
-        if (best := best_window(text, places, question, FORM, policy.reworded_floor))
-    }
+    expected = expected_in(text, questions, policy)
     assert found == expected
 
 
@@ -228,3 +260,56 @@ def test_many_windows_are_found_although_the_first_room_is_small():
     document = (REWORDED + NOISE) * 30
     (found,) = find([[ITEM]], [document], Policy(detectors=("reworded",)), at_work)
     assert document[slice(*found.question_characters)].startswith("day the ducks")
+
+
+TEMPLATE = (
+    "Two people describe what happened in their neighbourhood last winter, and a committee decides "
+    "whether either of them behaved unreasonably: {} and {}. What should the committee say?"
+)
+SCENES = [
+    "a baker gave stale muffins to hungry pigeons beside the fountain",
+    "a drummer rehearsed above the sleeping twins until midnight",
+    "a sailor painted his neighbour's gate purple during the holidays",
+    "a chemist poured vinegar over the tulips behind the chapel",
+    "a jockey borrowed the ladder and left it in the orchard",
+    "a librarian whispered gossip about the mayor's cousin",
+]
+
+
+def test_one_plant_of_a_templated_item_is_one_item():
+    siblings = [TEMPLATE.format(*scenes) for scenes in combinations(SCENES, 2)]
+    (found,) = find([siblings], [NOISE + siblings[7] + NOISE], Policy(detectors=("reworded",)))
+    assert found.record == 7
+
+
+def test_a_template_alone_is_no_item():
+    siblings = [TEMPLATE.format(*scenes) for scenes in combinations(SCENES, 2)]
+    other = TEMPLATE.format("an old man sang in the rain", "a boy ran to the station")
+    assert not find([siblings], [NOISE + other], Policy(detectors=("reworded",)))
+
+
+CHOICES = [
+    "merchants financed caravans across the desert",
+    "peasants abandoned their villages after the plague",
+    "bishops crowned rival emperors",
+    "shipwrights improved the rudder",
+]
+PASSAGE = "Excerpt from a chronicle: " + "The abbot counted barrels of salted herring again. " * 20
+
+
+def test_a_rewording_without_the_passage_is_found_by_end_and_choices():
+    question = PASSAGE + "\nWhich development best explains the growth of trade described above?"
+    rows = [row(0, question, answer, number) for number, answer in enumerate(CHOICES)]
+    policy = Policy(detectors=("reworded",))
+    reworded = detector("reworded")
+    at_work = reworded.search(
+        Indexes(None, None, policy, {"reworded": reworded.own_index([rows], policy)})
+    )
+    document = (
+        "What development explains best why trade grew? Merchants were financing caravans across "
+        "deserts; peasants had abandoned villages because of plague; bishops had crowned two "
+        "emperors; or shipwrights had improved rudders."
+    )
+    found = find([], [NOISE + document + NOISE], policy, at_work)
+    assert [one.record for one in found] == [0, 1, 2, 3]
+    assert min(one.score for one in found) > policy.reworded_threshold
