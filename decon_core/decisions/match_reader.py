@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.detector_registry import names_where
@@ -17,7 +18,8 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
-from decon_core.decisions.decide import decide, highest_thresholds
+from decon_core.decisions.decide import decide, highest_thresholds, may_be_proof
+from decon_core.decisions.nominations import Nominations
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
@@ -55,6 +57,7 @@ class MatchReader:
     scan: str
     verdicts: Verdicts = NO_VERDICTS
     calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
+    nominations: tuple[Nominations, ...] = ()  # what is found beside the scan
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
     @property
@@ -68,12 +71,25 @@ class MatchReader:
         self._kept.tiles = None
         return self.tiles
 
-    def _matches(self, shards: Sequence[str], version: Version) -> pa.Table:
-        """Return the matches of shards; tiles are listed again if one is missing."""
+    def matches(
+        self,
+        shards: Collection[str],
+        version: Version,
+        *,
+        columns: Sequence[str] = MATCHES.names,
+    ) -> pa.Table:
+        """Return the matches of scanned shards, and what is found in them beside the scan.
+
+        Tiles are listed again if one is missing.
+        """
+        name = version.fingerprint
         try:
-            return self.tiles.matches(shards, version.fingerprint)
+            found = self.tiles.matches(shards, name, columns=columns)
         except MissingError:
-            return self.list_tiles_again().matches(shards, version.fingerprint)
+            found = self.list_tiles_again().matches(shards, name, columns=columns)
+        return pa.concat_tables(
+            [found, *(one.matches(shards, name, columns=columns) for one in self.nominations)]
+        )
 
     def needed_by(self, mixture: Mixture) -> list[Version]:
         """Return the benchmark versions that a shard must be scanned against for a mixture."""
@@ -152,7 +168,7 @@ class MatchReader:
             (version, [one for one in shards if version.benchmark not in lacking.get(one, ())])
             for version in sorted(versions, key=lambda version: version.benchmark)
         )
-        matches = ((one, self._matches(of_version, one)) for one, of_version in read)
+        matches = ((one, self.matches(of_version, one)) for one, of_version in read)
         return self.decide(matches, source=source, is_swept=is_swept)
 
     def decide(
@@ -178,13 +194,21 @@ class MatchReader:
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
 
-    def pairs(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
-        """Return the pairs of a benchmark by shard; no entry for one that is not scanned."""
-        name, tiles = version.fingerprint, self.tiles
-        pairs: dict[str, set[str]] = {one: set() for one in shards if tiles.has(one, name)}
-        columns = tiles.matches(pairs, name, columns=["shard", "pair"]).columns
-        for shard, pair in zip(*(column.to_pylist() for column in columns), strict=True):
-            pairs[shard].add(pair)
+    def decided_pairs(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
+        """Return the pairs of a benchmark by shard about which a verdict or a judgement may decide.
+
+        No entry for a shard that is not scanned.
+        """
+        name = version.fingerprint
+        pairs: dict[str, set[str]] = {one: set() for one in shards if self.tiles.has(one, name)}
+        columns = ["shard", "pair", "detector", "looked_for"]
+        matches = self.matches(pairs, version, columns=columns)
+        is_proof = may_be_proof(matches)
+        for kind in (True, False):
+            wanted = pa.array(sorted(self.verdicts.may_decide(is_proof=kind)), pa.string())
+            is_wanted = pc.and_(pc.equal(is_proof, kind), pc.is_in(matches["pair"], wanted))
+            for row in matches.filter(is_wanted).select(["shard", "pair"]).to_pylist():
+                pairs[row["shard"]].add(row["pair"])
         return pairs
 
 
