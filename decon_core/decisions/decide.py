@@ -28,6 +28,7 @@ from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.verdicts import LEAK, NO_VERDICTS, Verdicts
 from decon_core.detectors.detector import Detector, Judged, detector
 from decon_core.detectors.nominator import FOR_REVIEW
+from decon_core.feature import feature_nominations
 from decon_core.schemas import ENTRIES
 
 Floats = npt.NDArray[np.float64]
@@ -151,9 +152,13 @@ def _of_pairs(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataT
     return values.take(pc.index_in(pairs.combine_chunks(), pa.array(said, pa.string())))
 
 
-def may_be_proof(matches: pa.Table) -> pa.Array:
-    """Return whether the score of each match may make it a leak."""
-    unproven = [name for name in _detectors(matches) if not get(name).acts_on_score]
+def is_never_candidate(matches: pa.Table) -> pa.Array:
+    """Return whether each match is no candidate, whatever the thresholds and verdicts."""
+    unproven = [
+        name
+        for name in _detectors(matches)
+        if not get(name).acts_on_score and name not in feature_nominations()
+    ]
     kinds = pa.array([*near_kinds(), FOR_REVIEW], pa.string())
     return pc.invert(
         pc.or_(

@@ -18,7 +18,7 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
-from decon_core.decisions.decide import decide, highest_thresholds, may_be_proof
+from decon_core.decisions.decide import decide, highest_thresholds, is_never_candidate
 from decon_core.decisions.nominations import Nominations
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
@@ -203,10 +203,10 @@ class MatchReader:
         pairs: dict[str, set[str]] = {one: set() for one in shards if self.tiles.has(one, name)}
         columns = ["shard", "pair", "detector", "looked_for"]
         matches = self.matches(pairs, version, columns=columns)
-        is_proof = may_be_proof(matches)
+        never = is_never_candidate(matches)
         for kind in (True, False):
-            wanted = pa.array(sorted(self.verdicts.may_decide(is_proof=kind)), pa.string())
-            is_wanted = pc.and_(pc.equal(is_proof, kind), pc.is_in(matches["pair"], wanted))
+            wanted = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
+            is_wanted = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], wanted))
             for row in matches.filter(is_wanted).select(["shard", "pair"]).to_pylist():
                 pairs[row["shard"]].add(row["pair"])
         return pairs

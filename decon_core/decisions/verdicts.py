@@ -106,12 +106,12 @@ class Verdicts:
         """What people say of pairs, as annotations."""
         return {pair: one.label for pair, one in self.by_pair.items()}
 
-    def may_decide(self, *, is_proof: bool) -> set[str]:
+    def may_decide(self, *, never_candidate: bool = False) -> set[str]:
         """Return the pairs with a verdict or a judgement that may decide about them.
 
-        `is_proof`: found by a score that may be a proof, which no judgement clears.
+        `never_candidate`: as no match of them is a candidate, no judgement clears it.
         """
-        clears = self.judged_is == "leak" and not is_proof
+        clears = self.judged_is == "leak" and not never_candidate
         judged = {pair for pair, is_sd in self.judged.items() if is_sd or clears}
         return judged.union(self.decisive)
 

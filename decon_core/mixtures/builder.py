@@ -168,7 +168,7 @@ class Builder:
 
         Reads tiles only if needed.
         """
-        if not self.verdicts.may_decide(is_proof=False):
+        if not self.verdicts.may_decide():
             return
         names = [shard.fingerprint for shard in shards]
         for version in versions:
