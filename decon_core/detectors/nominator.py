@@ -44,7 +44,7 @@ class Nominator(Detector):
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
     ) -> Iterator[str]:
         del entry, policy, record
-        yield "a person or a judge who calls it a duplicate"
+        yield "no score of it is a proof; a person or a judge decides"
 
 
 @cache
