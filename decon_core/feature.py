@@ -68,9 +68,10 @@ class Feature:
     """(configuration) -> paths of files that it reads, which the sensor watches; may be missing."""
     evidence: str = ""
     """(configuration) -> annotations and candidates of pairs: an `Evidence`."""
-    candidates: Mapping[str, str] = field(default_factory=dict)
-    """Pairs that the judge may be asked about, by the name that stands for a detector: a function
-    of a connection to the report."""
+    nominations: Mapping[str, str] = field(default_factory=dict)
+    """What finds places beside the scan that may be an item, by the name that stands for a detector
+    and is also that of its table of decon.toml: a function of the plan that returns `Nominations`,
+    or None."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Keys of the account of a document, and the value of each: a function of configuration,
     builder of mixtures and place. why.txt.j2 in the feature's folder prints them."""
@@ -126,9 +127,9 @@ def feature_hooks(name: str) -> Iterator[Any]:
     yield from (resolve_name(place) for one in all_features() if (place := getattr(one, name)))
 
 
-def feature_candidates() -> Mapping[str, str]:
-    """Return what adds pairs for the judge, by the name that stands for a detector."""
-    return {name: place for one in all_features() for name, place in one.candidates.items()}
+def feature_nominations() -> Mapping[str, str]:
+    """Return what finds places beside the scan, by the name that stands for a detector."""
+    return {name: place for one in all_features() for name, place in one.nominations.items()}
 
 
 def feature_engines() -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import NamedTuple
 
 from decon_core.benchmarks.configured import Benchmark, benchmark_files, benchmarks_of
@@ -20,10 +21,11 @@ from decon_core.corpus.registration import PackChanges, changes_of_packs, list_p
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import has_common
+from decon_core.decisions.nominations import Nominations
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
-from decon_core.feature import feature_hooks
+from decon_core.feature import feature_hooks, feature_nominations
 from decon_core.index.idf import (
     current_snapshot,
     outdated_members,
@@ -140,17 +142,25 @@ class Plan:
 
     def builder_of(self, versions: Iterable[Version]) -> Builder:
         """Return the builder of mixtures for these versions."""
-        config = self.config
+        config, evidence = self.config, evidence_of(self.config)
+        verdicts = read_verdicts(config.verdicts, clears=config.review.clears)
         return Builder(
             self.store,
             self.packs,
             tuple(versions),
             config.policy,
             config.mixtures,
-            verdicts=read_verdicts(config.verdicts, clears=config.review.clears),
-            evidence=evidence_of(config),
+            verdicts=verdicts.with_judgements(evidence.annotations, config.review.judged),
+            evidence=evidence,
+            nominations=self.nominations,
             unread=self.unread,
         )
+
+    @cached_property
+    def nominations(self) -> tuple[Nominations, ...]:
+        """What features found beside the scan."""
+        hooks = map(resolve_name, feature_nominations().values())
+        return tuple(found for hook in hooks if (found := hook(self)))
 
     @cached_property
     def additions(self) -> list[ReportAddition]:

@@ -247,16 +247,22 @@ ENTRIES = pa.schema(
             "for, or none",
         ),
         field("verdict", pa.string(), "verdict of a reviewer; null: none"),
+        field(
+            "is_judged_duplicate",
+            pa.bool_(),
+            "whether a file or a model called it a duplicate; null: neither judged it, or a person "
+            "decided",
+        ),
         required(
             "is_contaminated",
             pa.bool_(),
-            "whether it counts as a leak, by its score or by a verdict",
+            "whether it counts as a leak, by its score, a verdict or a judgement",
         ),
         required(
             "is_candidate",
             pa.bool_(),
             "whether it was found in a way that is no proof (reworded, other numbers or names, a "
-            "part), and no verdict confirms or clears it",
+            "part, near in meaning), and nobody confirmed or cleared it",
         ),
         required(
             "is_question_only",

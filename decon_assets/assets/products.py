@@ -63,7 +63,8 @@ _COLUMNS_OF = {
     "mixture": REMOVED,
     **feature_columns(),
 }
-# Assets of features with tables in the report.
+# Assets of features that find places beside the scan, and of those with tables in the report.
+_NOMINATING = [name for one in all_features() if one.nominations for name in one.products]
 _ADDED = [name for feature in all_features() if feature.report for name in feature.products]
 
 _REPORT_ORIGINS = {
@@ -83,6 +84,7 @@ _MIXTURE_COLUMNS = (
         dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
         common_ngrams,
         by_dimension(corpus, PACK),
+        *_NOMINATING,
     ],
     partitions_def=shares,
     group=GROUP,
@@ -167,7 +169,7 @@ def _share_metadata(built: Built) -> dict[str, object]:
 
 @stage(
     missing="decon_core.planner:missing_clean_benchmarks",
-    deps=[by_dimension(scan, BENCHMARK), common_ngrams],
+    deps=[by_dimension(scan, BENCHMARK), common_ngrams, *_NOMINATING],
     partitions_def=benchmarks,
     group=GROUP,
     kind="file",

@@ -83,18 +83,13 @@ class Desk:
     def candidates(self, benchmarks: Sequence[str], detectors: Sequence[str]) -> list[Candidate]:
         """Return the candidates of the report and of files that the options select."""
         from decon_core.decisions.candidates import read_candidates
-        from decon_core.report.review.candidates import added_candidates, candidates_in
+        from decon_core.report.review.candidates import candidates_in
 
         chosen = self.settings.detectors
         wanted = [*detectors] or [*chosen]
         found: list[Candidate] = []
         if self.report:
             found += candidates_in(self.report, benchmarks=benchmarks, detectors=wanted)
-            found += [
-                one
-                for one in added_candidates(self.report.connection, wanted)
-                if not benchmarks or one.benchmark in benchmarks
-            ]
         for name in self.settings.candidates:
             found += [
                 one

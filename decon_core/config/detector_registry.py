@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from decon_core.errors import InputError, Problem
+from decon_core.feature import feature_nominations
 
 Setting = bool | int | float | str
 
@@ -135,7 +136,14 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Declaration:
-    """Return a detector; raise InputError with the known names if there is none of this name."""
+    """Return a detector, or what stands for one as it finds places beside the scan.
+
+    Raises InputError with the known names if there is none of this name.
+    """
+    if name in feature_nominations():
+        module = importlib.import_module("decon_core.detectors.nominator")
+        nominator: Declaration = module.nominator(name)
+        return nominator
     if name in BUILT_IN and name not in _registered:
         importlib.import_module(f"decon_core.detectors.{name}")
     if name not in _registered:
@@ -148,7 +156,7 @@ def get(name: str) -> Declaration:
 
 def find(name: str) -> Declaration | None:
     """Return a detector, or None: a report may name one that is not installed here."""
-    return get(name) if name in names() else None
+    return get(name) if name in (*names(), *feature_nominations()) else None
 
 
 def declarations() -> Iterator[Declaration]:

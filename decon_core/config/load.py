@@ -34,7 +34,7 @@ from decon_core.config.validation import (
     expects,
 )
 from decon_core.errors import ConfigError, Problem
-from decon_core.feature import feature_candidates, feature_tables
+from decon_core.feature import feature_nominations, feature_tables
 from decon_core.storage.paths import RemotePath, expand_glob, is_url, parse_path, use_options
 
 if TYPE_CHECKING:
@@ -80,6 +80,9 @@ class Review:
     """File of reviewers' verdicts, which need not exist (docs/review.md)."""
     clears: Distinct[Literal["template", "common source"]] = ("template", "common source")
     """Verdicts that take a match out of the leaks."""
+    judged: Literal["leak", "review"] = "leak"
+    """A place that a file or a model called a duplicate, where no score is a proof and no person
+    decided: a leak, or a candidate that waits for a person."""
 
 
 @model(frozen=True, kw_only=True, config=TABLE)
@@ -219,18 +222,19 @@ class ConfigReader(SettingsReader):
         report = self.table(Report, "report", values.get("report", {}))
         policy = self._policy(values.get("policy", {}))
         detectors = policy.detectors if policy else names()
+        nominating = [name for name in feature_nominations() if name in values]
         self.mixtures, problems = read_mixtures(
             self._with_tokenizer_files(values.get("mixture")),
             where=str(self.path),
             sources=sources,
-            detectors=detectors,
+            detectors=[*detectors, *nominating],
         )
         self.problems += problems
         self._check_masked_sources()
         self.names = {
             "sources": sources,
             "products": [mixture.name for mixture in self.mixtures],
-            "detectors": [*detectors, *feature_candidates()],
+            "detectors": [*detectors, *feature_nominations()],
         }
         tables = {
             name: table

@@ -53,20 +53,20 @@ class Leaks:
     splits: Names[Name] = ()
     """Leaks of these splits."""
     least_score: Share | None = None
-    """Least score; leaks with the verdict "leak" count with any score."""
+    """Least score; what a person called a leak, or a judge a duplicate, counts with any score."""
 
     # Only "leak": a match with any other verdict never counts as a leak.
     verdicts: Names[Literal["leak"]] = ()
     """Only leaks with this verdict of a person."""
     min_probability: PositiveShare | None = None
     """Of detectors whose score alone may not remove anything: leaks with at least this probability,
-    by the judged pairs; without it only those with a verdict."""
+    by the judged pairs; without it only what a person or a judge called one."""
     min_judged: Positive = 50
     """Judged pairs that must be behind such a probability."""
     question_only: FoundButNoLeak = "remove"
     """What to do with questions found without their answer."""
     candidates: FoundButNoLeak = "keep"
-    """What to do with matches whose score is no proof, before anybody has judged them."""
+    """What to do with what waits for review: matches whose score is no proof."""
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
@@ -166,11 +166,6 @@ _OF_PROBABILITY = ("min_probability", "min_judged")
 
 DEFAULT = Mixture(name="decontaminated")
 
-_JUDGE_FIRST = (
-    "`decon-assets judge` and `decon-assets review` judge its matches; docs/judge.md explains the "
-    "probability"
-)
-
 # Keys that only have an effect with these values of another key. Elsewhere they are refused, as
 # they would be ignored silently. (Keys that a control takes from its treatment: `_check_control`.)
 _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -247,14 +242,9 @@ class _Reader(SettingsReader):
             self.wrong(f"{where}.tokenizer", None, expected)
 
     def _check_probability(self, where: str, leaks: Leaks, detectors: Sequence[str]) -> None:
-        """Report detectors whose score alone may not act, and that nothing else lets act."""
+        """Report settings of a probability without an effect."""
         unproven = [name for name in leaks.detectors or detectors if not get(name).acts_on_score]
         if leaks.min_probability is None:
-            named = [name for name in leaks.detectors if name in unproven]
-            if named and not leaks.verdicts and leaks.candidates == "keep":
-                found = f"{named[0]!r}, whose score alone may not remove anything"
-                expected = 'min_probability, verdicts = ["leak"] or candidates = "remove" beside it'
-                self.wrong(f"{where}.detectors", found, expected, _JUDGE_FIRST)
             if leaks.min_judged != Leaks.min_judged:
                 self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability beside it")
         elif not unproven:

@@ -91,8 +91,9 @@ class Calibration:
     def curve_for(self, detector: str, benchmark: str, least: int) -> Curve | None:
         """Return the curve of a benchmark, or with fewer than `least` pairs that of all.
 
-        None if there are fewer in all.
+        None if there are fewer in all, or fewer than say anything.
         """
+        least = max(least, LEAST_JUDGED)
         for name in (benchmark, ALL):
             curve = self.curves.get((detector, name))
             if curve and curve.n_judged >= least:
@@ -103,7 +104,7 @@ class Calibration:
         self, detector: str, benchmark: str, score: float, *, least: int
     ) -> float | None:
         """Return the probability of a duplicate; None if too little is known of such a score."""
-        curve = self.curve_for(detector, benchmark, max(least, LEAST_JUDGED))
+        curve = self.curve_for(detector, benchmark, least)
         step = curve.step_at(score) if curve else None
         return step.probability if step else None
 

@@ -3,8 +3,9 @@
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
 any threshold at or above the evidence floor. How a detector judges is in its own file; a property
 test compares the result with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its
-score. If the score of its detector is no proof, a match without a verdict is a candidate, no leak.
-Which of all these count for a mixture is decided by its `Leaks`.
+score. If the score of its detector is no proof, a match without a verdict is a candidate, no leak;
+where no score is a proof and no person decided, a judgement of a file or a model does. Which of all
+these count for a mixture is decided by its `Leaks`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.detector_registry import names_where
+from decon_core.config.detector_registry import get, near_kinds
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.verdicts import LEAK, NO_VERDICTS, Verdicts
 from decon_core.detectors.detector import Detector, Judged, detector
+from decon_core.detectors.nominator import FOR_REVIEW
+from decon_core.feature import feature_nominations
 from decon_core.schemas import ENTRIES
 
 Floats = npt.NDArray[np.float64]
@@ -65,16 +68,21 @@ def decide(
     """
     score, is_leak, is_question_only, is_candidate = judge(matches, policy)
     highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
-    verdict = _verdict_column(matches["pair"], verdicts)
-    has_places = pl.col("detector").is_in(names_where(lambda one: one.finds_every_place))
-    place = pl.when(has_places).then(pl.col("question_start"))
+    verdict = {pair: one.verdict for pair, one in verdicts.by_pair.items()}
+    has_places = pl.col("detector").is_in(
+        [one for one in _detectors(matches) if get(one).finds_every_place]
+    )
+    # What is found beside the scan has no tokens.
+    start = pl.coalesce("question_start", "question_char_start")
+    place = pl.when(has_places).then(start)
     frame = pl.DataFrame(matches).with_columns(
         place.alias("place"),
         pl.Series("score", score),
         pl.Series("reaches_threshold", is_leak),
         pl.Series("is_question_only", is_question_only),
         pl.Series("is_for_review", is_candidate),
-        pl.Series("verdict", verdict),
+        pl.Series("verdict", _of_pairs(matches["pair"], verdict, pa.string())),
+        pl.Series("is_judged_duplicate", _of_pairs(matches["pair"], verdicts.judged, pa.bool_())),
         pl.Series("holds_to", highest).cast(pl.Float64),
     )
     if holds_to is not None:
@@ -86,10 +94,12 @@ def decide(
 def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     """Add whether each match is a leak, question-only or a candidate, and how its item scores.
 
-    A verdict that clears a pair clears it of all three.
+    A verdict that clears a pair clears it of all three. A judgement makes a leak of what is none by
+    its score, nor question-only, or clears a candidate.
     """
     reaches_threshold = pl.col("reaches_threshold")
-    is_proof = ~pl.col("detector").is_in(names_where(lambda one: not one.acts_on_score))
+    acting = [name for name in frame["detector"].unique() if get(name).acts_on_score]
+    is_proof = pl.col("detector").is_in(acting)
     if not verdicts:
         return frame.with_columns(
             (reaches_threshold & is_proof).alias("is_contaminated"),
@@ -105,10 +115,20 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     is_open = ~is_cleared.fill_null(value=False)
     is_found = reaches_threshold & is_open
     is_leak = is_confirmed.fill_null(value=False) | (is_found & is_proof)
+    is_candidate = is_found | (pl.col("is_for_review") & is_open)
+    judged = pl.col("is_judged_duplicate")
+    is_duplicate = judged.fill_null(value=False) & is_open & ~pl.col("is_question_only")
+    if verdicts.judged_is == "leak":
+        best_other = pl.col("score").filter(~judged).max().over(_SAME_WORDS)
+        is_other = ~judged | (judged.is_null() & (pl.col("score") <= best_other))
+        is_leak |= is_duplicate
+        is_candidate &= ~is_other.fill_null(value=False)
+    else:
+        is_candidate |= is_duplicate
     return frame.with_columns(
         is_leak.alias("is_contaminated"),
         (pl.col("is_question_only") & is_open & ~is_leak).alias("is_question_only"),
-        ((is_found | (pl.col("is_for_review") & is_open)) & ~is_leak).alias("is_candidate"),
+        (is_candidate & ~is_leak).alias("is_candidate"),
         reaches_threshold.max().over(_ITEM).alias("is_by_score"),
         is_confirmed.alias("is_confirmed"),
         verdict.is_not_null().alias("has_verdict"),
@@ -124,13 +144,33 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(_ITEM, keep="first", maintain_order=True)
 
 
-def _verdict_column(pairs: pa.ChunkedArray, verdicts: Verdicts) -> pa.Array:
-    """Return the verdict on each pair; null where there is none."""
-    if not verdicts:
-        return pa.nulls(len(pairs), pa.string())
-    known = pa.array(verdicts.by_pair, pa.string())
-    values = pa.array([one.verdict for one in verdicts.by_pair.values()], pa.string())
-    return values.take(pc.index_in(pairs.combine_chunks(), known))
+def _of_pairs(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
+    """Return what is said of each pair; null where that is nothing."""
+    if not said:
+        return pa.nulls(len(pairs), kind)
+    values = pa.array([*said.values()], kind)
+    return values.take(pc.index_in(pairs.combine_chunks(), pa.array(said, pa.string())))
+
+
+def is_never_candidate(matches: pa.Table) -> pa.Array:
+    """Return whether each match is no candidate, whatever the thresholds and verdicts."""
+    unproven = [
+        name
+        for name in _detectors(matches)
+        if not get(name).acts_on_score and name not in feature_nominations()
+    ]
+    kinds = pa.array([*near_kinds(), FOR_REVIEW], pa.string())
+    return pc.invert(
+        pc.or_(
+            pc.is_in(matches["detector"], pa.array(unproven, pa.string())),
+            pc.is_in(matches["looked_for"], kinds),
+        )
+    )
+
+
+def _detectors(matches: pa.Table) -> list[str]:
+    names: list[str] = matches["detector"].unique().to_pylist()
+    return names
 
 
 def judge(matches: pa.Table, policy: Policy) -> Judged:
@@ -163,7 +203,7 @@ def _judge(matches: pa.Table, policy: Policy) -> Judged:
 def by_detector(matches: pa.Table) -> Iterator[tuple[Detector, Integers, pa.Table]]:
     """Yield each detector with the rows of its matches, and these matches."""
     detectors = matches["detector"].to_numpy(zero_copy_only=False)
-    for name in matches["detector"].unique().to_pylist():
+    for name in _detectors(matches):
         rows = np.flatnonzero(detectors == name)
         of_detector = matches if rows.size == len(detectors) else matches.take(pa.array(rows))
         yield detector(name), rows, of_detector
@@ -206,8 +246,9 @@ def would_count(entry: Mapping[str, Any], leaks: Leaks) -> bool:
         or entry["is_candidate"]
         or (leaks.question_only == "remove" and entry["is_question_only"])
     )
-    # A confirmed leak counts with any score: a review must not remove it from the leaks.
-    least = None if entry["verdict"] == LEAK else leaks.least_score
+    # What somebody called a leak counts with any score: it must not be removed from the leaks.
+    is_said = entry["verdict"] == LEAK or entry["is_judged_duplicate"]
+    least = None if is_said else leaks.least_score
     return bool(
         is_found
         and (not leaks.detectors or entry["detector"] in leaks.detectors)
@@ -229,7 +270,12 @@ def is_probable(entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration
 def probability_of(
     entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration
 ) -> float | None:
-    """Return the probability of an entry's score; None if too little is known."""
+    """Return the probability of an entry's score; None if too little is known.
+
+    What is near the item, but known to be another, is not what the judged pairs of a curve are.
+    """
+    if entry["looked_for"] in near_kinds():
+        return None
     return calibration.probability(
         entry["detector"], entry["benchmark"], entry["score"], least=leaks.min_judged
     )

@@ -65,6 +65,7 @@ def calibrated(reader: MatchReader, packs: Sequence[Pack], annotations: Annotati
         sorted((one.benchmark, one.fingerprint) for one in reader.versions),
         sorted((pack.source.name, one.fingerprint) for pack in packs for one in pack.shards),
         sorted((gap.shard.fingerprint, gap.lacking) for gap in gaps),
+        *(one.key for one in reader.nominations),
     ]
     fingerprint = sha256(json.dumps(value).encode()).hexdigest()[:16]
     return Calibrated(fingerprint, reader, tuple(packs), decided)

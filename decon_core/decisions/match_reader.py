@@ -19,7 +19,8 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
-from decon_core.decisions.decide import decide, highest_thresholds
+from decon_core.decisions.decide import decide, highest_thresholds, is_never_candidate
+from decon_core.decisions.nominations import Nominations
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
@@ -60,6 +61,7 @@ class MatchReader:
     scan: str
     verdicts: Verdicts = NO_VERDICTS
     calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
+    nominations: tuple[Nominations, ...] = ()  # what is found beside the scan
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
     @property
@@ -73,8 +75,19 @@ class MatchReader:
         self._kept.tiles = None
         return self.tiles
 
-    def _matches(self, shards: Sequence[str], version: Version) -> pa.Table:
-        return self._of_tiles(lambda tiles: tiles.matches(shards, version.fingerprint))
+    def matches(
+        self,
+        shards: Collection[str],
+        version: Version,
+        *,
+        columns: Sequence[str] = MATCHES.names,
+    ) -> pa.Table:
+        """Return the matches of scanned shards, and what is found in them beside the scan."""
+        name = version.fingerprint
+        found = self._of_tiles(lambda tiles: tiles.matches(shards, name, columns=columns))
+        return pa.concat_tables(
+            [found, *(one.matches(shards, name, columns=columns) for one in self.nominations)]
+        )
 
     def _n_matches(self, shards: Sequence[str], version: Version) -> int:
         return self._of_tiles(lambda tiles: tiles.n_matches(shards, version.fingerprint))
@@ -175,7 +188,7 @@ class MatchReader:
             (version, [one for one in shards if version.benchmark not in lacking.get(one, ())])
             for version in sorted(versions, key=lambda version: version.benchmark)
         )
-        matches = ((one, self._matches(of_version, one)) for one, of_version in read)
+        matches = ((one, self.matches(of_version, one)) for one, of_version in read)
         return self.decide(matches, source=source, is_swept=is_swept)
 
     def decide(
@@ -202,16 +215,22 @@ class MatchReader:
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
 
-    def pairs(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
-        """Return the pairs of a benchmark by shard; no entry for one that is not scanned."""
-        name, tiles = version.fingerprint, self.tiles
-        pairs: dict[str, set[str]] = {one: set() for one in shards if tiles.has(one, name)}
-        columns = ["shard", "pair", "record", *ALIKE.names]
-        rows = tiles.matches(pairs, name, columns=columns)
-        for table in (rows, self._of_verdicts(rows, version)):
-            found = (table[column].to_pylist() for column in ("shard", "pair"))
-            for shard, pair in zip(*found, strict=True):
-                pairs[shard].add(pair)
+    def decided_pairs(self, shards: Iterable[str], version: Version) -> dict[str, set[str]]:
+        """Return the pairs of a benchmark by shard about which a verdict or a judgement may decide.
+
+        No entry for a shard that is not scanned.
+        """
+        name = version.fingerprint
+        pairs: dict[str, set[str]] = {one: set() for one in shards if self.tiles.has(one, name)}
+        columns = ["shard", "pair", "record", "detector", "looked_for", *ALIKE.names]
+        rows = self.matches(pairs, version, columns=columns)
+        matches = pa.concat_tables([rows, self._of_verdicts(rows, version)])
+        never = is_never_candidate(matches)
+        for kind in (True, False):
+            wanted = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
+            is_wanted = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], wanted))
+            for row in matches.filter(is_wanted).select(["shard", "pair"]).to_pylist():
+                pairs[row["shard"]].add(row["pair"])
         return pairs
 
     def _of_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:

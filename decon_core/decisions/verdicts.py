@@ -15,14 +15,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from decon_core.config.validation import did_you_mean
-from decon_core.decisions.annotations import Label, judgement_problems
+from decon_core.decisions.annotations import Annotations, Label, judgement_problems, labels_of
 from decon_core.errors import Problem
 from decon_core.storage.line_log import append_objects, read_objects
 
@@ -30,6 +30,8 @@ LEAK = "leak"
 CLEARING = ("template", "common source")  # may mark a match as no leak
 VERDICTS = (LEAK, *CLEARING, "unsure")
 TAKEN_BACK = "none"
+
+Judged = Literal["leak", "review"]  # what a duplicate is that only a file or a model judged
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 
@@ -65,13 +67,29 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The current verdicts by pair; `clears` lists those that clear a match above the threshold."""
+    """The current verdicts by pair; `clears` lists those that clear a match above the threshold.
+
+    A judgement of a file or a model decides about what no score proves, if no person decided.
+    """
 
     by_pair: Mapping[str, Verdict] = field(default_factory=dict)
     clears: tuple[str, ...] = CLEARING
+    judged: Mapping[str, bool] = field(default_factory=dict)  # whether a pair is a duplicate
+    judged_is: Judged = "leak"
 
     def __bool__(self) -> bool:
-        return bool(self.by_pair)
+        return bool(self.by_pair or self.judged)
+
+    def with_judgements(self, annotations: Annotations, judged_is: Judged) -> Verdicts:
+        """Return them with the judgements of all pairs about which no person is sure."""
+        said = labels_of({}, annotations)
+        judged = {
+            pair: one.is_sd
+            for pair, one in said.items()
+            if one.is_sd is not None
+            and (pair not in self.by_pair or self.by_pair[pair].label.is_sd is None)
+        }
+        return replace(self, judged=judged, judged_is=judged_is)
 
     @cached_property
     def decisive(self) -> dict[str, bool]:
@@ -88,15 +106,27 @@ class Verdicts:
         """What people say of pairs, as annotations."""
         return {pair: one.label for pair, one in self.by_pair.items()}
 
+    def may_decide(self, *, never_candidate: bool = False) -> set[str]:
+        """Return the pairs with a verdict or a judgement that may decide about them.
+
+        `never_candidate`: as no match of them is a candidate, no judgement clears it.
+        """
+        clears = self.judged_is == "leak" and not never_candidate
+        judged = {pair for pair, is_sd in self.judged.items() if is_sd or clears}
+        return judged.union(self.decisive)
+
     def digest_of(self, pairs: Iterable[str]) -> str | None:
-        """Return a digest of the deciding verdicts on these pairs; None if there are none."""
-        decided = {pair: self.decisive[pair] for pair in pairs if pair in self.decisive}
+        """Return a digest of what is decided about these pairs; None if that is nothing."""
+        said = {pair: f"{self.judged_is}: {is_sd}" for pair, is_sd in self.judged.items()}
+        every: dict[str, object] = {**said, **self.decisive}
+        decided = {pair: every[pair] for pair in pairs if pair in every}
         return _digest(decided) if decided else None
 
     @property
     def digest(self) -> str:
         """Digest of all verdicts with their notes, deciding or not, as a report shows them all."""
-        return _digest([self.decisive, {pair: asdict(one) for pair, one in self.by_pair.items()}])
+        said = {pair: asdict(one) for pair, one in self.by_pair.items()}
+        return _digest([self.decisive, said, self.judged_is if self.judged else None])
 
 
 NO_VERDICTS = Verdicts()

@@ -224,6 +224,7 @@ _COLUMNS = [
     *_SAME_NAMES,
     "is_contaminated",
     "verdict",
+    "is_judged_duplicate",
     *(f"{part}_char_{edge}" for part in _PARTS for edge in ("start", "stop")),
 ]
 _REMOVED_BY_DEFAULT = Leaks()

@@ -41,7 +41,12 @@ from decon_core.mixtures.manifest import (
     replaced,
     withdraw,
 )
-from decon_core.mixtures.preconditions import require_calibrated, require_read, require_readable
+from decon_core.mixtures.preconditions import (
+    require_calibrated,
+    require_nominated,
+    require_read,
+    require_readable,
+)
 from decon_core.mixtures.write import Writer, totals_of
 from decon_core.storage.checksums import hash_file, sealed_page
 from decon_core.storage.files import atomic_path, write_json
@@ -73,7 +78,7 @@ def _build_share(builder: Builder, mixture: Mixture, pack: Pack) -> Built:
             "source": pack.source.name,
             "fingerprint": fingerprint,
             "control": [vars(drawn.matched)] if drawn else None,
-            "has_verdicts": any(builder.pairs(shards, builder.reader.needed_by(mixture))),
+            "has_verdicts": any(builder.decided_pairs(shards, builder.reader.needed_by(mixture))),
             "shards": accounts,
             "totals": totals_of(accounts),
             TABLES: {REMOVED_FILE: hash_file(writer.write_removed(records))},
@@ -90,6 +95,7 @@ def _require(builder: Builder, mixture: Mixture, pack: Pack) -> None:
         where = f"mixture {mixture.name!r} of pack {pack.name!r}"
         raise MissingError(Problem(where, "no benchmark", "at least one"))
     if mixture.has_source(pack.source.name):
+        require_nominated(builder.reader, mixture)
         require_calibrated(builder.reader_for(mixture), mixture, needed)
         require_scanned(builder.reader, pack, needed)
         require_readable(builder.reader, pack)

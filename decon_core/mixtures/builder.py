@@ -16,6 +16,7 @@ from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.nominations import Nominations
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError
@@ -46,9 +47,10 @@ class Builder:
     known_labels: Labels | None = None  # of all sources then
     verdicts: Verdicts = NO_VERDICTS
     evidence: Evidence = NO_EVIDENCE
+    nominations: tuple[Nominations, ...] = ()  # what is found beside the scan
     unread: UnreadRule = NOTHING_IGNORED
     calibrated: Calibrated | None = None  # made before, from all packs
-    # Caches: pairs with a verdict by shard and benchmark version, draws, and scanned sources.
+    # Caches: decided pairs by shard and benchmark version, draws, and scanned sources.
     _found: dict[tuple[str, str], set[str]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -69,7 +71,14 @@ class Builder:
     @cached_property
     def reader(self) -> MatchReader:
         scan = scan_fingerprint(self.store, self.policy)
-        return MatchReader(self.store, self.versions, self.policy, scan, self.verdicts)
+        return MatchReader(
+            self.store,
+            self.versions,
+            self.policy,
+            scan,
+            self.verdicts,
+            nominations=self.nominations,
+        )
 
     @cached_property
     def _calibrated(self) -> Calibrated:
@@ -130,7 +139,8 @@ class Builder:
     def settings(self, versions: Sequence[Version], shards: Iterable[Shard]) -> list[object]:
         """Return all settings that decide what leaked of these benchmarks into these shards.
 
-        Only verdicts on pairs found in these shards count; others must not cause a rebuild.
+        Only what decides about pairs found in these shards counts, and nominations that wait for
+        review; others must not cause a rebuild.
         """
         policy, scan = self.policy, self.reader.scan
         common = policy.leave_out_common and bool(versions)
@@ -142,7 +152,8 @@ class Builder:
             policy.invalid_utf8,
             self.unread.is_blocking,
             current_common(self.store, scan, policy)[0] if common else None,
-            self.verdicts.digest_of(self.pairs(shards, versions)),
+            self.verdicts.digest_of(self.decided_pairs(shards, versions)),
+            *([one.key, one.review_from] for one in self.nominations if one.review_from),
         ]
 
     def _leak_settings(self, mixture: Mixture, shards: Iterable[Shard]) -> list[object]:
@@ -152,15 +163,18 @@ class Builder:
             return settings
         return [*settings, self._calibrated.fingerprint]
 
-    def pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
-        """Yield the pairs with a verdict that were found in shards. Reads tiles only if needed."""
-        if not (decisive := self.verdicts.decisive.keys()):
+    def decided_pairs(self, shards: Iterable[Shard], versions: Sequence[Version]) -> Iterator[str]:
+        """Yield the pairs that were found in shards and about which somebody decided.
+
+        Reads tiles only if needed.
+        """
+        if not self.verdicts.may_decide():
             return
         names = [shard.fingerprint for shard in shards]
         for version in versions:
             left = [name for name in names if (name, version.fingerprint) not in self._found]
-            for name, pairs in self.reader.pairs(left, version).items():
-                self._found[name, version.fingerprint] = pairs & decisive
+            for name, pairs in self.reader.decided_pairs(left, version).items():
+                self._found[name, version.fingerprint] = pairs
             for name in names:
                 yield from self._found.get((name, version.fingerprint), ())
 

@@ -28,6 +28,7 @@ Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
 
 _CONFIRMED = "a person called it a leak"
+_JUDGED = "a judge called it a duplicate"
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 # Values of `REMOVED.why` that come from a scan.
@@ -224,6 +225,7 @@ def reason_of(entry: dict[str, Any]) -> Reason:
     details = [
         entry["looked_for"],
         _CONFIRMED if entry["verdict"] == LEAK else None,
+        _JUDGED if entry["is_judged_duplicate"] else None,
         None if probability is None else f"probability {probability:.3f} by judged pairs",
         f"in {entry['question_part'] or entry['answer_part']}, a hidden field"
         if entry["slot_kind"] == HIDDEN

@@ -1,4 +1,4 @@
-"""Checks before a mixture is built: every row was read, and probabilities rest on enough pairs."""
+"""Checks before a mixture is built: all that it needs was read, found and judged."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from decon_core.corpus.shard_head import no_row_read
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import UnreadRule, ledgers_of, unread_texts
 from decon_core.errors import IncompleteError, MissingError, Problem
+from decon_core.feature import feature_nominations
 from decon_core.storage.paths import parse_path
 
 
@@ -66,6 +67,19 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
         raise IncompleteError(problems)
 
 
+def require_nominated(reader: MatchReader, mixture: Mixture) -> None:
+    """Raise `MissingError` if a mixture names a nominator whose places were not found yet."""
+    made = {one.detector for one in reader.nominations}
+    where = f"mixture {mixture.name!r}: leaks.detectors"
+    problems = [
+        Problem(where, f"no {name}", f"the asset `{name}`", _RUN)
+        for name in mixture.leaks.detectors
+        if name in feature_nominations() and name not in made
+    ]
+    if problems:
+        raise MissingError(problems)
+
+
 def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence[Version]) -> None:
     """Raise `MissingError` if too few judged pairs are behind a probability that a mixture uses."""
     leaks = mixture.leaks
@@ -90,6 +104,7 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
         raise MissingError(problems)
 
 
+_RUN = "`decon-assets run` makes it, or says why it cannot"
 _JUDGE_MORE = (
     "`decon-assets judge` or `decon-assets review` judges more; without min_probability the "
     "mixture acts on verdicts only"

@@ -96,9 +96,7 @@ def build_report(
         )
         verdicts, evidence = builder.verdicts, builder.evidence
         tables["verdicts"] = verdict_table(verdicts, tables["pairs"])
-        tables |= judged_tables(
-            matches, verdicts, evidence, has_snippets=showing.has_snippets, tables=tables
-        )
+        tables |= judged_tables(matches, verdicts, evidence, has_snippets=showing.has_snippets)
         # The page of the previous report may show texts that this report must not contain.
         for path in store.report_files:
             remove(path)
@@ -154,6 +152,7 @@ def _state(
         builder.reader.scan,
         builder.verdicts.digest,
         builder.evidence.digest,
+        *(f"{one.key} {one.review_from}" for one in builder.nominations),
         thresholds,
         repr(showing),
         repr(builder.unread),

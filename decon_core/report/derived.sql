@@ -65,7 +65,7 @@ COMMENT ON COLUMN decisions.is_contaminated IS 'whether it is a leak: by score o
 COMMENT ON COLUMN decisions.is_question_only IS
     'whether it is no leak, but the document contains the question, verbatim or nearly so, without its answer';
 COMMENT ON COLUMN decisions.is_candidate IS
-    'whether it is neither, but found in a way that is no proof, and no verdict confirms or clears it';
+    'whether it is neither, but found in a way that is no proof, and nobody confirmed or cleared it';
 
 CREATE TABLE documents AS
 SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,

@@ -7,7 +7,7 @@ shown is that of the first document, read from its shard or reused from the prev
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from operator import itemgetter
@@ -29,7 +29,14 @@ from decon_core.errors import DeconError
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers, wanted_workers
 from decon_core.execution.local import LOCAL
-from decon_core.report.excerpts import MOST_OF_PART, PARTS, agree_of, make_excerpt, spans_of
+from decon_core.report.excerpts import (
+    MOST_OF_PART,
+    PARTS,
+    Excerpt,
+    agree_of,
+    make_excerpt,
+    spans_of,
+)
 from decon_core.report.tables import TABLES, filled
 from decon_core.text.characters import Form
 
@@ -127,11 +134,14 @@ def _add_texts(
             row["why_no_text"] = _OFF
         return
     earlier_texts = _read_earlier(earlier)
+    nominated = _nominated_texts(reader, rows)
     by_pair: dict[str, Row] = {}  # those without a text
     for row in rows:
         row["evidence"] = _evidence(row, showing, reader.policy.form)
         if row["evidence"] in earlier_texts:
             row.update(earlier_texts[row["evidence"]])
+        elif row["pair"] in nominated:
+            row.update(_text_of_place(nominated[row["pair"]], row, reader.policy.form))
         else:
             by_pair[row["pair"]] = row
     jobs = [*_jobs(packs, [*by_pair.values()], showing, reader.policy.form)]
@@ -147,6 +157,23 @@ def _add_texts(
     for _, future in done:
         for pair, texts in future.result().items():
             by_pair[pair] |= texts
+
+
+def _nominated_texts(reader: MatchReader, rows: Sequence[Row]) -> dict[str, str]:
+    """Return the texts of pairs that were found beside the scan: their shards are not read."""
+    texts: dict[str, str] = {}
+    for one in reader.nominations:
+        pairs = [row["pair"] for row in rows if row["detectors"] == one.detector]
+        for version in reader.versions if pairs else ():
+            texts |= one.texts(pairs, version.fingerprint)
+    return texts
+
+
+def _text_of_place(text: str, row: Row, form: Form) -> Row:
+    """Return a text and its marks as those of the excerpt of a document."""
+    start = row["question_char_start"]
+    excerpt = make_excerpt(text, {"question": (0, len(text))}, row, context=0, form=form)
+    return _columns_of(replace(excerpt, start=start))
 
 
 def _evidence(row: Row, showing: Report, form: Form) -> str:
@@ -209,6 +236,10 @@ def _texts(document: object, row: Row, job: _Job) -> Row:
         form=job.form,
         agree=agree[0] if all(agree) else None,
     )
+    return _columns_of(excerpt)
+
+
+def _columns_of(excerpt: Excerpt) -> Row:
     return {
         "agreement": excerpt.agreement,
         "text": excerpt.text,

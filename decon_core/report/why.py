@@ -22,6 +22,7 @@ from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
+from decon_core.decisions.annotations import labels_of
 from decon_core.detectors.detector import detector
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.feature import all_features
@@ -50,6 +51,7 @@ _ENTRY_COLUMNS = (
     *("benchmark", "config"),
     *("split", "instance_index", "record", "score", "base_score"),
     *("question_overlap", "answer_overlap", "passage_overlap", "pair", "verdict"),
+    "is_judged_duplicate",
 )
 
 Json = dict[str, Any]
@@ -114,9 +116,9 @@ def _rows_where(
     """Yield distinct values of columns for the matches of these shards that meet a condition."""
     tiles = Tiles(builder.store, builder.reader.scan)
     fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in shards)]
-    for name in (version.fingerprint for version in builder.versions):
-        scanned = [shard for shard in fingerprints if tiles.has(shard, name)]
-        found = pl.DataFrame(tiles.matches(scanned, name)).filter(condition)
+    for version in builder.versions:
+        scanned = [shard for shard in fingerprints if tiles.has(shard, version.fingerprint)]
+        found = pl.DataFrame(builder.reader.matches(scanned, version)).filter(condition)
         yield from found.select(columns).unique().iter_rows()
 
 
@@ -319,14 +321,21 @@ def _entry(
     return {
         **{name: entry[name] for name in _ENTRY_COLUMNS},
         "missing": missing(entry, policy, record=record),
-        "threshold": policy.thresholds[entry["detector"]],
+        "threshold": policy.thresholds.get(entry["detector"]),
         "characters": {part: [*span] for part, span in spans.items()},
         "slots": _slots(document, spans),
         "said": asdict(verdict) if verdict else None,
+        "judged": _judgement(builder, entry),
         "benchmark_version": version.fingerprint,
         "texts": texts,
         "made": str(tile),
     }
+
+
+def _judgement(builder: Builder, entry: Json) -> Json | None:
+    """Return what a file or a model says of the pair, whether or not it decides."""
+    said = labels_of({}, builder.evidence.annotations).get(entry["pair"])
+    return asdict(said) if said else None
 
 
 def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]]:

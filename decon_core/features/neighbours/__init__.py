@@ -14,5 +14,5 @@ FEATURE = Feature(
         "neighbour_similarity": "decon_core.features.neighbours.schemas:SIMILARITY",
         "neighbour_sample": "decon_core.features.neighbours.schemas:STRATA",
     },
-    candidates={"neighbours": "decon_core.features.neighbours.product:candidates"},
+    nominations={"neighbours": "decon_core.features.neighbours.product:nominations"},
 )

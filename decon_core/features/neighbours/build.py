@@ -7,6 +7,7 @@ settings reuse what stays the same. The results are in a folder named by all inp
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -18,12 +19,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from decon_core.benchmarks.records import Version, load_records
+from decon_core.benchmarks.records import Version
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.calibration import wilson
+from decon_core.decisions.nominations import Nominations
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
-from decon_core.features.neighbours.nearest import EDGES, Nearest, n_by_bin
+from decon_core.features.neighbours.items import ITEM, items_of, nominated, with_pairs
+from decon_core.features.neighbours.nearest import EDGES, Found, Nearest, drawn, n_by_bin
 from decon_core.features.neighbours.sample import (
     OnProgress,
     SampledShard,
@@ -46,10 +49,13 @@ from decon_core.storage.tables import read_parquet, write_parquet
 from decon_core.text.tokenizers import load_tokenizer
 
 # Changes whenever the same inputs would give other results.
-_VERSION = 1
-_ITEM = ["benchmark", "split", "instance_index"]
+_VERSION = 2
+_OF_PLACE = (
+    *("source", "shard_name", "shard", "row", "doc_id", "start", "stop", "text", "weight"),
+)
 _TABLES = {"neighbours": NEIGHBOURS, "neighbour_similarity": SIMILARITY, "neighbour_sample": STRATA}
 _ABOUT = "about.json"
+NAME = "neighbours"  # stands for a detector
 
 Row = dict[str, Any]
 
@@ -63,12 +69,13 @@ def neighbours_key(
     """
     sources = sorted(pack.source.name for pack in packs)
     samples = {name: asdict(settings.of_source(name)) for name in sources}
-    numbers = [settings.seed, settings.min_tokens, settings.max_tokens, settings.top]
+    own: list[object] = [settings.seed, settings.min_tokens, settings.max_tokens]
+    own += [settings.top, settings.draw_from, settings.item]
     shards = [
         [pack.source.name, shard.name, shard.fingerprint] for pack in packs for shard in pack.shards
     ]
     value = [
-        *(_VERSION, samples, numbers, sorted(shards), load_tokenizer(tokenizer).fingerprint),
+        *(_VERSION, samples, own, sorted(shards), load_tokenizer(tokenizer).fingerprint),
         embedder_of(settings).fingerprint,
         sorted([one.benchmark, one.fingerprint] for one in versions),
     ]
@@ -82,6 +89,12 @@ def neighbours_folder(store: Store) -> Path:
 def has_neighbours(store: Store, key: str) -> bool:
     """Return whether the results with this name are complete."""
     return is_whole(neighbours_folder(store) / key / _ABOUT)
+
+
+def nominations_of(store: Store, key: str, settings: Neighbours) -> Nominations:
+    """Return the neighbours of complete results as places that may be an item."""
+    folder = neighbours_folder(store) / key / "nominations"
+    return Nominations(NAME, key, folder, settings.review_from)
 
 
 def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
@@ -105,7 +118,7 @@ class Built:
 
 @dataclass(frozen=True)
 class _Items:
-    """The items of a benchmark with the vectors of their questions."""
+    """The items of a benchmark, and the paragraphs that are nearest to them."""
 
     version: Version
     table: pl.DataFrame
@@ -147,11 +160,16 @@ def build_neighbours(
         engine=engine if is_local else LOCAL,
         on_progress=on_progress,
     )
-    items = [_items(store, one, settings, embedder) for one in versions]
+    items = [_items(store, one, settings, embedder, sum(sizes)) for one in versions]
     documents = _search(items, sampled, sizes, vectors, on_progress)
     weights = {one.source: one.weight for one in strata}
-    rows = pa.concat_tables([NEIGHBOURS.empty_table(), *_found(items, sampled, sizes, weights)])
+    found_rows = [*_found(items, sampled, sizes, weights, settings)]
+    rows = pa.concat_tables([NEIGHBOURS.empty_table(), *found_rows])
     folder = neighbours_folder(store) / key
+    nominations = nominations_of(store, key, settings)
+    for one, of_version in zip(items, found_rows, strict=True):
+        path = nominations.path(one.version.fingerprint)
+        write_parquet(path, nominated(of_version, one.table, NAME, key))
     tables = {
         "neighbours": rows,
         "neighbour_similarity": _similarity(documents, strata),
@@ -166,14 +184,16 @@ def build_neighbours(
     return Built(key, folder, tuple(strata), rows.num_rows)
 
 
-def _items(store: Store, version: Version, settings: Neighbours, embedder: str) -> _Items:
-    """Return the items of a benchmark by the question of their first record."""
-    records = pl.DataFrame(load_records(store, version, columns=[*_ITEM, "question"]))
-    table = records.group_by(_ITEM, maintain_order=True).agg(pl.col("question").first())
-    name = f"{version.benchmark}-{version.fingerprint}.arrow"
+def _items(
+    store: Store, version: Version, settings: Neighbours, embedder: str, n_paragraphs: int
+) -> _Items:
+    table = items_of(store, version, settings.item)
+    name = f"{version.benchmark}-{version.fingerprint}-{settings.item}.arrow"
     path = neighbours_folder(store) / "items" / embedder / name
-    vectors = stored_vectors(path, table["question"].to_list(), settings)
-    return _Items(version, table, Nearest(vectors, settings.top))
+    vectors = stored_vectors(path, table["embedded"].to_list(), settings)
+    share = settings.draw_from
+    n_near = math.ceil(share * n_paragraphs) if share else settings.top
+    return _Items(version, table, Nearest(vectors, max(n_near, 1)))
 
 
 @dataclass
@@ -248,18 +268,29 @@ def _found(
     sampled: Sequence[SampledShard],
     sizes: Sequence[int],
     weights: dict[str, float],
+    settings: Neighbours,
 ) -> Iterator[pa.Table]:
     """Yield the neighbours of each benchmark's items."""
-    nearest = [one.nearest.nearest() for one in items]
-    places = np.unique(np.concatenate([np.zeros(0, np.int64), *(found[2] for found in nearest)]))
+    nearest = [_chosen(one, settings) for one in items]
+    places = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.places for one, _ in nearest)]))
     paragraphs = _paragraphs_at(places, sampled, sizes, weights)
-    for one, (numbers, ranks, found, similarities) in zip(items, nearest, strict=True):
-        of_item = one.table.select(_ITEM)[numbers].with_columns(
-            pl.Series("rank", ranks), pl.Series("similarity", similarities)
+    for one, (found, stand_for) in zip(items, nearest, strict=True):
+        of_item = one.table.select(*ITEM, "question")[found.items].with_columns(
+            pl.Series("rank", found.ranks),
+            pl.Series("similarity", found.similarities),
+            pl.Series("stands_for", stand_for),
         )
-        of_place = paragraphs[np.searchsorted(places, found)]
-        table = pl.concat([of_item, of_place], how="horizontal")
+        of_place = paragraphs[np.searchsorted(places, found.places)]
+        table = with_pairs(pl.concat([of_item, of_place], how="horizontal"))
         yield table.select(NEIGHBOURS.names).to_arrow().cast(NEIGHBOURS)
+
+
+def _chosen(one: _Items, settings: Neighbours) -> tuple[Found, npt.NDArray[np.float64]]:
+    """Return the nearest paragraphs of each item, or some at random, and what each stands for."""
+    found = one.nearest.nearest()
+    if settings.draw_from is None:
+        return found, np.ones(found.items.size)
+    return drawn(found, settings.top, f"neighbours {one.version.benchmark} {settings.seed}")
 
 
 def _paragraphs_at(
@@ -269,7 +300,7 @@ def _paragraphs_at(
     weights: dict[str, float],
 ) -> pl.DataFrame:
     """Return the paragraphs at ascending places of the sample."""
-    schema = {name: pl.Schema(NEIGHBOURS)[name] for name in NEIGHBOURS.names[5:]}
+    schema = pl.Schema({name: pl.Schema(NEIGHBOURS)[name] for name in _OF_PLACE})
     parts = [pl.DataFrame(schema=schema)]
     stops = np.cumsum(sizes)
     for shard, n, stop in zip(sampled, sizes, stops.tolist(), strict=True):
@@ -288,7 +319,7 @@ def _paragraphs_at(
 def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], embedder: str) -> None:
     """Write the pairs of item and neighbour as lines for a judge, the most similar first."""
     questions = pl.concat([one.table for one in items])
-    pairs = pl.DataFrame(rows).join(questions, on=_ITEM, how="left", maintain_order="left")
+    pairs = pl.DataFrame(rows).join(questions, on=ITEM, how="left", maintain_order="left")
     pairs = pairs.sort("similarity", descending=True, maintain_order=True)
     with atomic_path(neighbours_folder(store) / "candidates.jsonl") as draft:
         pairs.select(

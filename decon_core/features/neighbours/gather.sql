@@ -12,3 +12,11 @@ ORDER BY benchmark, source, similarity
 
 -- name: neighbour_sample
 FROM neighbour_sample ORDER BY source
+
+-- name: duplicates_by_benchmark
+SELECT * REPLACE (format('{:.2f}', per_10_000) AS per_10_000)
+FROM duplicates_by_benchmark WHERE n_judged > 0
+
+-- name: duplicates_by_source
+SELECT * REPLACE (format('{:.2f}', per_10_000) AS per_10_000)
+FROM duplicates_by_source WHERE n_judged > 0

@@ -7,10 +7,12 @@ equal: of equally similar ones the first in the sample is nearer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from decon_core.config.seeding import numbers_at
 from decon_core.features.neighbours.vectors import SCALE, Vectors
 
 Integers = npt.NDArray[np.int64]
@@ -21,6 +23,15 @@ _LAST_PLACE = (1 << _PLACE_BITS) - 1
 _NONE = 1 - (1 << 63)
 _ITEMS_AT_ONCE = 4096
 _DECIMALS = 5
+
+
+class Found(NamedTuple):
+    """The nearest paragraphs, by item and rank."""
+
+    items: Integers
+    ranks: Integers  # from 1
+    places: Integers
+    similarities: Floats
 
 
 class Nearest:
@@ -62,13 +73,31 @@ class Nearest:
         """Forget the best similarity of each item, which is counted by source."""
         self.best[:] = -np.inf
 
-    def nearest(self) -> tuple[Integers, Integers, Integers, Floats]:
-        """Return items, ranks (from 1), places and similarities, by item and rank."""
+    def nearest(self) -> Found:
+        """Return the nearest paragraphs by item and rank."""
         keys = -np.sort(-self._keys, axis=0).T  # a row for each item, the nearest first
         items, ranks = np.nonzero(keys != _NONE)
         found = keys[items, ranks]
         places = _LAST_PLACE - (found & _LAST_PLACE)
-        return items, ranks + 1, places, similarity((found >> _PLACE_BITS).astype(np.float64))
+        return Found(
+            items, ranks + 1, places, similarity((found >> _PLACE_BITS).astype(np.float64))
+        )
+
+
+def drawn(found: Found, n: int, name: str) -> tuple[Found, Floats]:
+    """Return `n` random paragraphs of each item, and how many each of them stands for.
+
+    The name determines the draw.
+    """
+    numbers = numbers_at(name, (found.items << _PLACE_BITS) + found.places)
+    order = np.lexsort((numbers, found.items))
+    n_of_item = np.bincount(found.items)
+    firsts = np.cumsum(n_of_item) - n_of_item
+    position = np.arange(order.size) - firsts[found.items[order]]
+    kept = np.sort(order[position < n])
+    n_near = n_of_item[found.items[kept]]
+    rest = found.items[kept], found.ranks[kept], found.places[kept], found.similarities[kept]
+    return Found(*rest), n_near / np.minimum(n_near, n)
 
 
 def similarity(products: Floats) -> Floats:

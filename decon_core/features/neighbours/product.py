@@ -1,40 +1,30 @@
-"""Neighbours in the store: whether they are missing, and what the report and the judge take."""
+"""Neighbours in the store: whether they are missing, and what decisions and the report take."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import duckdb
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.decisions.candidates import Candidate, key_of_texts
+from decon_core.decisions.nominations import Nominations
 from decon_core.errors import InputError, Problem
 from decon_core.features.neighbours.build import (
     has_neighbours,
     neighbour_tables,
     neighbours_folder,
     neighbours_key,
+    nominations_of,
 )
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.planner import Plan
 from decon_core.report.additions import ReportAddition
-from decon_core.report.open import rows_of
 from decon_core.storage.store import Store
 
 _ITEM = ("split", "instance_index")
 _BUILD_AGAIN = "delete the folder and call `decon-assets run`"
 _ROUNDING = 1e-6
-# Each item with the paragraphs that are near it in meaning.
-_CANDIDATES = """
-    SELECT benchmark, split, instance_index, items.fingerprints[1] AS fingerprint,
-           items.question AS item, neighbours.text AS text, neighbours.similarity AS score,
-           concat_ws(' ', neighbours.source, neighbours.shard_name, neighbours.row,
-                     neighbours.start) AS place
-    FROM neighbours JOIN items USING (benchmark, split, instance_index)
-    ORDER BY benchmark, split, instance_index, neighbours.rank
-"""
 
 
 def current_key(plan: Plan) -> str:
@@ -80,28 +70,12 @@ def report_addition(plan: Plan) -> ReportAddition | None:
     return ReportAddition(key, tables)
 
 
-def candidates(connection: duckdb.DuckDBPyConnection) -> list[Candidate]:
-    """Return items and near paragraphs of a report as candidates of the judge.
-
-    The key is made from the texts, as of a file; without snippets from the place.
-    """
-    tables = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
-    if "neighbours" not in tables:
-        return []
-    return [
-        Candidate(
-            pair=key_of_texts(row["benchmark"], row["item"], row["text"] or row["place"]),
-            fingerprint=row["fingerprint"],
-            benchmark=row["benchmark"],
-            item=f"{row['split']} {row['instance_index']}",
-            detector="neighbours",
-            score=row["score"],
-            item_text=row["item"],
-            text=row["text"],
-            why_no_text="" if row["text"] else "snippets are off",
-        )
-        for row in rows_of(connection, _CANDIDATES)
-    ]
+def nominations(plan: Plan) -> Nominations | None:
+    """Return the neighbours as places that may be an item; None if there are none."""
+    settings, key = plan.config.table(Neighbours), current_key(plan)
+    if settings is None or not key or not has_neighbours(plan.store, key):
+        return None
+    return nominations_of(plan.store, key, settings)
 
 
 def faults_of_neighbours(

@@ -13,7 +13,8 @@ NEIGHBOURS = pa.schema(
         required("split", pa.string(), "split of the item"),
         required("instance_index", pa.int64(), "row of the item within its split"),
         required("rank", pa.int64(), "1: the nearest paragraph of the sample"),
-        required("similarity", pa.float64(), "cosine of the embeddings of question and paragraph"),
+        required("similarity", pa.float64(), "cosine of the embeddings of item and paragraph"),
+        required("pair", pa.string(), "key of item and paragraph, as in `matches` and `pairs`"),
         required("source", pa.string(), "name of the source"),
         required("shard_name", pa.string(), "name of the shard within its source"),
         required("shard", pa.string(), "fingerprint of the shard"),
@@ -23,6 +24,7 @@ NEIGHBOURS = pa.schema(
         required("stop", pa.int64(), "character after its last"),
         field("text", pa.string(), "the paragraph; null if the report has no corpus text"),
         required("weight", pa.float64(), "documents of the source that a sampled one stands for"),
+        required("stands_for", pa.float64(), "near paragraphs that a drawn one stands for; else 1"),
     ]
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
@@ -52,8 +53,14 @@ class Neighbours(Sample, FeatureTable):
     """Shorter paragraphs are joined with the next."""
     max_tokens: Positive = 512
     """Longer paragraphs are divided."""
+    item: Literal["question", "answer", "both"] = "question"
+    """What is embedded of an item: its question, its answer, or both joined."""
     top: Positive = 10
     """Neighbours that are kept of each item."""
+    draw_from: PositiveShare | None = None
+    """Instead of the nearest `top` paragraphs, so many at random of this nearest share of all."""
+    review_from: PositiveShare | None = None
+    """Neighbours of at least this cosine wait for review until they are judged."""
 
     def of_source(self, name: str) -> Sample:
         """Return the size or share of a source."""

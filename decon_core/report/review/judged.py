@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -20,7 +19,6 @@ from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.judged import points_of
 from decon_core.decisions.verdicts import Verdicts
 from decon_core.report.open import queries_in, rows_of
-from decon_core.report.review.candidates import candidates_of
 from decon_core.report.tables import TABLES, table_of
 
 _QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
@@ -34,18 +32,16 @@ def judged_tables(
     evidence: Evidence,
     *,
     has_snippets: bool,
-    tables: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> dict[str, pa.Table]:
     """Return the tables of judged pairs and of the calibration by them.
 
-    `tables`: the other tables of the report, of which features take candidates.
     Without snippets there are no reasons of models and no messages of servers: they may quote the
     text.
     """
     labels = labels_of(verdicts.labels, evidence.annotations)
     found, n_pairs = _found(matches, labels)
-    candidates = [*evidence.candidates, *candidates_of(tables)]
-    found += [row for row in _beside_matches(candidates, n_pairs) if row["pair"] in labels]
+    of_files = _beside_matches(evidence.candidates, n_pairs)
+    found += [row for row in of_files if row["pair"] in labels]
     pairs = [_judged_row(row, labels[row["pair"]]) for row in found]
     known = {row["pair"] for row in found}
     pairs += [_judged_row({"pair": pair}, one) for pair, one in labels.items() if pair not in known]
@@ -92,7 +88,7 @@ def _found(
 def _beside_matches(
     candidates: Iterable[Candidate], n_pairs: Counter[tuple[str, str]]
 ) -> Iterable[Row]:
-    """Yield candidates of files and features as rows like those of matches, and count pairs.
+    """Yield candidates of files as rows like those of matches, and count pairs.
 
     Of several with the same texts the one with the highest score counts.
     """

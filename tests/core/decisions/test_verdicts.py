@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy
+from decon_core.decisions.annotations import Annotation, Annotations
 from decon_core.decisions.decide import decide
 from decon_core.decisions.verdicts import (
     VERDICTS,
@@ -173,6 +174,31 @@ def test_the_digest_of_pairs_tells_what_decides_and_nothing_else():
     assert before.digest != saying({0: "leak"}).digest
 
 
+def test_a_judgement_is_of_pairs_about_which_no_person_is_sure():
+    said = saying({0: "leak", 1: "unsure", 2: "template"})
+    lines = [Annotation(pair=pair, fingerprint="f" * 16, is_sd=True) for pair in PAIRS[:4]]
+    lines += [Annotation(pair=PAIRS[4], fingerprint="f" * 16, unjudged="HTTP 500")]
+    judged = said.with_judgements(Annotations(tuple(lines)), "leak")
+    assert judged.judged == dict.fromkeys((PAIRS[1], PAIRS[3]), True)
+    assert judged.digest_of(PAIRS[:1]) == said.digest_of(PAIRS[:1])
+    assert judged.digest_of(PAIRS[3:]) != said.digest_of(PAIRS[3:])
+    waiting = said.with_judgements(Annotations(tuple(lines)), "review")
+    assert waiting.digest_of(PAIRS[3:]) != judged.digest_of(PAIRS[3:])
+
+
+def test_a_judgement_clears_what_is_no_leak_by_its_score_and_nothing_else():
+    other = saying({}, judged={PAIRS[0]: False})
+    (found,) = entries([match(pair=PAIRS[0], base_score=1.0)], other)
+    assert found["is_contaminated"]
+    kind = {"detector": "reworded", "pair": PAIRS[0], "base_score": 0.9, "looked_for": "same item"}
+    (found,) = entries([match(**kind)], saying({}))
+    assert found["is_candidate"]
+    (found,) = entries([match(**kind)], other)
+    assert (found["is_candidate"], found["is_contaminated"]) == (False, False)
+    (found,) = entries([match(**kind)], saying({}, judged={PAIRS[0]: True}))
+    assert (found["is_candidate"], found["is_contaminated"]) == (False, True)
+
+
 # Calls --------------------------------------------------------------------------------------------
 
 
@@ -270,6 +296,8 @@ def plain(matches, verdicts):
             )
         ):
             is_leak = False
+        elif verdicts.judged.get(one["pair"]):
+            is_leak = True
         place = one["row"], one["detector"], one["question_start"] if is_decon else None
         rank = (
             *(is_leak, is_leak and said == "leak", is_by_score, one["base_score"]),
@@ -309,14 +337,16 @@ def _is_same(one, other):
     ),
     st.dictionaries(st.integers(0, 5), st.sampled_from(VERDICTS)),
     st.sampled_from([(), ("template",), ("template", "common source")]),
+    st.dictionaries(st.sampled_from(PAIRS), st.booleans()),
 )
-def test_prop_calls_with_verdicts_are_those_of_a_plain_reading(rows, said, clears):
+def test_prop_calls_with_verdicts_are_those_of_a_plain_reading(rows, said, clears, judged):
     names = (
         *("detector", "row", "question_start", "pair", "base_score", "is_correct"),
         "question_stop",
     )
     matches = [match(record=n, **dict(zip(names, row, strict=True))) for n, row in enumerate(rows)]
-    verdicts = saying(said, clears=clears)
+    judged = {pair: is_sd for pair, is_sd in judged.items() if PAIRS.index(pair) not in said}
+    verdicts = saying(said, clears=clears, judged=judged)
     policy = Policy(tokenizer_str="words", detectors=("decon", "exact"))
     found = entries(matches, verdicts, policy)
     expected = plain(matches, verdicts)

@@ -18,10 +18,10 @@ from decon_core.library.scan import Request, scan_folder
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 ALL = ["decon", "exact", "ngram_any", "ratcliff", "longest_match"]
-# Fingerprints name the settings, too; question-only, candidates, and paths of strings came later.
+# Fingerprints name the settings, too; question-only, candidates, judgements, and paths came later.
 NEW = {
     *("detector_fingerprint", "shard", "is_candidate", "is_question_only", "slot_kind"),
-    *("question_part", "answer_part", "passage_part"),
+    *("question_part", "answer_part", "passage_part", "is_judged_duplicate"),
 }
 
 

@@ -149,6 +149,49 @@ def test_what_is_probable_enough_by_judged_pairs_is_removed(place):
     assert all("; probability " in one and " by judged pairs" in one for one in details)
 
 
+def judging(place, is_sd, judged_is="leak"):
+    """Verdicts of nobody, with a model's judgements of the first ten documents."""
+    annotations = evidence(place, is_sd).annotations
+    lines = tuple(one for one in annotations.lines[:10])
+    return Verdicts().with_judgements(Annotations(lines), judged_is)
+
+
+def test_a_judgement_decides_where_no_score_is_a_proof(place):
+    judged = judging(place, lambda n: n in (2, 5))
+    builder = builder_of(place, verdicts=judged)
+    assert {*range(N)} - numbers_left(place, builder, CLEAN) == {2, 5}
+    manifest = build_mixture(builder, CLEAN, place.packs[0]).manifest
+    assert manifest["totals"]["found"] == {"leak": 2, "candidates": N - 10}
+    rows = removed_in(place.bench.store.mixture(CLEAN.name, "web-0000"))
+    assert all("a judge called it a duplicate" in one for one in rows["detail"].to_pylist())
+
+
+def test_a_judged_duplicate_may_wait_for_review(place):
+    judged = judging(place, lambda n: n in (2, 5), "review")
+    builder = builder_of(place, verdicts=judged)
+    assert numbers_left(place, builder, CLEAN) == {*range(N)}
+    manifest = build_mixture(builder, CLEAN, place.packs[0]).manifest
+    assert manifest["totals"]["found"] == {"candidates": N}
+
+
+def test_a_person_decides_against_a_judgement(place):
+    judged = evidence(place, lambda n: True).annotations
+    pair, item, _ = pairs_of(place)[2]
+    said = Verdicts({pair: Verdict(pair=pair, fingerprint=item, verdict="template")})
+    builder = builder_of(place, verdicts=said.with_judgements(judged, "leak"))
+    assert numbers_left(place, builder, CLEAN) == {2}
+
+
+def test_a_judgement_rebuilds_a_mixture_only_where_it_may_decide(place):
+    (pack,) = place.packs
+    build_mixture(place.builder(CLEAN), CLEAN, pack)
+    elsewhere = Annotation(pair="f" * 16, fingerprint="f" * 16, kind="model", by="m", is_sd=True)
+    other = Verdicts().with_judgements(Annotations((elsewhere,)), "leak")
+    assert builder_of(place, CLEAN, verdicts=other).is_current(CLEAN, pack)
+    said = judging(place, lambda n: True)
+    assert not builder_of(place, CLEAN, verdicts=said).is_current(CLEAN, pack)
+
+
 def test_below_all_judged_scores_nothing_is_known_and_nothing_removed(place):
     judged = evidence(place, lambda n: True, least=40)
     gone = {*range(N)} - numbers_left(place, builder_of(place, PROBABLE, evidence=judged))
@@ -249,11 +292,8 @@ def problems_of(**leaks):
 
 
 @pytest.mark.usefixtures("unproven")
-def test_a_mixture_that_asks_for_it_without_a_probability_or_verdicts_is_refused():
-    (problem,) = problems_of(detectors=["first_sentence"])
-    assert "mixture[0].leaks.detectors: found 'first_sentence', whose score alone" in problem
-    assert "expected min_probability, verdicts" in problem
-    assert "`decon-assets judge`" in problem
+def test_a_mixture_may_name_a_detector_whose_score_is_no_proof():
+    assert not problems_of(detectors=["first_sentence"])
     assert not problems_of(detectors=["first_sentence"], verdicts=["leak"])
     assert not problems_of(detectors=["first_sentence"], min_probability=0.9)
     assert not problems_of(min_probability=0.9, min_judged=10)

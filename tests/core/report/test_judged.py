@@ -1,6 +1,6 @@
 """Judged pairs in the report: who judged what, the probability by score, and its figure."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -12,11 +12,8 @@ from decon_core.decisions.calibration import ALL, Curve, fit_steps
 from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.report.html import write_page
-from decon_core.report.review.candidates import added_candidates, candidates_in, candidates_of
-from decon_core.report.review.found import open_report
 from decon_core.report.review.judged import judged_tables
 from decon_core.report.tables import TABLES, table_of
-from decon_core.storage.checksums import seal_database
 from tests.core.report.pages import data_of
 from tests.core.report.report_worlds import RUN
 from tests.core.report.reports import write_report
@@ -168,44 +165,6 @@ def test_candidates_of_files_have_a_curve_of_their_own(matches):
     assert {one["benchmark"] for one in (own, pooled)} == {None, "mbpp"}
     assert (own["n_pairs"], own["n_judged"], own["n_by_models"]) == (5, 3, 4)
     assert {row["item"] for row in tables["judged_pairs"]} == {"0", "1", "2", "4"}
-
-
-def test_neighbours_are_candidates_where_the_report_has_them(matches, tmp_path):
-    items = {"benchmark": "quiz", "split": "test", "fingerprints": [key(7)], "question": "Why?"}
-    rows = [
-        {"benchmark": "quiz", "split": "test", "instance_index": 3, "rank": n, "source": "web"}
-        | {"shard_name": "s", "row": n, "start": 0, "text": f"text {n}", "similarity": 1 - n / 4}
-        for n in range(3)
-    ]
-    tables = {
-        "items": table_of("items", [{**items, "instance_index": 3}]),
-        "neighbours": pa.Table.from_pylist(rows),
-    }
-    found = candidates_of(tables)
-    assert [(one.detector, one.score, one.text) for one in found] == [
-        ("neighbours", 1 - n / 4, f"text {n}") for n in range(3)
-    ]
-    assert {one.fingerprint for one in found} == {key(7)}
-    assert len({one.pair for one in found}) == 3
-    said_of = [Annotation(**{**asdict(said(0)), "pair": one.pair}) for one in found[:2]]
-    evidence = Evidence(Annotations(tuple(said_of)))
-    made = judged_tables(matches, Verdicts(), evidence, has_snippets=True, tables=tables)
-    fits = made["calibration_fit"].to_pylist()
-    assert {(row["detector"], row["n_pairs"], row["n_judged"]) for row in fits} == {
-        ("neighbours", 3, 2)
-    }
-    report = write_report(tmp_path / "r.duckdb", runs=[RUN], items=tables["items"].to_pylist())
-    with open_report(report) as opened:
-        assert added_candidates(opened.connection) == []
-    with duckdb.connect(str(report)) as connection:
-        connection.register("rows", tables["neighbours"])
-        connection.execute("CREATE OR REPLACE TABLE neighbours AS FROM rows")
-    seal_database(report)
-    with open_report(report) as opened:
-        assert added_candidates(opened.connection) == found
-        assert candidates_in(opened, detectors=["neighbours"]) == []
-    off = tables | {"neighbours": pa.Table.from_pylist([{**row, "text": None} for row in rows])}
-    assert {one.why_no_text for one in candidates_of(off)} == {"snippets are off"}
 
 
 def test_without_snippets_no_reason_is_kept(matches):

@@ -74,7 +74,8 @@ def test_a_missing_embedder_fails_with_the_remedy_and_the_report_is_made(world):
 
 def test_the_page_shows_the_nearest_items(sampled):
     section = sections.section("neighbours", gather(sampled.store.report))
-    nearest, similarity, sample = section.tables
+    by_benchmark, by_source, nearest, similarity, sample = section.tables
+    assert not by_benchmark.rows + by_source.rows  # nothing is judged yet
     assert len(nearest.rows) == asked(sampled, "SELECT count(*) FROM items")[0][0]
     assert len(similarity.rows) == 2 * 10
     ((*counts, _, _, _),) = sample.rows

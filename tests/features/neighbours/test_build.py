@@ -18,10 +18,11 @@ from decon_core.features.neighbours.build import (
     has_neighbours,
     neighbour_tables,
     neighbours_key,
+    nominations_of,
 )
 from decon_core.features.neighbours.sample import draw_sample
 from decon_core.features.neighbours.settings import Neighbours, Sample
-from decon_core.schemas import RECORDS
+from decon_core.schemas import MATCHES, RECORDS
 from decon_core.storage.store import Store
 
 LETTERS = "abcdefgh"
@@ -49,6 +50,7 @@ class Place:
                 "split": "test",
                 "instance_index": number,
                 "question": some_text(self.rng, 8),
+                "answer": some_text(random.Random(number), 8) if number else None,
                 "fingerprint": f"{number:016x}",
             }
             for number in range(6)
@@ -160,6 +162,53 @@ def test_the_text_of_an_item_is_its_nearest_neighbour(place):
     assert found.group_by("instance_index").len()["len"].to_list() == [3] * 6
 
 
+def test_an_answer_or_both_texts_may_be_embedded(place):
+    answer = some_text(random.Random(2), 8)
+    both = f"{place.questions[2]}\n\n{answer}"
+    place.write("books", 0, [answer, both.replace("\n\n", " "), some_text(place.rng, 30)])
+    settings = replace(place.settings, item="answer", max_tokens=20)
+    found = place.build(settings)["neighbours"]
+    first = found.filter(instance_index=2, rank=1).row(0, named=True)
+    assert (first["row"], first["text"]) == (0, answer)
+    assert 0 not in found["instance_index"]  # it has no answer
+    found = place.build(replace(settings, item="both"))["neighbours"]
+    first = found.filter(instance_index=2, rank=1).row(0, named=True)
+    assert (first["row"], first["similarity"] > 0.95) == (1, True)
+    assert 0 in found["instance_index"]
+
+
+def test_neighbours_may_be_drawn_from_the_nearest(place):
+    settings = replace(place.settings, draw_from=0.2)
+    found = place.build(settings)["neighbours"]
+    n_near = found["stands_for"].to_list()[0] * 3
+    assert n_near > 3
+    assert found["rank"].max() > 3
+    assert found.group_by("instance_index").len()["len"].to_list() == [3] * 6
+    assert found["stands_for"].sum() == pytest.approx(6 * n_near)
+
+
+def test_nominations_are_rows_like_matches_with_the_place_of_the_paragraph(place):
+    built = build_neighbours(
+        place.store, place.packs(), [place.version], place.settings, tokenizer="cl100k"
+    )
+    nominations = nominations_of(place.store, built.key, place.settings)
+    shards = {shard.fingerprint for pack in place.packs() for shard in pack.shards}
+    rows = nominations.matches(shards, place.version.fingerprint)
+    assert rows.schema.equals(MATCHES)
+    neighbours = pl.DataFrame(neighbour_tables(place.store, built.key)["neighbours"])
+    assert {*rows["pair"].to_pylist()} == {*neighbours["pair"]}
+    assert rows.num_rows == neighbours.height
+    one = neighbours.row(0, named=True)
+    (match,) = [row for row in rows.to_pylist() if row["pair"] == one["pair"]]
+    assert (match["shard"], match["row"]) == (one["shard"], one["row"])
+    assert (match["question_char_start"], match["question_char_stop"]) == (
+        one["start"],
+        one["stop"],
+    )
+    assert match["fingerprint"] == f"{one['instance_index']:016x}"
+    assert nominations.matches({one["shard"]}, place.version.fingerprint).num_rows < rows.num_rows
+
+
 def test_the_table_of_similarities_adds_up(place):
     tables = place.build()
     by_source = tables["neighbour_similarity"].partition_by("source")
@@ -234,7 +283,17 @@ def test_a_shard_that_cannot_be_read_fails_after_the_others_are_done(place):
     assert not has_neighbours(place.store, key)
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"size": 19}, {"top": 2}, {"max_tokens": 11}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"size": 19},
+        {"top": 2},
+        {"max_tokens": 11},
+        {"item": "both"},
+        {"draw_from": 0.1},
+    ],
+)
 def test_results_are_named_by_their_settings(place, change):
     packs = place.packs()
     keys = {

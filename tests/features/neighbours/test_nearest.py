@@ -1,10 +1,11 @@
 """The nearest paragraphs: equal to the oracle's, however the paragraphs are divided."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.features.neighbours.nearest import EDGES, Nearest, n_by_bin, similarity
+from decon_core.features.neighbours.nearest import EDGES, Nearest, drawn, n_by_bin, similarity
 from decon_core.features.neighbours.vectors import SCALE, rounded
 from tests.oracle import similarity as oracle
 
@@ -58,3 +59,32 @@ def test_rounding_changes_a_cosine_by_less_than_a_ten_thousandth():
 def test_a_value_at_an_edge_is_in_the_bin_above_it():
     counts = n_by_bin(np.array([*EDGES, 1.0, -0.3, -np.inf]))
     assert counts.tolist() == [2, *[1] * 18, 2]
+
+
+@given(st.data())
+def test_a_draw_takes_some_of_each_items_nearest_and_says_how_many_they_stand_for(data):
+    items, paragraphs = (data.draw(st.composite(vectors)(least=1)) for _ in range(2))
+    near, n = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 5))
+    nearest = Nearest(items, near)
+    nearest.add(paragraphs, 0)
+    found = nearest.nearest()
+    chosen, stand_for = drawn(found, n, "name")
+    all_rows = {*zip(*(column.tolist() for column in found), strict=True)}
+    rows = [*zip(*(column.tolist() for column in chosen), strict=True)]
+    assert rows == sorted(rows, key=lambda row: row[:2])
+    assert {*rows} <= all_rows
+    n_near = min(near, len(paragraphs))
+    assert len(rows) == len({*rows}) == min(n, n_near) * len(items)
+    assert stand_for.sum() == pytest.approx(len(all_rows))
+
+
+def test_another_name_draws_others():
+    rng = np.random.default_rng(0)
+    items, paragraphs = rng.integers(-9, 9, (1, 3)), rng.integers(-9, 9, (500, 3))
+    nearest = Nearest(items.astype(np.int16), 400)
+    nearest.add(paragraphs.astype(np.int16), 0)
+    found = nearest.nearest()
+    draws = [drawn(found, 100, name)[0].ranks for name in ("one", "one", "other")]
+    assert (draws[0] == draws[1]).all()
+    assert (draws[0] != draws[2]).any()
+    assert 150 < draws[0].mean() < 250  # from all of the nearest, not only the first

@@ -1,0 +1,57 @@
+"""Places that may be an item, found beside the scan: rows like the matches of a detector."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.config.rounding import reaches
+from decon_core.detectors.nominator import FOR_REVIEW
+from decon_core.schemas import MATCHES, field
+from decon_core.storage.tables import no_rows, read_parquet
+
+# One row per place, record and benchmark version, beside the text of the place.
+NOMINATED = pa.schema([*MATCHES, field("text", pa.string(), "the text of the place")])
+
+
+@dataclass(frozen=True)
+class Nominations:
+    """The places of one nominator: a Parquet file of `NOMINATED` for each benchmark version."""
+
+    detector: str  # the name that stands for one
+    key: str  # of all that they are made from
+    folder: Path
+    review_from: float | None = None  # score from which they wait for review
+
+    def path(self, version: str) -> Path:
+        return self.folder / f"{version}.parquet"
+
+    def matches(
+        self, shards: Collection[str], version: str, *, columns: Sequence[str] = MATCHES.names
+    ) -> pa.Table:
+        """Return the places in these shards for a benchmark version."""
+        if not self.path(version).is_file():
+            return no_rows(MATCHES).select(columns)
+        in_shards = pc.field("shard").isin(pa.array([*shards], pa.string()))
+        rows = read_parquet(self.path(version), columns=MATCHES.names, filters=in_shards)
+        return self._for_review(rows).select(columns)
+
+    def _for_review(self, rows: pa.Table) -> pa.Table:
+        if self.review_from is None:
+            return rows
+        waits = reaches(rows["base_score"].to_numpy(), self.review_from)
+        at, kind = rows.schema.get_field_index("looked_for"), rows.schema.field("looked_for")
+        none = pa.scalar(None, pa.string())
+        return rows.set_column(at, kind, pc.if_else(pa.array(waits), FOR_REVIEW, none))
+
+    def texts(self, pairs: Collection[str], version: str) -> dict[str, str]:
+        """Return the texts of these pairs, of those that it found."""
+        if not self.path(version).is_file():
+            return {}
+        is_asked = pc.field("pair").isin(pa.array([*pairs], pa.string()))
+        rows = read_parquet(self.path(version), columns=["pair", "text"], filters=is_asked)
+        return dict(zip(*(column.to_pylist() for column in rows.columns), strict=True))
