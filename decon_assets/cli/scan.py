@@ -347,7 +347,7 @@ def _result_lines(outcome: Outcome, out: Path, *, has_question_only: bool) -> It
     more = ": neither a leak nor clean" if n else ""
     yield f"{counted(n, 'document')} {hold(n)} a question without its answer (question-only){more}"
     if n := outcome.n_candidate_documents:
-        why = "neither a leak nor clean, as the score is no proof"
+        why = "neither a leak nor clean, as they were found in a way that is no proof"
         yield f"{counted(n, 'document')} {hold(n)} a candidate: {why}"
     if not has_question_only:
         yield f"of questions without their answer {QUESTIONS_LEFT_OUT}"

@@ -41,7 +41,7 @@ _ITEM = ("split", "instance_index")
 _ABSENT = -1
 
 # Why an item cannot be found that is visible to no other detector than these.
-ONLY_CANDIDATE = "found only by a detector whose score is no proof"
+ONLY_CANDIDATE = "found only in a way that is no proof"
 
 BlindItems = dict[str, set[tuple[str, int]]]  # by benchmark: split and instance_index
 

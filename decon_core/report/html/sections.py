@@ -107,7 +107,7 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
         ),
     ]
     if n_candidates := totals["n_candidate_documents"]:
-        note = f"a score that is no proof: {_of(n_candidates, n_documents)}"
+        note = f"found in a way that is no proof: {_of(n_candidates, n_documents)}"
         rows.insert(4, (n_candidates, "more hold only a candidate", note))
     return [
         {"value": "–" if n is None else count(n), "name": name, "note": note}

@@ -163,7 +163,7 @@ def test_candidates_are_in_the_headline_the_summary_and_the_card(report):
     assert [one["n_candidate_documents"] for one in summary["sources"]] == [0, 1]
     assert [one["n_candidates"] for one in summary["benchmarks"]] == [1]
     card = card_of(path)
-    assert "1 document holds neither, but a candidate: text found only by a detector" in card
+    assert "1 document holds neither, but a candidate: text found only in a way that is" in card
     assert "Candidates, neither leaked nor clean: 1 of `quiz`." in card
     assert "candidate" not in format_headline(report())
     assert "andidate" not in card_of(report())

@@ -112,7 +112,7 @@ function facts(number) {
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
   if (kind === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
-  if (kind === "candidate") put("candidate", "the score of this detector is no proof: it counts as a leak by a verdict only");
+  if (kind === "candidate") put("candidate", "found in a way that is no proof: it counts as a leak by a verdict only");
   put("probability of a duplicate", plain(own.probability[number]));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));
