@@ -6,7 +6,7 @@
 Each reworded question stands in a document between two pieces of unrelated text. The threshold is
 chosen on half of the items, by the parity of their numbers, and tested on the other half, both
 ways: it is the lowest at which the unrelated texts have at most one candidate per 10 MB. A last
-table has the candidates in unrelated texts for every benchmark, also those of recipe files, such as
+table has the matches in unrelated texts for every benchmark, also those of recipe files, such as
 `../shared/tools/like_mmlu` makes.
 """
 
@@ -27,13 +27,14 @@ from decon_core.benchmarks.folder import records_in
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Finding, Indexes, Search, detector
-from decon_core.detectors.reworded import SAME_ITEM, WORDS_OF_VARIANT
+from decon_core.detectors.reworded import SAME_ITEM
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.features.scorecard.corpora import texts_below
 from decon_core.text.word_cache import Ragged
 
 _THRESHOLDS = [round(0.2 + 0.01 * step, 2) for step in range(31)]
 _MOST_PER_10_MB = 1.0
+_WORDS_OF_VARIANT = 0.8  # share of the words with which other numbers count as found
 _AROUND = 800  # characters of unrelated text before and after a reworded question
 
 
@@ -60,7 +61,7 @@ class Detector:
         self._search: Search = reworded.search(Indexes(None, None, policy, own))  # type: ignore[arg-type]
 
     def hits(self, texts: Sequence[str]) -> list[Hit]:
-        """Return the candidates, once for each item and document."""
+        """Return matches of either kind, once for each item and document."""
         tokens = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
         found = cast(
             "list[Finding]", self._search.find(BatchTexts(Batch.of_texts(texts), tokens, None))
@@ -70,7 +71,7 @@ class Detector:
             for (document, item), one in {
                 (one.document, self.item_of[one.record]): one
                 for one in found
-                if one.looked_for == SAME_ITEM or (one.question_overlap or 0) >= WORDS_OF_VARIANT
+                if one.looked_for == SAME_ITEM or (one.question_overlap or 0) >= _WORDS_OF_VARIANT
             }.items()
         ]
 

@@ -33,7 +33,6 @@ from decon_core.detectors.detector import (
     Indexes,
     Judged,
     Search,
-    column,
     sort_findings,
 )
 from decon_core.detectors.shared_runs import BatchTexts
@@ -75,7 +74,6 @@ _MARGIN = 6  # words around a window in which its numbers may stand
 _LEAST_AGREEING = 0.5
 _MOST_REPLACED = 0.25
 _NEARLY_ALL_WORDS = 0.85
-WORDS_OF_VARIANT = 0.8  # share of the words with which other numbers are worth a review
 # Words in more items than these, and than one in so many, are of a template.
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 10, 50
 _MOST_AT_A_PLACE = 8  # texts of a benchmark that are compared within so many words
@@ -299,9 +297,7 @@ class Reworded(Detector):
 
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
         judged = super().judge(matches, policy)
-        is_same_item = _is_same_item(matches)
-        is_variant = ~is_same_item & (column(matches, "question_overlap") >= WORDS_OF_VARIANT)
-        return judged._replace(is_leak=judged.is_leak & is_same_item, is_candidate=is_variant)
+        return judged._replace(is_leak=judged.is_leak & _is_same_item(matches))
 
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
         highest = super().highest_thresholds(matches, policy)
