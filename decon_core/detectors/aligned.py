@@ -35,7 +35,14 @@ from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.units import Units, units_of
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
-from decon_core.detectors.decon import ClusterSearch, Decon, Matches, possible_blocks
+from decon_core.config.rounding import reaches
+from decon_core.detectors.decon import (
+    ClusterSearch,
+    Decon,
+    Matches,
+    part_missing,
+    possible_blocks,
+)
 from decon_core.detectors.detector import (
     Booleans,
     Detector,
@@ -70,6 +77,12 @@ _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same wor
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _QUESTIONS_KEPT = 1 << 14
+# What there is to say of kinds that no score makes a leak.
+_LACKED = {
+    VARIANT: "numbers or names of the question were replaced by others",
+    PART: "only a part of the question was found",
+    TEMPLATE: "only what other items share with the question was found",
+}
 _TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
@@ -132,11 +145,25 @@ class Aligned(Detector):
 
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
         scores = column(matches, "base_score")
-        reaches = self.reaches_threshold(scores, self.score_threshold(policy))
+        is_high = self.reaches_threshold(scores, self.score_threshold(policy))
         can_leak, can_be_question_only = _copies(matches)
         kinds = matches["looked_for"].to_numpy(zero_copy_only=False)
         is_candidate = np.isin(kinds, (VARIANT, PART))
-        return Judged(scores, can_leak & reaches, can_be_question_only & reaches, is_candidate)
+        return Judged(scores, can_leak & is_high, can_be_question_only & is_high, is_candidate)
+
+    def missing(
+        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
+    ) -> Iterator[str]:
+        """Yield what the kind lacks to be a copy, and what a copy lacks to be a leak."""
+        kind = entry["looked_for"]
+        if kind in _LACKED:
+            yield _LACKED[kind]
+        elif not reaches(entry["score"], self.score_threshold(policy)):
+            yield self.missing_score(entry, policy)
+        elif entry["question_tokens"] < FEWEST_UNITS:
+            yield f"the question has only {entry['question_tokens']} words"
+        if record["answer"]:
+            yield from part_missing("answer", entry["answer_overlap"])
 
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
         can_leak, _ = _copies(matches)

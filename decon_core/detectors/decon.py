@@ -179,7 +179,7 @@ class Decon(Detector):
             if record[part]:
                 setting = f"index_{part}s"
                 if getattr(policy, setting):
-                    yield from _part_missing(part, entry[f"{part}_overlap"])
+                    yield from part_missing(part, entry[f"{part}_overlap"])
                 else:
                     yield f"{part} not searched ({setting} is off)"
         yield self.missing_score(entry, policy)
@@ -419,7 +419,7 @@ def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Boolean
     return is_indexed & reaches(score, policy.contamination_score_threshold)
 
 
-def _part_missing(part: str, overlap: float | None) -> Iterator[str]:
+def part_missing(part: str, overlap: float | None) -> Iterator[str]:
     if not overlap:
         yield f"{part} not found"
     elif overlap < 1:

@@ -428,10 +428,10 @@ def test_the_threshold_moves_without_another_scan(world):
     # 44 of 51 n-grams and no answer: 0.75 * 44 / 51 = 0.647
     most = {"question": " ".join(question[:48]), "answer": "nothing of the kind"}
     world.add_shard("s3", leaks=[most])
-    world.policy = {"contamination_score_threshold": 0.95}
+    world.policy = {"detectors": ["decon"], "contamination_score_threshold": 0.95}
     world.start(until="report")
     strict = found(world)
-    world.policy = {"contamination_score_threshold": 0.6}
+    world.policy = {"detectors": ["decon"], "contamination_score_threshold": 0.6}
     world.run(until="report")
     assert shards_read(world) == 0
     assert found(world) - strict == {("harbor", 3, "s3.jsonl.gz")}

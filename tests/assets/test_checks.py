@@ -613,7 +613,7 @@ def test_report_check_warns_once_files_settings_or_products_moved_on_and_says_wh
     assert "s1.jsonl.gz | gone or changed" in said(result)
     assert "s0.jsonl.gz" not in said(result)
     shard.write_bytes(content)
-    world.policy = {"contamination_score_threshold": 0.95}
+    world.policy = {"aligned_threshold": 0.95}
     world.write_config()
     told = said(run_check(report_is_todays, world))
     assert "the thresholds | a report of" in told
@@ -651,7 +651,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
         assert told in said(result)
         assert "check the shards" in said(result)
         assert result.metadata["benchmarks_compared"].value == 2
-    world.policy = {"contamination_score_threshold": 1.0}
+    world.policy = {"aligned_threshold": 1.0}
     world.run(until="report")
     assert run_check(leak_rate_is_steady, world).passed  # what stands there is whole
     world.policy = {}

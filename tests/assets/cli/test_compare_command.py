@@ -36,12 +36,12 @@ def test_a_report_is_compared_with_the_one_before(reported, capsys):
 
 def test_one_scan_is_judged_by_two_policies(reported, capsys):
     policy = reported.folder / "other.toml"
-    policy.write_text('tokenizer_str = "words"\ncontamination_score_threshold = 1.0\n')
+    policy.write_text('tokenizer_str = "words"\naligned_threshold = 1.0\n')
     assert main(["compare", "decon.toml", "--policy", "other.toml", "--json", "c.json"]) == 0
     found = json.loads((reported.folder / "c.json").read_text())
     assert {one["setting"]: one["second"] for one in found["settings"]} == {
-        "policy.contamination_score_threshold": 1.0,
-        "threshold of decon": 1.0,
+        "policy.aligned_threshold": 1.0,
+        "threshold of aligned": 1.0,
     }
     assert found["n_calls"] == {"same": 6}  # whole copies: no threshold is too high for them
     assert "the same: 6 leaks in both" in capsys.readouterr().out
@@ -61,12 +61,12 @@ def test_compare_wants_two_sides(reported, capsys):
 
 
 def test_a_policy_that_comes_through_a_pipe_is_applied(reported, capsys):
-    policy = through_a_pipe("contamination_score_threshold = 0.95\n")
+    policy = through_a_pipe("aligned_threshold = 0.95\n")
     assert main(["compare", "decon.toml", "--policy", policy, "--json", "c.json"]) == 0
     found = json.loads((reported.folder / "c.json").read_text())
     assert {one["setting"]: one["second"] for one in found["settings"]} == {
-        "policy.contamination_score_threshold": 0.95,
-        "threshold of decon": 0.95,
+        "policy.aligned_threshold": 0.95,
+        "threshold of aligned": 0.95,
     }
     assert "changes no setting" not in capsys.readouterr().out
 
@@ -79,7 +79,7 @@ def test_a_policy_that_changes_nothing_says_so(reported, capsys, text):
 
 def test_after_a_new_benchmark_the_rest_is_compared_and_the_new_one_is_named(reported, capsys):
     reported.add_benchmark("orchard")
-    (reported.folder / "p.toml").write_text("contamination_score_threshold = 1.0\n")
+    (reported.folder / "p.toml").write_text("aligned_threshold = 1.0\n")
     assert main(["compare", "decon.toml", "--policy", "p.toml", "--html", "c.html"]) == 0
     out = capsys.readouterr().out
     assert "left out: benchmark orchard: not normalized yet" in out
@@ -90,7 +90,7 @@ def test_after_a_new_benchmark_the_rest_is_compared_and_the_new_one_is_named(rep
 def test_after_a_corrected_benchmark_the_others_are_compared(reported, capsys):
     reported.benchmarks["ledger"][4]["question"] = "another question " * 10
     reported.write_benchmarks()
-    (reported.folder / "p.toml").write_text("contamination_score_threshold = 1.0\n")
+    (reported.folder / "p.toml").write_text("aligned_threshold = 1.0\n")
     assert main(["compare", "decon.toml", "--policy", "p.toml"]) == 0
     out = capsys.readouterr().out
     assert "left out: benchmark ledger: its recipe or files changed" in out

@@ -171,7 +171,7 @@ def test_every_leak_is_found_in_whichever_folder_below_it_lies(place, capsys):
 def test_questions_without_their_answers_are_counted_beside_leaks_and_not_as_clean(place, capsys):
     """Prompts for reinforcement learning: one item leaked elsewhere, and is not counted twice."""
     place.write_prompts("prompts.jsonl", ("harbor", 3), ("harbor", 4), ("harbor", 0))
-    assert place.scan("--compat", "--fail-on-leak") == 3
+    assert place.scan("--compat", "--detectors", "decon", "--fail-on-leak") == 3
     said = capsys.readouterr().out
     assert "3 of 27 documents hold a leak" in said
     assert "3 documents hold a question without its answer (question-only)" in said
@@ -214,10 +214,10 @@ def test_a_preset_that_looks_for_fewer_questions_says_so(place, capsys):
 
 
 def test_scanning_again_reads_nothing_and_writes_the_same(place, capsys):
-    place.scan("--compat")
+    place.scan("--compat", "--detectors", "decon")
     first = place.written()
     capsys.readouterr()
-    assert place.scan("--compat") == 0
+    assert place.scan("--compat", "--detectors", "decon") == 0
     assert place.written() == first
     said = capsys.readouterr().err
     assert "0 shards to scan" in said
@@ -276,10 +276,10 @@ def test_a_higher_threshold_changes_the_call_without_another_scan(place, capsys)
     rows = [json.loads(line) for line in shard.read_text().splitlines()]
     rows[1]["text"] = rows[1]["text"].replace(place.item("harbor", 0)["answer"], "")
     shard.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    place.write_policy(contamination_score_threshold=0.7)
+    place.write_policy(detectors=["decon"], contamination_score_threshold=0.7)
     place.scan()
     assert place.leaks() == EXPECTED
-    place.write_policy(contamination_score_threshold=0.9)
+    place.write_policy(detectors=["decon"], contamination_score_threshold=0.9)
     capsys.readouterr()
     place.scan()
     assert place.leaks() == EXPECTED - {("a/s.jsonl", 1, "harbor", 0)}
@@ -404,7 +404,7 @@ def test_unreadable_rows_are_counted_and_named_and_the_rest_is_scanned(place, ca
 def test_a_shard_that_breaks_off_is_named_and_the_others_are_scanned(place, capsys):
     path = place.write_shard("b/s.jsonl.gz", ("harbor", 2))
     path.write_bytes(path.read_bytes()[:-30])
-    assert place.scan("--compat") == 1
+    assert place.scan("--compat", "--detectors", "decon") == 1
     assert place.leaks() == {leak for leak in EXPECTED if leak[0] == "a/s.jsonl"}
     said = capsys.readouterr()
     assert "damaged or cut off" in said.err
@@ -414,7 +414,7 @@ def test_a_shard_that_breaks_off_is_named_and_the_others_are_scanned(place, caps
     assert "damaged" in line["problems"][0]
     assert not list((place.out / "compat" / "b").glob("s.jsonl*"))
     place.write_shard("b/s.jsonl.gz", ("harbor", 2))
-    assert place.scan("--compat") == 0
+    assert place.scan("--compat", "--detectors", "decon") == 0
     assert place.leaks() == EXPECTED
 
 
@@ -435,7 +435,7 @@ def test_no_benchmark_is_called_clean_while_a_shard_could_not_be_read(place, cap
     assert place.scan("--clean-evals") == 0
     manifest = json.loads((place.out / "clean" / "manifest.json").read_text())
     assert manifest["n_unreadable_rows"] == 0
-    assert manifest["n_invisible_items"] == {"decon": 0}
+    assert manifest["n_invisible_items"] == {"aligned": 0}
     path = place.write_shard("b/s.jsonl.gz", ("harbor", 2))
     path.write_bytes(path.read_bytes()[:-30])
     assert place.scan("--clean-evals") == 1
@@ -450,7 +450,7 @@ def test_leaks_end_with_3_only_when_that_was_asked_for(place):
 
 
 def test_compat_keeps_shards_of_one_name_apart(place):
-    assert place.scan("--compat") == 0
+    assert place.scan("--compat", "--detectors", "decon") == 0
     folder = place.out / "compat"
     names = {str(path.relative_to(folder)) for path in folder.rglob("*.jsonl")}
     assert names == {

@@ -137,8 +137,8 @@ def test_a_removed_document_is_told_with_rule_item_places_and_inputs(ask, looked
     }
     (entry,) = one["found"]
     item = (entry["benchmark"], entry["split"], entry["instance_index"], entry["detector"])
-    assert item == ("harbor", "test", 1, "decon")
-    assert (entry["is_contaminated"], entry["score"], entry["threshold"]) == (True, 1.0, 0.8)
+    assert item == ("harbor", "test", 1, "aligned")
+    assert (entry["is_contaminated"], entry["score"], entry["threshold"]) == (True, 1.0, 0.6)
     assert entry["benchmark_version"] == current_version(looked_at.store, "harbor").fingerprint
     text = json.loads(
         gzip.decompress((looked_at.folder / "corpus" / "s1.jsonl.gz").read_bytes()).splitlines()[1]
@@ -265,7 +265,7 @@ def test_a_question_without_its_answer_is_told_as_question_only_and_not_as_clean
     assert main(["why", "prompts-1"]) == 0
     told_of_it = capsys.readouterr().out
     assert "neither a leak nor clean: it holds a question without its answer" in told_of_it
-    assert "question-only: harbor test 4, by decon" in told_of_it
+    assert "question-only: harbor test 4, by aligned" in told_of_it
     assert f"decon-assets review set {entry['pair']} leak" in told_of_it
     assert main(["report"]) == 0
     assert "1 more holds a question without its answer" in capsys.readouterr().out
