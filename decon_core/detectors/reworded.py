@@ -279,7 +279,8 @@ class Reworded(Detector):
         rows = texts.stored.table(self.own_columns).to_pylist()
         sought = _sought(rows, 0, policy.form)
         search = _RewordedSearch(_arrays_of(sought), policy, _ANY_SCORE)
-        questions = _scores_of_copies(search, [row["question"] for row in rows])
+        answered = [" ".join(filter(None, (row["question"], row["answer"]))) for row in rows]
+        records = _scores_of_copies(search, answered)
         whole = [*_with_choices(rows)]
         with_choices = _scores_of_copies(search, whole)
         counts = np.array([_Text.of(text, policy.form).most_agreeing for text in whole], np.int64)
@@ -288,7 +289,7 @@ class Reworded(Detector):
             (few := "too few words and numbers"): counts >= _LEAST_COUNT,
             "only words that many items have": with_choices > 0,
             "too little evidence": self.reaches_threshold(with_choices, threshold),
-            "only together with its choices": self.reaches_threshold(questions, threshold),
+            "only together with its choices": self.reaches_threshold(records, threshold),
         }
         unmet = first_unmet(reasons)
         for at in np.flatnonzero(unmet.places == unmet.reasons.index(few)).tolist():

@@ -261,7 +261,7 @@ def test_a_question_is_seen_if_each_of_its_right_answers_is(bench):
 
 def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):
     bench.policy = Policy(tokenizer_str="words", detectors=("decon", "reworded"))
-    short = "Which planet orbits the star Proxima Centauri closest of all?"
+    short = "Which rocky planet orbits the dwarf star Proxima Centauri closest of all?"
     versions = bench.prepare({"b": [(short, None, None), (words("q", 30), None, None)]})
     table = indexability(bench.store, versions, bench.policy)
     seen = {
