@@ -58,7 +58,8 @@ def test_items_are_found_where_they_are_and_only_possible_blocks_are_read(
     found = found_in(capsys)
     matches = [(one["shard"], one["instance_index"], one["kind"]) for one in found["matches"]]
     assert sorted(matches) == [("s9.jsonl.gz", 1, "leak"), ("s9.jsonl.gz", 2, "leak")]
-    assert [one["shard"] for one in found["blocks"]] == ["s9.jsonl.gz"]
+    # Some n-grams of the items stand in the first, too few to nominate any of them.
+    assert [one["shard"] for one in found["blocks"]] == ["s1.jsonl.gz", "s9.jsonl.gz"]
     assert (found["n_blocks"], found["n_items"], found["not_searched"]) == (4, 5, [])
     assert world.tiles() == before
     assert not [*world.store.drafts.glob("*lookup*")]
