@@ -121,6 +121,9 @@ class Aligned(Detector):
         """Only in these can a question be nominated."""
         return possible_blocks(indexes.grams, sketch, indexes.policy, least_overlap=_NOMINATED)
 
+    def record_of(self, indexes: Indexes, text: int) -> tuple[int, int]:
+        return Decon().record_of(indexes, text)
+
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         """What the n-gram index lacks is not nominated, and short questions say too little."""
         unmet = Decon().visibility(texts, policy)

@@ -27,8 +27,12 @@ TABLE = "[sketch]\n"
 
 @pytest.fixture
 def sketched(world):
-    """A world with [sketch], after a scan."""
-    world.mixtures = TABLE
+    """A world with [sketch], after a scan by the detector that it excludes most blocks for."""
+    return sketched_for(world, "decon")
+
+
+def sketched_for(world, detector):
+    world.mixtures, world.policy = TABLE, {"detectors": [detector]}
     world.start(until="scan")
     return world
 
@@ -154,7 +158,9 @@ def test_a_dry_run_says_how_much_of_the_text_would_be_read(sketched, capsys):
     assert sketched.tiles() == before
 
 
-def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys):
+@pytest.mark.parametrize(("detector", "blocks"), [("decon", 1), ("aligned", 2)])
+def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(world, capsys, detector, blocks):
+    sketched = sketched_for(world, detector)
     sketched.add_benchmark("orchard")
     sketched.go_on(until="scan")
     sketched.add_shard("s9", leaks=[sketched.benchmarks["orchard"][1]])
@@ -163,8 +169,8 @@ def test_a_dry_run_names_the_items_that_need_blocks_to_be_read(sketched, capsys)
     for path in (sketched.store.root / "tiles").rglob(f"{version.fingerprint}*"):
         path.unlink()
     said = dry_run(sketched, capsys)
-    assert "with the sketch: 25% of the text to read (4 packs looked up)" in said
-    assert "for 1 item; those that are possible in most blocks:\n  orchard " in said
+    assert f"with the sketch: {blocks * 25}% of the text to read (4 packs looked up)" in said
+    assert "those that are possible in most blocks:\n  orchard " in said
     assert " 1: 1 of 4 blocks\n" in said
 
 
