@@ -43,7 +43,7 @@ of = "clean"
 
 def several_mixtures(world):
     """Declare them; of a fourth shard one document is near an item, one under another license."""
-    world.mixtures = MIXTURES
+    world.mixtures, world.policy = MIXTURES, {"aligned_threshold": 0.8}
     item = world.benchmarks["harbor"][4]
     some = " ".join(item["question"].split()[:36])
     path = world.add_shard("s3", leaks=[{"question": some, "answer": item["answer"]}])
@@ -88,6 +88,7 @@ def grown(looked_at, tmp_path_factory):
     shutil.copytree(looked_at.folder, folder)
     harbor = looked_at.benchmarks["harbor"]
     world = World(folder, instance=None, benchmarks=looked_at.benchmarks, mixtures=MIXTURES)
+    world.policy = looked_at.policy
     world.add_shard("s8", leaks=[harbor[0]])
     for number in range(3):
         world.add_shard(f"more-{number}", leaks=[harbor[1]])
@@ -138,7 +139,7 @@ def test_a_removed_document_is_told_with_rule_item_places_and_inputs(ask, looked
     (entry,) = one["found"]
     item = (entry["benchmark"], entry["split"], entry["instance_index"], entry["detector"])
     assert item == ("harbor", "test", 1, "aligned")
-    assert (entry["is_contaminated"], entry["score"], entry["threshold"]) == (True, 1.0, 0.6)
+    assert (entry["is_contaminated"], entry["score"], entry["threshold"]) == (True, 1.0, 0.8)
     assert entry["benchmark_version"] == current_version(looked_at.store, "harbor").fingerprint
     text = json.loads(
         gzip.decompress((looked_at.folder / "corpus" / "s1.jsonl.gz").read_bytes()).splitlines()[1]

@@ -219,7 +219,8 @@ def test_what_needs_all_documents_is_refused(request_of):
 
 
 def test_reports_of_a_full_scan_do_not_stay_beside_a_sample(request_of):
-    request = request_of("beside", has_compat=True, has_clean_evals=True)
+    policy = Policy(tokenizer_str="words", detectors=("decon",))
+    request = request_of("beside", has_compat=True, has_clean_evals=True, policy=policy)
     scan(request)
     scan(replace(request, has_compat=False, has_clean_evals=False, sample=sampled("0.5")))
     assert not [name for name in ("compat", "clean") if (request.out / name).exists()]

@@ -75,7 +75,7 @@ def test_a_verdict_on_any_of_them_counts(scanned, name, record):
     def said(verdict):
         one = Verdict(pair=pair, fingerprint=fingerprint, verdict=verdict)
         judged = replace(reader, verdicts=Verdicts({pair: one}))
-        assert pair in judged.pairs([shard.fingerprint], version)[shard.fingerprint]
+        assert pair in judged.decided_pairs([shard.fingerprint], version)[shard.fingerprint]
         entries = judged.entries(shard, [version], source="web").to_pylist()
         (entry,) = (one for one in entries if (one["row"], one["detector"]) == (0, name))
         return entry
