@@ -110,7 +110,7 @@ class World:
 
 def make_world(store: Store, corpus: Path, n_text_bytes: int, evals: Path) -> World:
     """Index all benchmarks of a folder, and register a corpus."""
-    policy = Policy()
+    policy = Policy(detectors=("decon",))  # of which a sketch excludes most blocks
     tables = records_in(evals)
     versions = {name: save_records(store, name, table) for name, table in tables.items()}
     snapshot = freeze(store, [*versions.values()], policy)

@@ -152,7 +152,7 @@ def scan(job: Job) -> Result:
     remove(store.root / "tiles")
     pack = _pack(job)
     started = time.perf_counter()
-    policy = Policy(detectors=tuple(job.get("detectors", ("decon",))))
+    policy = Policy(detectors=tuple(job.get("detectors", Policy().detectors)))
     scan_packs(store, [pack], versions, policy, workers=job["workers"])
     seconds = time.perf_counter() - started
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
