@@ -149,10 +149,10 @@ def test_the_verdict_on_the_readme_s_first_screen_is_the_report_s(finished, four
             "round(score, 2) FROM matches WHERE shard_name = 'shelf-0001.jsonl.gz' AND row = 393 "
             "AND (benchmark, split, instance_index) = ('ledger_math', 'train', 16)"
         ).fetchone()
-    assert row == (42, 47, 0.89, 1.0, 0.92)
+    assert row == (49, 50, 0.95, 1.0, 0.95)
     readme = " ".join((DATA.parent / "README.md").read_text().replace(">", "").split())
-    assert "42 of 47 question 5-grams (0.89 by idf) and the whole answer" in readme
-    assert "score 0.92 where 0.8 is a leak" in readme
+    assert "49 of 50 words of the question in order (0.95 by how rare they are)" in readme
+    assert "and the whole answer: score 0.95 where 0.6 is a leak" in readme
 
 
 def test_the_page_on_the_score_gap_shows_what_comes_out(finished, four_report):

@@ -737,7 +737,7 @@ def test_the_tables_of_the_study_are_no_wider_than_the_page(browser, sample):
 def test_a_verdict_of_the_page_holds_in_the_next_report_and_mixture(show, sample, keep):
     store = Store(load_config(sample).store)
     page = show(store.report)
-    expect(page.locator(".headline").first).to_contain_text("44")
+    expect(page.locator(".headline").first).to_contain_text("47")
     expect(page.locator(".chart svg.main-svg").first).to_be_visible(timeout=60_000)
     keep(page, "report-summary.png")
     page.locator("#heat").scroll_into_view_if_needed()

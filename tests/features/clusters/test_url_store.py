@@ -269,7 +269,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     assert any("its node was lost" in one for one in caplog.messages), caplog.messages
     fetched = {name: n for (kind, name), n in requests.items() if kind == "GET"}
     unions = [n for name, n in fetched.items() if name.startswith("search/")]
-    assert unions == [2]  # each node once
+    assert unions == [2, 2]  # each node once: n-grams and questions
     assert_same(there, here)
     assert same_as_at_url(there, tmp_path / "other")
     assert unjoined_at(engine.store_url) == []
