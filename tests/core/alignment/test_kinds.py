@@ -14,8 +14,9 @@ from decon_core.alignment.kinds import (
     VARIANT,
     VERBATIM,
     kind_of,
+    may_have_kind,
 )
-from tests.core.alignment.aligning import compared
+from tests.core.alignment.aligning import QUESTIONS, compared, documents, questions_of
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -198,3 +199,21 @@ def test_kinds_are_those_of_the_oracle(one, passage, is_sibling):
         asdict(one), n_family=one.n_family, passage=passage, is_sibling=is_sibling
     )
     assert kind_of(one, passage=passage, is_sibling=is_sibling) == expected
+
+
+@settings(max_examples=fewer(200))
+@given(st.data())
+def test_a_place_that_is_excluded_by_its_words_has_no_kind(data):
+    first, second = data.draw(QUESTIONS), data.draw(QUESTIONS)
+    question = f"{BOAT} {first}" if data.draw(st.booleans()) else f"{first} {first} {first}"
+    text = data.draw(documents(question))
+    if may_have_kind(questions_of(question, second)[0], text.lower()):
+        return
+    one = compared(question, text, second)
+    assert one is None or kind_of(one, passage=None, is_sibling=False) is None
+
+
+def test_most_text_is_excluded_by_its_words():
+    (boat,) = questions_of(BOAT)
+    assert may_have_kind(boat, changed(BOAT, ("knots", "miles")).lower())
+    assert not may_have_kind(boat, "a guide to the other islands of the archipelago")
