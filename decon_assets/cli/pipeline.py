@@ -123,8 +123,9 @@ def run(
 def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     """Print which text was not read, and return the exit code of `run`; `code`: without that.
 
-    Also warns of benchmarks that the tokenizer splits into letters.
+    Also warns of thresholds without effect, and of benchmarks in scripts that the tokenizer splits.
     """
+    from decon_core.config.policy import without_effect
     from decon_core.decisions.scripts import split_scripts
     from decon_core.planner import Plan
     from decon_core.scan.coverage import gaps_of
@@ -132,7 +133,8 @@ def _exit_code(config: Path, code: int, *, may_be_unread: bool) -> int:
     loaded = load_config(config)
     plan = Plan(loaded, open_store(loaded))
     versions = plan.current_versions
-    for problem in split_scripts(plan.store, versions, loaded.policy):
+    splits = split_scripts(plan.store, versions, loaded.policy)
+    for problem in (*without_effect(loaded.policy), *splits):
         warn(problem)
     is_unread, is_empty = _say_unread(plan)
     if gaps_of(plan.store, plan.packs, versions, plan.scan) or is_empty:

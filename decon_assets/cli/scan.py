@@ -31,7 +31,7 @@ from decon_assets.terminal.options import (
 from decon_assets.terminal.output import say, say_table, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
-from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
+from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy, without_effect
 from decon_core.config.sources import ONLY_SOURCE, Sketch, Source
 from decon_core.config.validation import bytes_of
 from decon_core.errors import InputError, Problem, format_problems
@@ -243,7 +243,7 @@ def scan(
         say("clean benchmarks: not written, because some files or texts were not read")
     elif clean_evals:
         say(f"clean benchmarks: {out / CLEAN_FOLDER}")
-    for problem in outcome.split_scripts:
+    for problem in (*without_effect(settings), *outcome.split_scripts):
         warn(problem)
     if unread := [*outcome.failed, *outcome.unread, *outcome.without_text]:
         warn(f"\nnot read: {format_problems(unread)}")

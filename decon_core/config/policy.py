@@ -422,6 +422,17 @@ def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Probl
             yield Problem(where, "no benchmark of this name", expected, did_you_mean(name, known))
 
 
+def without_effect(policy: Policy) -> Iterator[Problem]:
+    """Yield a problem for each threshold that was set for a detector that is not chosen."""
+    default = Policy()
+    for detector in registry.declarations():
+        value, usual = map(detector.configured_threshold, (policy, default))
+        if detector.name not in policy.detectors and value != usual:
+            where = f"policy.{detector.threshold.setting}"
+            found = f"{value}, without effect on {', '.join(policy.detectors)}"
+            yield Problem(where, found, f"{detector.name} among the detectors")
+
+
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 

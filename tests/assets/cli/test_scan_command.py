@@ -286,6 +286,15 @@ def test_a_higher_threshold_changes_the_call_without_another_scan(place, capsys)
     assert "0 shards to scan" in capsys.readouterr().err
 
 
+def test_a_threshold_of_a_detector_that_is_not_chosen_is_told(place, capsys):
+    place.write_policy(contamination_score_threshold=0.7, aligned_threshold=0.7)
+    place.scan()
+    told = "policy.contamination_score_threshold: found 0.7, without effect on aligned"
+    said = capsys.readouterr().err
+    assert f"{told}; expected decon among the detectors" in said
+    assert "policy.aligned_threshold" not in said
+
+
 def test_one_file_or_a_glob_is_a_corpus_as_well(place):
     assert place.scan(corpus=place.folder / "corpus" / "a" / "s.jsonl") == 0
     assert {file for file, *_ in place.leaks()} == {"s.jsonl"}
