@@ -100,7 +100,7 @@ def test_one_benchmark_can_be_looked_at_alone(at, report):
     total = drawn.evaluate(heights)
     section.get_by_role("combobox").select_option("harbor_mc")
     expect(drawn.locator("svg.main-svg").first).to_be_visible(timeout=60_000)
-    query = "SELECT sum(n_matches)::BIGINT FROM score_histogram WHERE detector = 'aligned' "
+    query = "SELECT sum(n_matches)::BIGINT FROM score_histogram WHERE detector = 'decon' "
     assert total == ask(report, query)[0][0]
     assert drawn.evaluate(heights) == ask(report, query + "AND benchmark = 'harbor_mc'")[0][0]
 
