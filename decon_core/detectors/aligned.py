@@ -40,6 +40,7 @@ from decon_core.detectors.decon import (
     ClusterSearch,
     Decon,
     Matches,
+    index_visibility,
     part_missing,
     possible_blocks,
 )
@@ -93,7 +94,7 @@ class Aligned(Detector):
     summary = "words in order, with what was changed, of a question that shares n-grams"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold")
-    versions = (("aligned", 2),)
+    versions = (("aligned", 3),)
     own_columns = ("question", "passage")
     uses_ngram_index = True
     finds_question_only = True
@@ -126,7 +127,11 @@ class Aligned(Detector):
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         """What the n-gram index lacks is not nominated, and short questions say too little."""
-        unmet = Decon().visibility(texts, policy)
+        from decon_core.index.joined_index import most_records_of_own, most_records_of_search
+
+        n_records = texts.part.n_records
+        limit = min(most_records_of_search(policy, n_records), most_records_of_own(n_records))
+        unmet = index_visibility(texts, policy, limit)
         entries, alike = texts.part.entries, texts.records["fingerprint"].to_pylist()
         answered = entries.records[entries.fields["answer"].of_entry >= 0]
         with_answer = {alike[record] for record in answered.tolist()}

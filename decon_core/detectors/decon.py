@@ -13,7 +13,6 @@ answer or passage for a leak (docs/decon-detector.md, section 6).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -127,42 +126,10 @@ class Decon(Detector):
         return highest
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
-        """Records dropped from the index, and questions without informative n-grams, are not seen.
+        from decon_core.index.joined_index import most_records_of_search
 
-        A record that is left out as an exact repeat is as visible as the one that it repeats.
-        """
-        from decon_core.index.entries import EXACT_REPEAT
-        from decon_core.index.entries import REASONS as WHY_DROPPED
-
-        entries, df = texts.part.entries, texts.part.df["question"]
-        question = entries.fields["question"]
-        n_records, records = texts.part.n_records, entries.records
-        limit = max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
-
-        def by_record(of_question: Booleans) -> Booleans:
-            meets = np.ones(entries.dropped.size, np.bool_)
-            meets[records] = of_question[question.of_entry]
-            return meets
-
-        dropped = ("too few different words", "too few tokens", "empty question")
-        unmet = first_unmet(
-            {
-                **{why: entries.dropped != WHY_DROPPED.index(why) for why in dropped},
-                "question too short": by_record(df.lengths > 0),
-                "only hot n-grams": by_record(_any_in_rows(df.values <= limit, df.offsets)),
-                "not telling": by_record(_any_in_rows(df.values < n_records, df.offsets)),
-            }
-        )
-        n_tokens = np.zeros(entries.dropped.size, np.int64)
-        n_tokens[records] = question.texts.lengths[question.of_entry]
-        repeats = np.flatnonzero(entries.dropped == WHY_DROPPED.index(EXACT_REPEAT))
-        first = _first_alike(texts.records)[repeats]
-        unmet.places[repeats], n_tokens[repeats] = unmet.places[first], n_tokens[first]
-        unmet.note_tokens(n_tokens, {"question too short": policy.ngram_size})
-        names = texts.records.select(["split", "instance_index"]).take(first).to_pylist()
-        for at, name in zip(repeats.tolist(), names, strict=True):
-            unmet.details[at] = f"{EXACT_REPEAT} of {name['split']} {name['instance_index']}"
-        return unmet
+        limit = most_records_of_search(policy, texts.part.n_records)
+        return index_visibility(texts, policy, limit)
 
     def missing(
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
@@ -188,6 +155,44 @@ class Decon(Detector):
                 f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
                 f"({entry['total_tokens']} tokens)"
             )
+
+
+def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
+    """Return which records the n-gram index lacks, or has without an n-gram in so few records.
+
+    A record that is left out as an exact repeat is as visible as the one that it repeats.
+    """
+    from decon_core.index.entries import EXACT_REPEAT
+    from decon_core.index.entries import REASONS as WHY_DROPPED
+
+    entries, df = texts.part.entries, texts.part.df["question"]
+    question = entries.fields["question"]
+    n_records, records = texts.part.n_records, entries.records
+
+    def by_record(of_question: Booleans) -> Booleans:
+        meets = np.ones(entries.dropped.size, np.bool_)
+        meets[records] = of_question[question.of_entry]
+        return meets
+
+    dropped = ("too few different words", "too few tokens", "empty question")
+    unmet = first_unmet(
+        {
+            **{why: entries.dropped != WHY_DROPPED.index(why) for why in dropped},
+            "question too short": by_record(df.lengths > 0),
+            "only hot n-grams": by_record(_any_in_rows(df.values <= limit, df.offsets)),
+            "not telling": by_record(_any_in_rows(df.values < n_records, df.offsets)),
+        }
+    )
+    n_tokens = np.zeros(entries.dropped.size, np.int64)
+    n_tokens[records] = question.texts.lengths[question.of_entry]
+    repeats = np.flatnonzero(entries.dropped == WHY_DROPPED.index(EXACT_REPEAT))
+    first = _first_alike(texts.records)[repeats]
+    unmet.places[repeats], n_tokens[repeats] = unmet.places[first], n_tokens[first]
+    unmet.note_tokens(n_tokens, {"question too short": policy.ngram_size})
+    names = texts.records.select(["split", "instance_index"]).take(first).to_pylist()
+    for at, name in zip(repeats.tolist(), names, strict=True):
+        unmet.details[at] = f"{EXACT_REPEAT} of {name['split']} {name['instance_index']}"
+    return unmet
 
 
 # Search -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
 # With 12 bits per n-gram and two probes, the filter has about 2 % false positives.
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
-_LAYOUT = "5"
+_LAYOUT = "6"
 _MAX_UNIONS = 16
 _LEVELS = 256
 _PAIR_BITS = 4
@@ -52,6 +52,7 @@ _LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 # An n-gram in more records than these, and than one in so many, is of a template. A question may
 # have a record for each of its choices, and a benchmark copies in other ones.
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 100, 50
+_OWN = "own_"  # begins the names of arrays in which templates weigh nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +65,25 @@ class Search:
     entry_part: Int32s  # per entry: number of the benchmark
     entry_record: Int32s  # per entry: row of its record
     entry_question: Int32s  # per entry: number of its question
-    is_template: npt.NDArray[np.uint8]  # per weight: whether its n-grams are those of a template
+    without_templates: WithoutTemplates
 
     @property
     def n_questions(self) -> int:
         return self.index.question_total.size
+
+
+class WithoutTemplates(NamedTuple):
+    """What differs in an index where n-grams of a template, which many items share, weigh nothing.
+
+    Needs are those of a search for whole questions.
+    """
+
+    is_template: npt.NDArray[np.uint8]  # per weight: whether its n-grams are those of a template
+    question_total: Floats
+    gram_weight: npt.NDArray[np.uint8]
+    gram_need: npt.NDArray[np.uint8]
+    weight_levels: Floats
+    need_levels: Floats
 
 
 def search_name(versions: Sequence[Version]) -> str:
@@ -146,8 +161,12 @@ def _rows(store: Store, version: Version, columns: Sequence[str]) -> Rows:
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
     values = {name: _read_only(array) for name, array in arrays.items()}
     index = Index(**{name: values[name] for name in Index._fields})
-    rest = ("entry_part", "entry_record", "entry_question", "is_template")
-    return Search(tuple(versions), values["ids"], index, *(values[name] for name in rest))
+    without_templates = WithoutTemplates(
+        **{name: values[f"{_OWN}{name}"] for name in WithoutTemplates._fields}
+    )
+    rest = ("entry_part", "entry_record", "entry_question")
+    of_entries = (values[name] for name in rest)
+    return Search(tuple(versions), values["ids"], index, *of_entries, without_templates)
 
 
 def _read_only(array: Any) -> Any:
@@ -183,26 +202,19 @@ def thresholds_of(policy: Policy) -> Thresholds:
 def with_least_overlap(search: Search, overlap: float) -> Index:
     """Return the index for a search that needs this overlap of every question.
 
-    N-grams of a template, which a family of items shares, start no cluster.
+    N-grams of a template, which a family of items shares, do not count.
     """
-    index = search.index
-    need = index.question_total * overlap
-    smallest = np.full(index.gram_at.size, np.inf)
-    np.minimum.at(smallest, _gram_of_posting(index), need[index.postings])
-    gram_need, need_levels = _levels_of_need(smallest)
+    index, without = search.index, search.without_templates
     return index._replace(
-        question_need=need,
-        gram_need=gram_need,
-        need_levels=need_levels,
-        is_hot=index.is_hot | search.is_template,
+        weights=np.where(without.is_template, 0.0, index.weights),
+        question_total=without.question_total,
+        question_need=_need_of(without.question_total) * overlap,
+        gram_weight=without.gram_weight,
+        gram_need=without.gram_need,
+        weight_levels=without.weight_levels,
+        need_levels=without.need_levels * overlap,
+        is_hot=index.is_hot | without.is_template,
     )
-
-
-def _gram_of_posting(index: Index) -> Integers:
-    """Return the n-gram of each posting."""
-    edges = index.posting_offsets.astype(np.int64)
-    n_postings = edges[1:] - edges[:-1]
-    return np.repeat(np.arange(n_postings.size), n_postings)
 
 
 def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
@@ -213,9 +225,9 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
-    total = np.zeros(len(questions))
-    kernels.sum_in_order(weights, weight_of["question"].values, grams.rows.offsets, total)
+    total = _totals(grams, weight_of["question"], weights)
     need = total * _gate(questions.lengths, policy)
+    without_templates = _without_templates(grams, weight_of["question"], weights, is_template)
     of_entry = {kind: _entry_texts(parts, kind) for kind in KINDS}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
     entry_offsets, entries = _inverted(
@@ -245,7 +257,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "answer_different": grams_of(texts["answer"], 1).rows.lengths,
         "weights": weights,
         "is_hot": is_hot,
-        "is_template": is_template,
+        **{f"{_OWN}{name}": array for name, array in without_templates._asdict().items()},
     }
     for kind, rows in texts.items():
         # uint16 halves the memory for all but the largest vocabularies; the kernels accept both.
@@ -255,6 +267,26 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
             arrays[f"{kind}_weights"] = weight_of[kind].values
             arrays[f"{kind}_weight_offsets"] = weight_of[kind].offsets
     return arrays
+
+
+def _totals(grams: Grams, weight_of: Ragged, weights: Floats) -> Floats:
+    """Return the weight of all n-grams of each question."""
+    total = np.zeros(len(grams.rows))
+    kernels.sum_in_order(weights, weight_of.values, grams.rows.offsets, total)
+    return total
+
+
+def _without_templates(
+    grams: Grams, weight_of: Ragged, weights: Floats, is_template: npt.NDArray[np.uint8]
+) -> WithoutTemplates:
+    own = np.where(is_template, 0.0, weights)
+    total = _totals(grams, weight_of, own)
+    return WithoutTemplates(is_template, total, **_bounds(grams, weight_of, own, _need_of(total)))
+
+
+def _need_of(total: Floats) -> Floats:
+    """Return the weight of whole questions: more than there is where all of it is template."""
+    return np.where(total > 0, total, np.inf)
 
 
 def _require_32_bit_positions(questions: Ragged) -> None:
@@ -309,10 +341,10 @@ def _weights(
         ]
         distinct = np.unique(np.concatenate(dfs)).astype(np.int64)
         distinct_of_n[n_records] = (distinct, len(weights))
-        limit = max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
+        limit = most_records_of_search(policy, n_records)
         weights += [math.log(n_records / df) for df in distinct.tolist()]
         is_hot += [df > limit for df in distinct.tolist()]
-        most = max(_FEWEST_OF_TEMPLATE, n_records / _SHARE_OF_TEMPLATE)
+        most = most_records_of_own(n_records)
         is_template += [df > most for df in distinct.tolist()]
     position_type = _narrowest(len(weights))
 
@@ -327,6 +359,16 @@ def _weights(
         np.array(is_template, np.uint8),
         {kind: _stacked([places(part, kind) for part in parts]) for kind in KINDS},
     )
+
+
+def most_records_of_search(policy: Policy, n_records: int) -> int:
+    """Return in how many records of a benchmark an n-gram may be to start a cluster."""
+    return max(policy.hot_ngram_records, 2 * math.isqrt(n_records))
+
+
+def most_records_of_own(n_records: int) -> float:
+    """Return in how many records an n-gram may be that is of no template."""
+    return max(_FEWEST_OF_TEMPLATE, n_records / _SHARE_OF_TEMPLATE)
 
 
 def _narrowest(n: int) -> type[np.unsignedinteger[Any]]:
@@ -377,7 +419,7 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> d
 def _levels_of_need(minimum: Floats) -> tuple[npt.NDArray[np.uint8], Floats]:
     """Return codes of the least weight that a question with each n-gram needs, and their values."""
     # Needs differ by factors, as lengths do. A question without weight needs 0.
-    positive = minimum[minimum > 0]
+    positive = minimum[(minimum > 0) & (minimum < np.inf)]
     need_levels = np.zeros(_LEVELS)
     need_levels[1:] = np.geomspace(
         positive.min(initial=1.0), positive.max(initial=1.0), _LEVELS - 1
