@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rapidfuzz.distance import LCSseq
@@ -25,58 +25,92 @@ class Block(NamedTuple):
     size: int
 
 
-def aligned(item: Units, document: Units, span: tuple[int, int]) -> list[Block]:
+class Item:
+    """The units of an item, numbered, and what each is worth."""
+
+    def __init__(self, units: Units) -> None:
+        self.number_of: dict[str, int] = {}
+        self.numbers = [self.number_of.setdefault(key, len(self.number_of)) for key in units.keys]
+        self.worth = [
+            1.0 if is_number or is_content(key) else _WORTH_OF_STOP_WORD
+            for key, is_number in zip(units.keys, units.is_number, strict=True)
+        ]
+
+
+def aligned(item: Item, document: Units, span: tuple[int, int]) -> list[Block]:
     """Return the equal units of the best stretch of a document that overlaps a range of its units.
 
     The longest common subsequence of the item and the range is cut to the stretch that is worth
     most. It is then compared with what surrounds it, as far as the item would reach. So neither a
     word that is far away is taken for one of the item, nor those of another copy of it.
     """
-    number_of: dict[str, int] = {}
-    of_item = [number_of.setdefault(key, len(number_of)) for key in item.keys]
-    of_document = [number_of.get(key, -1) for key in document.keys]
-    worth = [
-        1.0 if number or is_content(key) else _WORTH_OF_STOP_WORD
-        for key, number in zip(item.keys, item.is_number, strict=True)
-    ]
+    n_units = len(item.numbers)
+    of_document = [item.number_of.get(key, -1) for key in document.keys]
     start, stop = span
-    for more in (len(of_item) // 4, 1, 0):
-        common = _common(of_item, of_document[start:stop])
-        moved = [block._replace(document=block.document + start) for block in common]
-        best = _best_stretch(moved, worth, span)
+    for more in (n_units // 4, 1, 0):
+        common = _common(item.numbers, of_document[start:stop])
+        moved = [Block(block.item, block.document + start, block.size) for block in common]
+        best = _best_stretch(moved, item.worth, span)
         if not best:
             return []
         start = max(0, best[0].document - best[0].item - more)
-        stop = best[-1].document + len(of_item) - best[-1].item + more
+        stop = best[-1].document + n_units - best[-1].item + more
     return best
 
 
 def _common(item: Sequence[int], document: Sequence[int]) -> list[Block]:
-    """Return the blocks of a longest common subsequence, of several one with few gaps."""
-    blocks = LCSseq.opcodes(item, document).as_matching_blocks()
-    place_of = {one.a + at: one.b + at for one in blocks for at in range(one.size)}
-    # A unit that stands at several places is taken where the one beside it in the item is.
-    for at in reversed(place_of):
-        beside = place_of.get(at + 1, 0) - 1
-        if beside >= 0 and document[beside] == item[at]:
-            place_of[at] = beside
-    for at in place_of:
-        beside = place_of.get(at - 1, len(document)) + 1
-        if beside < len(document) and document[beside] == item[at]:
-            place_of[at] = beside
-    return _as_blocks(place_of)
+    """Return the blocks of a longest common subsequence, of several one with few gaps.
+
+    A unit that stands at several places is taken where the one beside it in the item is: first the
+    one after it, then the one before it.
+    """
+    common = LCSseq.opcodes(item, document).as_matching_blocks()
+    blocks = [(one.a, one.b, one.size) for one in common if one.size]
+    joined = _joined_to_next(blocks, item, document)
+    return _joined_to_last(joined, item, document)
 
 
-def _as_blocks(place_of: Mapping[int, int]) -> list[Block]:
-    """Return the blocks of units of an item by their places in a document, both ascending."""
-    blocks: list[Block] = []
-    for at, place in place_of.items():
-        last = blocks[-1] if blocks else Block(0, 0, 0)
-        if (last.item + last.size, last.document + last.size) == (at, place) and last.size:
-            blocks[-1] = last._replace(size=last.size + 1)
-        else:
-            blocks.append(Block(at, place, 1))
-    return blocks
+def _joined_to_next(
+    blocks: Sequence[tuple[int, int, int]], item: Sequence[int], document: Sequence[int]
+) -> list[Block]:
+    """Move the last units of each block to the next one where they stand before it as well."""
+    joined: list[Block] = []
+    next_item, next_document = len(item) + 1, 0  # of the block that was joined last
+    for first, place, size in reversed(blocks):
+        left = size
+        if first + size == next_item:
+            while left and next_document and document[next_document - 1] == item[next_item - 1]:
+                left, next_item, next_document = left - 1, next_item - 1, next_document - 1
+            stop = joined[-1].item + joined[-1].size
+            joined[-1] = Block(next_item, next_document, stop - next_item)
+        if left:
+            joined.append(Block(first, place, left))
+            next_item, next_document = first, place
+    return joined[::-1]
+
+
+def _joined_to_last(
+    blocks: Sequence[Block], item: Sequence[int], document: Sequence[int]
+) -> list[Block]:
+    """Move the first units of each block to the one before where they stand after it as well."""
+    joined: list[Block] = []
+    stop, place_after = -1, 0  # of the block that was joined last
+    for first, place, size in blocks:
+        moved = 0
+        if first == stop:
+            while (
+                moved < size
+                and place_after + moved < len(document)
+                and document[place_after + moved] == item[first + moved]
+            ):
+                moved += 1
+            last = joined[-1]
+            joined[-1] = last._replace(size=last.size + moved)
+            stop, place_after = stop + moved, place_after + moved
+        if moved < size:
+            joined.append(Block(first + moved, place + moved, size - moved))
+            stop, place_after = first + size, place + size
+    return joined
 
 
 def _best_stretch(

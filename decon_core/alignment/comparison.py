@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.alignment.blocks import Block, aligned
+from decon_core.alignment.blocks import Block, Item, aligned
 from decon_core.alignment.siblings import Own
 from decon_core.alignment.units import Units
 
@@ -24,8 +25,31 @@ class Question:
     n_characters: int
 
     @cached_property
+    def item(self) -> Item:
+        return Item(self.units)
+
+    @cached_property
     def weights(self) -> np.ndarray:
         return np.array(self.units.weights, np.int64)
+
+    @cached_property
+    def sums(self) -> Sums:
+        of_units = (
+            self.weights,
+            self.weights * self.own.is_own,
+            self.units.is_number,
+            self.units.is_name,
+        )
+        return Sums(*([0, *np.cumsum(values, dtype=np.int64).tolist()] for values in of_units))
+
+
+class Sums(NamedTuple):
+    """Of the units of a question up to each: their weight, and how many are of a kind."""
+
+    weight: list[int]
+    own_weight: list[int]
+    numbers: list[int]
+    names: list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,35 +91,34 @@ def compare(question: Question, document: Units, span: tuple[int, int]) -> Compa
 
     None if nothing of the question stands there that is worth more than what surrounds it.
     """
-    units = question.units
+    units, sums = question.units, question.sums
     nominated = bisect_left(document.stops, span[0] + 1), bisect_left(document.starts, span[1])
-    blocks = aligned(units, document, nominated)
+    blocks = aligned(question.item, document, nominated)
     if not blocks:
         return None
-    is_found = np.zeros(len(units), np.bool_)
-    for block in blocks:
-        is_found[block.item : block.item + block.size] = True
     first, last = blocks[0], blocks[-1]
     changes = _changes(blocks, units, document)
-    weights = question.weights
-    is_number, is_name = np.array(units.is_number), np.array(units.is_name)
+    weight_found, own_found, n_numbers_found, n_names_found = (
+        sum(up_to[block.item + block.size] - up_to[block.item] for block in blocks)
+        for up_to in sums
+    )
     return Comparison(
         n_units=len(units),
-        n_found=int(is_found.sum()),
-        weight=int(weights.sum()),
-        weight_found=int(weights[is_found].sum()),
+        n_found=sum(block.size for block in blocks),
+        weight=sums.weight[-1],
+        weight_found=weight_found,
         longest=max(block.size for block in blocks),
         extent=last.item + last.size - first.item,
         n_replaced=changes.n_replaced,
         n_inserted=changes.n_inserted,
-        own_weight=int(weights[question.own.is_own].sum()),
-        own_found=int(weights[question.own.is_own & is_found].sum()),
+        own_weight=sums.own_weight[-1],
+        own_found=own_found,
         n_family=question.own.n_family,
-        n_numbers=int(is_number.sum()),
-        n_numbers_found=int((is_number & is_found).sum()),
+        n_numbers=sums.numbers[-1],
+        n_numbers_found=n_numbers_found,
         n_numbers_changed=changes.n_numbers,
-        n_names=int(is_name.sum()),
-        n_names_found=int((is_name & is_found).sum()),
+        n_names=sums.names[-1],
+        n_names_found=n_names_found,
         n_names_changed=changes.n_names,
         start=document.starts[first.document],
         stop=document.stops[last.document + last.size - 1],

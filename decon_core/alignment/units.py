@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from decon_core.text.canonical import words_with_places
 from decon_core.text.characters import Form
-from decon_core.text.content_words import weight_of
+from decon_core.text.content_words import weight_of_word
 from decon_core.text.markup import may_have_markup, stripped_with_offsets
 from decon_core.text.numbers import numbers_in
 from decon_core.text.segments import begins_sentence
@@ -46,7 +46,7 @@ class Units:
     @property
     def weights(self) -> list[int]:
         """How rare each unit is in general text, in thousandths of a natural logarithm."""
-        return [weight_of([key]) for key in self.keys]
+        return [*map(weight_of_word, self.keys)]
 
 
 def units_of(text: str, form: Form, *, start: int = 0) -> Units:

@@ -64,15 +64,15 @@ def stems(words: Sequence[str]) -> list[str]:
 
 def weight_of(words: Iterable[str]) -> int:
     """Return the weight of a term that these words were stemmed to: that of its most frequent."""
-    return round(SCALE * math.log(min(map(_rank, words)) / _MOST_FREQUENT))
+    return min(map(weight_of_word, words))
 
 
 @lru_cache(maxsize=1 << 17)
-def _rank(word: str) -> int:
-    """Return the rank of a word by frequency, roughly; rare words share the last one."""
+def weight_of_word(word: str) -> int:
+    """Return the logarithm of a word's rank by frequency, roughly; rare words share the last."""
     ids = load_tokenizer("cl100k").encode([f" {word}"])[0]
     rank = ids[0] if len(ids) == 1 else _SEVERAL_TOKENS
-    return min(max(rank, _LEAST_RANK), _SEVERAL_TOKENS)
+    return round(SCALE * math.log(min(max(rank, _LEAST_RANK), _SEVERAL_TOKENS) / _MOST_FREQUENT))
 
 
 @cache

@@ -105,8 +105,10 @@ def sentences(text: str) -> list[str]:
 
 def begins_sentence(text: str, at: int) -> bool:
     """Return whether a sentence may begin here, so that a capital is not informative."""
-    before = text[:at].rstrip()
-    return not before or before[-1] in ".!?…:;\"“”'‘(*-–—>" or "\n" in text[len(before) : at]
+    end = at
+    while end and text[end - 1].isspace():
+        end -= 1
+    return not end or text[end - 1] in ".!?…:;\"“”'‘(*-–—>" or "\n" in text[end:at]
 
 
 def spliced(text: str, changes: Iterable[tuple[Span, str]]) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from decon_core.alignment.blocks import _best_stretch, _common, aligned
+from decon_core.alignment.blocks import Item, _best_stretch, _common, aligned
 from decon_core.text.content_words import is_content
 from tests.core.alignment.aligning import FORM, QUESTIONS, documents, read
 from tests.oracle import alignment as oracle
@@ -18,7 +18,7 @@ FILLER = "the committee met on monday and heard a report on drains"
 
 def found(item, document, span=None):
     document = read(document)
-    return aligned(read(item), document, span or (0, len(document)))
+    return aligned(Item(read(item)), document, span or (0, len(document)))
 
 
 def test_a_copy_is_one_block():
@@ -93,7 +93,7 @@ def test_what_is_found_has_the_properties_of_the_oracle(data, question):
     item, document = read(question), read(text)
     start = data.draw(st.integers(0, len(document) - 1))
     span = start, data.draw(st.integers(start + 1, len(document)))
-    blocks = aligned(item, document, span)
+    blocks = aligned(Item(item), document, span)
     for block in blocks:
         in_document = document.keys[block.document : block.document + block.size]
         assert item.keys[block.item : block.item + block.size] == in_document
