@@ -26,6 +26,7 @@ from decon_core.config.validation import (
     AS_WRITTEN,
     TABLE,
     Count,
+    Distinct,
     Flag,
     Number,
     Positive,
@@ -84,7 +85,7 @@ QUESTIONS_LEFT_OUT = "most questions of 20 to 43 tokens are left out, as keep_qu
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.
 _DECISION_FIELDS = frozenset(
-    {"benchmark", "common_share", "common_least_documents", "leave_out_common"}
+    {"benchmark", "leak", "review", "common_share", "common_least_documents", "leave_out_common"}
     | {"unreadable", "invalid_utf8", "tokenizer_str", "word_table_mb"}
 )
 
@@ -106,13 +107,17 @@ Detectors = Annotated[
     AfterValidator(_each_once),
     expects(f"some of {', '.join(registry.BUILT_IN)}, each once"),
 ]
+Kind = Literal["verbatim", "edited", "variant", "part", "template"]
+Kinds = Distinct[Kind]
 AtLeastTwo = Annotated[Whole, Field(ge=2)]
 ShareBelowOne = Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN]
 
 
 class Thresholds(TypedDict, total=False):
-    """The keys of [policy.benchmark.NAME]: thresholds of one benchmark."""
+    """The keys of [policy.benchmark.NAME]: what decides for one benchmark."""
 
+    leak: Kinds
+    review: Kinds
     contamination_score_threshold: PositiveShare
     ratcliff_threshold: PositiveShare
     longest_match_threshold: ShareBelowOne
@@ -223,6 +228,10 @@ class Policy:
     """Memory of the word cache, per thread; no verdict depends on it."""
 
     # decisions
+    leak: Kinds = ("verbatim", "edited")
+    """`aligned`: kinds of places that are leaks; without the answer, question-only."""
+    review: Kinds = ("variant", "part")
+    """`aligned`: kinds of places that are candidates: they wait for a person's verdict."""
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
     aligned_threshold: PositiveShare = 0.6
@@ -349,10 +358,11 @@ class Policy:
         return replace(self, benchmark={}, **given) if self.benchmark else self
 
     def decision_settings(self, benchmarks: Iterable[str]) -> list[object]:
-        """Return the thresholds for these benchmarks, as part of a fingerprint of decisions."""
+        """Return what decides for these benchmarks, as part of a fingerprint of decisions."""
         own = sorted({name for name in benchmarks if name in self.benchmark})
-        by_benchmark = [(name, sorted(self.for_benchmark(name).thresholds.items())) for name in own]
-        return [*sorted(self.thresholds.items()), *by_benchmark]
+        by_benchmark = [(name, self.for_benchmark(name).decision_settings(())) for name in own]
+        kinds = [("leak", sorted(self.leak)), ("review", sorted(self.review))]
+        return [*sorted(self.thresholds.items()), *kinds, *by_benchmark]
 
     @property
     def _chosen(self) -> list[Declaration]:
@@ -453,7 +463,14 @@ def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, obj
 
 
 def _related_problems(policy: Policy) -> Iterator[Problem]:
-    """Yield settings that are out of the range given by another setting."""
+    """Yield settings that do not go with another setting."""
+    of_benchmarks = {f"policy.benchmark.{name}": name for name in policy.benchmark}
+    for where, name in {"policy": None, **of_benchmarks}.items():
+        given = {} if name is None else policy.benchmark[name]
+        leak, review = given.get("leak", policy.leak), given.get("review", policy.review)
+        if both := sorted({*leak} & {*review}):
+            remedy = "a kind is a leak, or waits for review"
+            yield Problem(f"{where}.review", repr(both), "kinds that are not in leak", remedy)
     if policy.short_answer_token_threshold < policy.answer_ngram_size - 1:
         expected = f"at least answer_ngram_size - 1 ({policy.answer_ngram_size - 1})"
         remedy = "answers of lengths in between would have no n-grams and could never be found"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -152,14 +153,17 @@ def _of_pairs(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataT
     return values.take(pc.index_in(pairs.combine_chunks(), pa.array(said, pa.string())))
 
 
-def is_never_candidate(matches: pa.Table) -> pa.Array:
-    """Return whether each match is no candidate, whatever the thresholds and verdicts."""
+def is_never_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
+    """Return whether each match is no candidate, whatever its score and the verdicts."""
     unproven = [
         name
         for name in _detectors(matches)
         if not get(name).acts_on_score and name not in feature_nominations()
     ]
-    kinds = pa.array([*near_kinds(), FOR_REVIEW], pa.string())
+    of_benchmarks = (policy.for_benchmark(name).review for name in policy.benchmark)
+    kinds = pa.array(
+        {*near_kinds(), FOR_REVIEW, *policy.review, *chain(*of_benchmarks)}, pa.string()
+    )
     return pc.invert(
         pc.or_(
             pc.is_in(matches["detector"], pa.array(unproven, pa.string())),

@@ -225,7 +225,7 @@ class MatchReader:
         columns = ["shard", "pair", "record", "detector", "looked_for", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
         matches = pa.concat_tables([rows, self._of_verdicts(rows, version)])
-        never = is_never_candidate(matches)
+        never = is_never_candidate(matches, self.policy)
         for kind in (True, False):
             wanted = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
             is_wanted = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], wanted))

@@ -27,7 +27,6 @@ from decon_core.alignment.kinds import (
     PART,
     TEMPLATE,
     VARIANT,
-    VERBATIM,
     kind_of,
     may_have_kind,
 )
@@ -153,20 +152,20 @@ class Aligned(Detector):
 
     def judge(self, matches: pa.Table, policy: Policy) -> Judged:
         scores = column(matches, "base_score")
-        is_high = self.reaches_threshold(scores, self.score_threshold(policy))
-        can_leak, can_be_question_only = _copies(matches)
-        kinds = matches["looked_for"].to_numpy(zero_copy_only=False)
-        is_candidate = np.isin(kinds, (VARIANT, PART))
+        is_edited = _is_kind(matches, EDITED)
+        is_high = ~is_edited | self.reaches_threshold(scores, self.score_threshold(policy))
+        can_leak, can_be_question_only = _copies(matches, policy)
+        is_candidate = _is_kind(matches, *policy.review) & is_high
         return Judged(scores, can_leak & is_high, can_be_question_only & is_high, is_candidate)
 
     def missing(
         self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
     ) -> Iterator[str]:
-        """Yield what the kind lacks to be a copy, and what a copy lacks to be a leak."""
+        """Yield why a kind is no leak, and what one lacks that is."""
         kind = entry["looked_for"]
-        if kind in _LACKED:
-            yield _LACKED[kind]
-        elif not reaches(entry["score"], self.score_threshold(policy)):
+        if kind not in policy.leak:
+            yield _LACKED.get(kind, f"[policy] leak does not name {kind}")
+        elif kind == EDITED and not reaches(entry["score"], self.score_threshold(policy)):
             yield self.missing_score(entry, policy)
         elif entry["question_tokens"] < FEWEST_UNITS:
             yield f"the question has only {entry['question_tokens']} words"
@@ -174,21 +173,28 @@ class Aligned(Detector):
             yield from part_missing("answer", entry["answer_overlap"])
 
     def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        can_leak, _ = _copies(matches)
-        return np.where(can_leak, super().highest_thresholds(matches, policy), np.nan)
+        can_leak, _ = _copies(matches, policy)
+        highest = super().highest_thresholds(matches, policy)
+        # The threshold is that of edited copies.
+        highest = np.where(_is_kind(matches, EDITED), highest, 1.0)
+        return np.where(can_leak, highest, np.nan)
 
 
-def _copies(matches: pa.Table) -> tuple[Booleans, Booleans]:
-    """Return the copies with their answer, or of items without one, and copies of a question alone.
+def _is_kind(matches: pa.Table, *kinds: str) -> Booleans:
+    return np.isin(matches["looked_for"].to_numpy(zero_copy_only=False), kinds)
 
-    A short question alone is neither.
+
+def _copies(matches: pa.Table, policy: Policy) -> tuple[Booleans, Booleans]:
+    """Return what may leak: with its answer, or of items without one; and questions alone.
+
+    A short question alone is neither. With other numbers or names, the answer is another one.
     """
-    is_copy = np.isin(matches["looked_for"].to_numpy(zero_copy_only=False), (VERBATIM, EDITED))
+    is_copy = _is_kind(matches, *policy.leak)
     answer = column(matches, "answer_overlap")
     is_right = matches["is_correct"].fill_null(fill_value=True).to_numpy(zero_copy_only=False)
     is_answered = (answer >= LEAST_ANSWER_OVERLAP) & is_right.astype(np.bool_)
     is_telling = column(matches, "question_tokens") >= FEWEST_UNITS
-    has_none = np.isnan(answer)
+    has_none = np.isnan(answer) | _is_kind(matches, VARIANT)
     is_leak = is_copy & (is_answered | (has_none & is_telling))
     return is_leak, is_copy & is_telling & ~has_none & ~is_answered
 

@@ -72,6 +72,15 @@ class Search:
         return self.index.question_total.size
 
 
+class Bounds(NamedTuple):
+    """Of each n-gram the largest weight and the smallest need, as codes, and their values."""
+
+    gram_weight: npt.NDArray[np.uint8]
+    gram_need: npt.NDArray[np.uint8]
+    weight_levels: Floats
+    need_levels: Floats
+
+
 class WithoutTemplates(NamedTuple):
     """What differs in an index where n-grams of a template, which many items share, weigh nothing.
 
@@ -80,10 +89,7 @@ class WithoutTemplates(NamedTuple):
 
     is_template: npt.NDArray[np.uint8]  # per weight: whether its n-grams are those of a template
     question_total: Floats
-    gram_weight: npt.NDArray[np.uint8]
-    gram_need: npt.NDArray[np.uint8]
-    weight_levels: Floats
-    need_levels: Floats
+    bounds: Bounds
 
 
 def search_name(versions: Sequence[Version]) -> str:
@@ -161,12 +167,16 @@ def _rows(store: Store, version: Version, columns: Sequence[str]) -> Rows:
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
     values = {name: _read_only(array) for name, array in arrays.items()}
     index = Index(**{name: values[name] for name in Index._fields})
-    without_templates = WithoutTemplates(
-        **{name: values[f"{_OWN}{name}"] for name in WithoutTemplates._fields}
+    bounds = Bounds(**{name: values[f"{_OWN}{name}"] for name in Bounds._fields})
+    rest = ("ids", "entry_part", "entry_record", "entry_question")
+    return Search(
+        versions=tuple(versions),
+        index=index,
+        without_templates=WithoutTemplates(
+            values["is_template"], values[f"{_OWN}question_total"], bounds
+        ),
+        **{name: values[name] for name in rest},
     )
-    rest = ("entry_part", "entry_record", "entry_question")
-    of_entries = (values[name] for name in rest)
-    return Search(tuple(versions), values["ids"], index, *of_entries, without_templates)
 
 
 def _read_only(array: Any) -> Any:
@@ -209,10 +219,7 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
         weights=np.where(without.is_template, 0.0, index.weights),
         question_total=without.question_total,
         question_need=_need_of(without.question_total) * overlap,
-        gram_weight=without.gram_weight,
-        gram_need=without.gram_need,
-        weight_levels=without.weight_levels,
-        need_levels=without.need_levels * overlap,
+        **without.bounds._asdict() | {"need_levels": without.bounds.need_levels * overlap},
         is_hot=index.is_hot | without.is_template,
     )
 
@@ -241,7 +248,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         ),
         "entry_record": np.concatenate([part.entries.records for part in parts]).astype(np.int32),
         **_table(grams),
-        **_bounds(grams, weight_of["question"], weights, need),
+        **_bounds(grams, weight_of["question"], weights, need)._asdict(),
         "posting_offsets": posting_offsets.astype(np.uint32),
         "postings": postings,
         "part_offsets": edges_of([len(part.entries.fields["question"].texts) for part in parts]),
@@ -257,7 +264,9 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "answer_different": grams_of(texts["answer"], 1).rows.lengths,
         "weights": weights,
         "is_hot": is_hot,
-        **{f"{_OWN}{name}": array for name, array in without_templates._asdict().items()},
+        "is_template": is_template,
+        f"{_OWN}question_total": without_templates.question_total,
+        **{f"{_OWN}{name}": array for name, array in without_templates.bounds._asdict().items()},
     }
     for kind, rows in texts.items():
         # uint16 halves the memory for all but the largest vocabularies; the kernels accept both.
@@ -281,7 +290,7 @@ def _without_templates(
 ) -> WithoutTemplates:
     own = np.where(is_template, 0.0, weights)
     total = _totals(grams, weight_of, own)
-    return WithoutTemplates(is_template, total, **_bounds(grams, weight_of, own, _need_of(total)))
+    return WithoutTemplates(is_template, total, _bounds(grams, weight_of, own, _need_of(total)))
 
 
 def _need_of(total: Floats) -> Floats:
@@ -400,7 +409,7 @@ def _log2_of_pairs(n_grams: int) -> int:
     return min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
 
 
-def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> dict[str, Array]:
+def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> Bounds:
     """Return bounds per n-gram as bytes, rounded so that they remain bounds."""
     largest = np.zeros(len(grams))
     minimum = np.full(len(grams), np.inf)
@@ -408,12 +417,8 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> d
     bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum)
     weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
     gram_need, need_levels = _levels_of_need(minimum)
-    return {
-        "gram_weight": np.searchsorted(weight_levels, largest).astype(np.uint8),
-        "gram_need": gram_need,
-        "weight_levels": weight_levels,
-        "need_levels": need_levels,
-    }
+    gram_weight = np.searchsorted(weight_levels, largest).astype(np.uint8)
+    return Bounds(gram_weight, gram_need, weight_levels, need_levels)
 
 
 def _levels_of_need(minimum: Floats) -> tuple[npt.NDArray[np.uint8], Floats]:

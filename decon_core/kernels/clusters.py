@@ -318,6 +318,12 @@ def mark_matched(
 ) -> None:
     """Set a byte per n-gram of every match's question to 1 if it was found. `bits`: zeros."""
     for row in range(questions.size):
+        # The records of a question, such as its choices, follow each other.
+        if row and questions[row] == questions[row - 1] and _is_same_place(whole, row - 1, row):
+            n = bit_offsets[row + 1] - bit_offsets[row]
+            for at in range(bit_offsets[row], bit_offsets[row + 1]):
+                bits[at] = bits[at - n]
+            continue
         _, ordinals = grams_of_question(questions[row], policy.ngram_size, index)
         start = offsets[whole[row, DOCUMENT]]
         for at in range(start + whole[row, START], start + whole[row, END] + 1):
@@ -326,6 +332,15 @@ def mark_matched(
                 ordinal = value_of(gram, ordinals)
                 if ordinal != NONE:
                     bits[bit_offsets[row] + ordinal] = 1
+
+
+@inlined
+def _is_same_place(whole: Integers, row: int, other: int) -> bool:
+    return (
+        whole[row, DOCUMENT] == whole[other, DOCUMENT]
+        and whole[row, START] == whole[other, START]
+        and whole[row, END] == whole[other, END]
+    )
 
 
 # All clusters -------------------------------------------------------------------------------------
