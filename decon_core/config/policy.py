@@ -435,6 +435,11 @@ def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Probl
 def without_effect(policy: Policy) -> Iterator[Problem]:
     """Yield a problem for each threshold that was set for a detector that is not chosen."""
     default = Policy()
+    if "aligned" not in policy.detectors:
+        for name in ("leak", "review"):
+            if getattr(policy, name) != getattr(default, name):
+                found = f"without effect on {', '.join(policy.detectors)}"
+                yield Problem(f"policy.{name}", found, "aligned among the detectors")
     for detector in registry.declarations():
         value, usual = map(detector.configured_threshold, (policy, default))
         if detector.name not in policy.detectors and value != usual:

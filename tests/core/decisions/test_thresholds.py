@@ -102,6 +102,23 @@ def test_a_threshold_out_of_range_is_refused():
     ]
 
 
+def test_a_kind_is_a_leak_or_waits_for_review():
+    found = problems("""
+        leak = ["verbatim", "part"]
+        [benchmark.mmlu]
+        leak = ["verbatim"]
+        [benchmark.gsm8k]
+        review = ["verbatim", "copied"]
+    """)
+    assert [one[:2] for one in found] == [("policy.benchmark.gsm8k.review[1]", "'copied'")]
+    found = problems("""
+        leak = ["verbatim", "part"]
+        [benchmark.mmlu]
+        leak = ["verbatim"]
+    """)
+    assert [one[:2] for one in found] == [("policy.review", "['part']")]
+
+
 def test_no_tile_depends_on_them():
     plain, own = Policy(), policy_of("[benchmark.gsm8k]\ncontamination_score_threshold = 0.7")
     names = [one.scan_fingerprint(tokenizer="t", snapshot="s") for one in (plain, own)]

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import get_args
 
 import pytest
 
 import decon_core as dc
-from decon_core.config.policy import Policy
+from decon_core.alignment.kinds import KINDS
+from decon_core.config.policy import Kind, Policy
 from decon_core.decisions.match_reader import MatchReader
+from decon_core.detectors.detector import detector
 from decon_core.library import index as library_index
 from decon_core.library.texts import blocks_of
 from decon_core.scan.coverage import scan_fingerprint
@@ -279,3 +282,54 @@ def test_thresholds_of_a_benchmark_apply_without_another_scan(bench):
 
     assert leaks(bench.policy) == {"strict", "usual"}
     assert leaks(strict) == {"usual"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({}, "candidate"),
+        ({"leak": ("verbatim", "edited", "variant"), "review": ()}, "leak"),
+        ({"review": ()}, "no leak"),
+        ({"benchmark": {"quiz": {"leak": ("variant",), "review": ("edited",)}}}, "leak"),
+    ],
+)
+def test_the_policy_says_what_a_kind_is_without_another_scan(bench, rule, said):
+    changed = TRAIN.replace("12", "19").replace("48", "75").replace("5 of", "8 of")
+    bench.policy = Policy(detectors=("aligned",))
+    versions = bench.prepare({"quiz": [(TRAIN, ITEMS[TRAIN], None)]})
+    pack = bench.pack({"a.jsonl": [document(f"{changed} {ITEMS[RIVER]}")]})
+    scan_packs(bench.store, [pack], versions, bench.policy)
+    policy = replace(bench.policy, **rule)
+    assert scan_fingerprint(bench.store, policy) == bench.scan
+    reader = MatchReader(bench.store, tuple(versions), policy, bench.scan)
+    (entry,) = reader.entries(pack.shards[0], versions, source="web").to_pylist()
+    decisions = {"leak": "is_contaminated", "candidate": "is_candidate"}
+    decided = [name for name, column in decisions.items() if entry[column]]
+    assert (entry["looked_for"], decided) == ("variant", [said] if said in decisions else [])
+    (why,) = detector("aligned").missing(entry, Policy(), {"answer": None})
+    assert why == "numbers or names of the question were replaced by others"
+
+
+def test_a_plant_of_a_template_names_one_item_and_a_question_that_is_all_template_none():
+    asked = "Which of the following sentences about the matter that was described is true?"
+    filled = [
+        f"{asked} It weighs {number} pounds in {number + 900} vessels." for number in range(150)
+    ]
+    rows = [
+        *({"question": one, "answer": f"answer {at}"} for at, one in enumerate(filled)),
+        {"question": asked, "answer": "none of these sentences, all of which are plainly wrong"},
+    ]
+    with pytest.warns(UserWarning, match="only hot n-grams: 1"):
+        index = dc.build_index(rows, policy=POLICY)
+    found = [
+        index.record(one)["question"] for one in index.check(document(f"{filled[70]} answer 70"))
+    ]
+    assert found == [filled[70]]
+    assert (
+        index.check(document(f"{asked} none of these sentences, all of which are plainly wrong"))
+        == []
+    )
+
+
+def test_the_kinds_of_a_policy_are_those_of_the_comparison():
+    assert get_args(Kind) == KINDS
