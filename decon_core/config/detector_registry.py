@@ -169,6 +169,11 @@ def near_kinds() -> list[str]:
     return sorted({kind for detector in declarations() for kind in detector.near_kinds})
 
 
+def curve_of(detector: str, kind: str | None) -> str:
+    """Return whose judged pairs tell the probability of a match: near kinds are judged apart."""
+    return f"{detector} {kind}" if kind in near_kinds() else detector
+
+
 def names_where(condition: Callable[[Declaration], bool]) -> list[str]:
     """Return the names of the detectors that satisfy a condition."""
     return [detector.name for detector in declarations() if condition(detector)]

@@ -28,7 +28,7 @@ ALL = ""  # the key of a curve of all benchmarks
 class Point(NamedTuple):
     """A judged pair as one detector found it."""
 
-    detector: str
+    detector: str  # with the kind of the match, if that is judged apart
     benchmark: str
     pair: str
     item: str  # the fingerprint of its record: pairs of one item are in one fold

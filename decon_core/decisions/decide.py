@@ -21,7 +21,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.detector_registry import get, near_kinds
+from decon_core.config.detector_registry import curve_of, get, near_kinds
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
@@ -274,12 +274,8 @@ def is_probable(entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration
 def probability_of(
     entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration
 ) -> float | None:
-    """Return the probability of an entry's score; None if too little is known.
-
-    What is near the item, but known to be another, is not what the judged pairs of a curve are.
-    """
-    if entry["looked_for"] in near_kinds():
-        return None
+    """Return the probability of an entry's score; None if too little is known."""
+    curve = curve_of(entry["detector"], entry["looked_for"])
     return calibration.probability(
-        entry["detector"], entry["benchmark"], entry["score"], least=leaks.min_judged
+        curve, entry["benchmark"], entry["score"], least=leaks.min_judged
     )

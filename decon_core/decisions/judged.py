@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.detector_registry import near_kinds
+from decon_core.config.detector_registry import curve_of
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.annotations import Annotations, labels_of
 from decon_core.decisions.calibration import Calibration, Point, calibrate
@@ -23,9 +23,9 @@ from decon_core.scan.coverage import Gap, gaps_of, missing_by_shard
 from decon_core.storage.files import read_json, write_json
 
 # Increase this when the same judgements give another calibration.
-_FORMAT = 1
+_FORMAT = 2
 _SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
-_COLUMNS = ["detector", "benchmark", "pair", "fingerprint", "score"]
+_COLUMNS = ["detector", "looked_for", "benchmark", "pair", "fingerprint", "score"]
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,10 @@ def judged_points(
     if not labels:
         return []
     is_judged = pc.field("pair").isin(sorted(labels))
-    # They say nothing of the matches that are leaks or candidates at such a score.
-    is_near = pc.field("looked_for").isin(near_kinds())
     rows = (
         row
         for table in _entries(reader, packs)
-        for row in table.filter(is_judged & ~is_near).select(_COLUMNS).to_pylist()
+        for row in table.filter(is_judged).select(_COLUMNS).to_pylist()
     )
     return points_of(rows, labels)
 
@@ -92,7 +90,7 @@ def points_of(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, bool]) -> 
     """Return the points of matches; of several of a pair the one with the highest score."""
     best: dict[tuple[str, str, str], Point] = {}
     for row in rows:
-        key = row["detector"], row["benchmark"], row["pair"]
+        key = curve_of(row["detector"], row.get("looked_for")), row["benchmark"], row["pair"]
         before = best.get(key)
         if before is None or before.score < row["score"]:
             best[key] = Point(*key, row["fingerprint"], row["score"], labels[row["pair"]])

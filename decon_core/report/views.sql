@@ -526,23 +526,28 @@ COMMENT ON VIEW longest_match_by_benchmark IS
     'longest_match, per benchmark and split: number of items by the field that leaked';
 
 CREATE VIEW pair_probabilities AS
-SELECT found.pair, found.detector, found.benchmark, found.score,
+SELECT found.pair, found.detector, found.kind, found.benchmark, found.score,
        steps.probability, steps.low, steps.high, steps.n_judged,
        found.curve = '' AS is_of_all_benchmarks
 FROM (
-    SELECT pair, detector, benchmark, max(score) AS score, coalesce(any_value(own.benchmark), '') AS curve
-    FROM matches
+    SELECT pair, of_kind.detector, kind, benchmark, judged_as, max(score) AS score,
+           coalesce(any_value(own.benchmark), '') AS curve
+    FROM (
+        SELECT pair, detector, benchmark, score,
+               CASE WHEN list_contains(near_kinds(), looked_for) THEN looked_for END AS kind,
+               concat_ws(' ', detector, kind) AS judged_as
+        FROM matches
+    ) of_kind
     LEFT JOIN (
-        SELECT detector, benchmark FROM calibration_fit
+        SELECT detector AS judged_as, benchmark FROM calibration_fit
         WHERE benchmark IS NOT NULL AND n_judged >= least_judged()
-    ) own USING (detector, benchmark)
-    WHERE NOT coalesce(list_contains(near_kinds(), looked_for), false)
-    GROUP BY pair, detector, benchmark
+    ) own USING (judged_as, benchmark)
+    GROUP BY ALL
 ) found
 -- Scores of steps are rounded, as further digits are rounding errors.
 ASOF JOIN (SELECT * REPLACE (coalesce(benchmark, '') AS benchmark) FROM calibration) steps
-    ON steps.detector = found.detector AND steps.benchmark = found.curve
+    ON steps.detector = found.judged_as AND steps.benchmark = found.curve
        AND round(found.score, 9) >= steps.score_from
 ORDER BY found.pair, found.detector, found.benchmark;
 COMMENT ON VIEW pair_probabilities IS
-    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; pairs with scores below all judged ones are left out, and those that are known to be another item';
+    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; variants, parts and other kinds that are no copies have a curve of their kind; pairs with scores below all judged ones are left out';

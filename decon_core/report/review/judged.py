@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from decon_core.config.detector_registry import near_kinds
+from decon_core.config.detector_registry import curve_of, near_kinds
 from decon_core.decisions.annotations import Label, labels_of
 from decon_core.decisions.calibration import ALL, LEAST_JUDGED, Curve, Fit, calibrate
 from decon_core.decisions.candidates import Candidate, Evidence
@@ -48,7 +48,7 @@ def judged_tables(
     if not has_snippets:
         pairs = [_without_quotes(row) for row in pairs]
     decided = {pair: one.is_sd for pair, one in labels.items() if one.is_sd is not None}
-    rows = [row for row in found if row["pair"] in decided and _is_point(row)]
+    rows = [row for row in found if row["pair"] in decided and row["score"] is not None]
     calibration = calibrate(points_of(rows, decided))
     curves = calibration.curves.items()
     return {
@@ -58,10 +58,6 @@ def judged_tables(
         ),
         "calibration_fit": table_of("calibration_fit", _fit_rows(n_pairs, found, labels, curves)),
     }
-
-
-def _is_point(row: Row) -> bool:
-    return row["score"] is not None and not row.get("is_near")
 
 
 def _order(row: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -79,9 +75,11 @@ def _found(
     with duckdb.connect() as connection:
         judged = pa.table({"pair": pa.array(sorted(labels), pa.string())})
         connection.register("judged", judged)
-        found = rows_of(connection, _QUERIES["found"], {**files, "near_kinds": near_kinds()})
-        for row in rows_of(connection, _QUERIES["counts"], files):
-            n_pairs[row["detector"], row["benchmark"] or ALL] = row["n_pairs"]
+        found = rows_of(connection, _QUERIES["found"], files)
+        near = {**files, "near_kinds": near_kinds()}
+        for row in rows_of(connection, _QUERIES["counts"], near):
+            curve = curve_of(row["detector"], row["looked_for"])
+            n_pairs[curve, row["benchmark"] or ALL] = row["n_pairs"]
     return found, n_pairs
 
 
@@ -138,9 +136,10 @@ def _fit_rows(
     kinds: dict[tuple[str, str], dict[str, set[str]]] = {}
     for row in found:
         label = labels[row["pair"]]
+        judged_as = curve_of(row["detector"], row.get("looked_for"))
         kind = "unjudged" if label.is_sd is None else label.kind
         for benchmark in (row["benchmark"], ALL):
-            pairs = kinds.setdefault((row["detector"], benchmark), {})
+            pairs = kinds.setdefault((judged_as, benchmark), {})
             pairs.setdefault(kind, set()).add(row["pair"])
     by_key, rows = dict(curves), []
     for key, pairs in sorted(kinds.items()):

@@ -10,7 +10,9 @@ from decon_core.config import detector_registry as registry
 from decon_core.config.mixtures import DEFAULT, Leaks, Mixture, read_mixtures
 from decon_core.config.policy import Policy
 from decon_core.decisions.annotations import Annotation, Annotations
+from decon_core.decisions.calibration import Point, calibrate
 from decon_core.decisions.candidates import Evidence
+from decon_core.decisions.decide import probability_of
 from decon_core.decisions.judged import calibrated
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError
@@ -196,6 +198,24 @@ def test_below_all_judged_scores_nothing_is_known_and_nothing_removed(place):
     judged = evidence(place, lambda n: True, least=40)
     gone = {*range(N)} - numbers_left(place, builder_of(place, PROBABLE, evidence=judged))
     assert gone == {*range(40, N)}
+
+
+def test_a_variant_is_as_probable_as_the_judged_variants():
+    def points(detector, share):
+        pairs = ((f"{detector} {n}", n < 60 * share) for n in range(60))
+        return [Point(detector, "quiz", pair, pair, 0.8, is_sd) for pair, is_sd in pairs]
+
+    calibration = calibrate([*points("aligned", 1.0), *points("aligned variant", 0.5)])
+    leaks = Leaks(min_probability=0.9)
+    probability = {
+        kind: probability_of(
+            {"detector": "aligned", "looked_for": kind, "benchmark": "quiz", "score": 0.9},
+            leaks,
+            calibration,
+        )
+        for kind in ("edited", "variant", "part")
+    }
+    assert probability == {"edited": 1.0, "variant": 0.5, "part": None}
 
 
 def test_too_few_judged_pairs_are_refused_with_the_remedy(place):

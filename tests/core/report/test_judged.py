@@ -153,6 +153,27 @@ def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
     assert len(expected) == N - 5 + 3
 
 
+def test_variants_have_a_curve_of_their_own(tmp_path):
+    """Of sixty places of the same scores those with other numbers are duplicates half as often."""
+    found = [
+        match(n, detector="aligned", score=0.8) | {"looked_for": "variant" if n % 2 else "edited"}
+        for n in range(N)
+    ]
+    pq.write_table(table_of("matches", found), tmp_path / "0.parquet")
+    annotations = [said(n, is_sd=n % 2 == 0 or n % 4 == 1) for n in range(N)]
+    tables = gathered([tmp_path / "0.parquet"], annotations)
+    fit = {(row["detector"], row["benchmark"]): row for row in tables["calibration_fit"]}
+    assert {key: (row["n_pairs"], row["n_sd"]) for key, row in fit.items() if key[1]} == {
+        ("aligned", "quiz"): (30, 30),
+        ("aligned variant", "quiz"): (30, 15),
+    }
+    assert {row["detector"] for row in tables["judged_pairs"]} == {"aligned"}
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
+    query = "SELECT kind, probability, count(*) FROM pair_probabilities GROUP BY ALL ORDER BY kind"
+    with duckdb.connect(str(report), read_only=True) as connection:
+        assert connection.execute(query).fetchall() == [("variant", 0.5, 30), (None, 1.0, 30)]
+
+
 def test_candidates_of_files_have_a_curve_of_their_own(matches):
     named = {"benchmark": "mbpp", "detector": "neighbours", "fingerprint": key(0)}
     candidates = [
