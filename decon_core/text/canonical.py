@@ -253,8 +253,11 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
         without_markup = stripped_with_offsets(text)
         words = words_with_places(without_markup.text, replace(form, strip_markup=False))
         return [(word, *without_markup.original(start, stop)) for word, start, stop in words]
-    matches = _shown_pattern(form.punctuation).finditer(text)
-    words = [(word.group().lower(), word.start(), word.end()) for word in matches]
+    pattern = _shown_pattern(form.punctuation)
+    if text.isascii():
+        words = [(word.group(), *word.span()) for word in pattern.finditer(text.lower())]
+    else:
+        words = [(word.group().lower(), *word.span()) for word in pattern.finditer(text)]
     if not form.normalize_unicode or is_plain(text):
         return words
     normalized = ((_joined_normalized(one[0], form.punctuation), *one[1:]) for one in words)
@@ -262,4 +265,6 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
 
 
 def _joined_normalized(word: str, punctuation: str) -> str:
+    if word.isascii() and word.isprintable():
+        return word
     return " ".join(normalized_words(word, punctuation=punctuation))
