@@ -93,7 +93,7 @@ class Aligned(Detector):
     summary = "words in order, with what was changed, of a question that shares n-grams"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold")
-    versions = (("aligned", 2),)
+    versions = (("aligned", 3),)
     own_columns = ("question", "passage")
     uses_ngram_index = True
     finds_question_only = True
