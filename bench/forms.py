@@ -4,6 +4,9 @@ Of each group of items (a benchmark, or a subset of one) some are planted in eac
 `plants.py`, each in a document of its own between natural text; a tenth of the items is not indexed
 and planted as hard negatives. Tables show what each detector says of the planted item, and how many
 other items it reports. Groups that tuning never looked at, of `forms.toml`, are apart.
+
+The first half of a question may be a stock phrase. Halves with words of their own, three runs of
+three words that no other question of the benchmark has, are also counted apart.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ import argparse
 import csv
 import gzip
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import tomllib
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -41,7 +46,10 @@ _AROUND = 1_500  # characters of natural text before and after what is planted
 _HELD_OUT = 10  # one item in so many is not indexed
 _LENGTHS = ((12, "12 words and more"), (8, "8 to 11 words"), (0, "below 8 words"))
 _WORDS_FOR_THREE_EDITS = 20
+_FEWEST_OWN_RUNS = 3
 _NOT_FOUND = "nothing"
+_HALF, _OWN_HALF = "first half", "first half with own words"
+_ROWS = (*FORMS, _OWN_HALF, *NEIGHBOURS)
 _CALLS = ("leak", "question only", "candidate", "no leak", _NOT_FOUND)
 
 
@@ -72,7 +80,8 @@ class Item:
 class Plant:
     item: Item
     form: str
-    text: str
+    planted: str
+    text: str  # with what stands around it
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -99,6 +108,8 @@ def _measured(world: str, pages: Sequence[str], given: argparse.Namespace) -> pl
     items = _items(world)
     plants = [*_plants(items, pages, given)]
     texts = [plant.text for plant in plants]
+    indexed = {item.question for item in items if not item.is_held_out}
+    n_with = Counter(run for question in indexed for run in _runs(question))
     rows = []
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # of items that cannot be found
@@ -108,11 +119,18 @@ def _measured(world: str, pages: Sequence[str], given: argparse.Namespace) -> pl
         for detector in given.detectors:
             index = dc.build_index(path, policy={"detectors": [detector]})
             found = index.check_all(texts)
-            rows += [
-                {"detector": detector, **_row(plant, findings, index)}
-                for plant, findings in zip(plants, found, strict=True)
-            ]
+            for plant, findings in zip(plants, found, strict=True):
+                row = {"detector": detector, **_row(plant, findings, index)}
+                rows.append(row)
+                n_own = sum(n_with[run] == 1 for run in _runs(plant.planted))
+                if plant.form == _HALF and n_own >= _FEWEST_OWN_RUNS:
+                    rows.append({**row, "form": _OWN_HALF})
     return pl.DataFrame(rows)
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.lower())
+    return {*zip(words, words[1:], words[2:], strict=False)}
 
 
 def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
@@ -229,7 +247,7 @@ def _of_form(
         text = form(Planted(item.passage, item.question, item.answer, words, far, rng))
         if text:
             before, after = next(around)[:_AROUND], next(around)[:_AROUND]
-            yield Plant(item, name, f"{before}\n\n{text}\n\n{after}")
+            yield Plant(item, name, text, f"{before}\n\n{text}\n\n{after}")
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -254,7 +272,7 @@ def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
     yield f"\n### Questions of {length}\n"
     yield "| form | n | " + " | ".join(_CALLS) + " | other items a plant | plants with one |"
     yield "|---|" + "---:|" * (len(_CALLS) + 3)
-    for form in (*FORMS, *NEIGHBOURS):
+    for form in _ROWS:
         if (of_form := rows.filter(pl.col("form") == form)).height:
             said = of_form["other_call" if form in NEIGHBOURS else "call"]
             shares = " | ".join(f"{_mean(said == call):.3f}" for call in _CALLS)
@@ -270,7 +288,7 @@ def _by_group(rows: pl.DataFrame) -> Iterator[str]:
     yield "| form | " + " | ".join(groups) + " |"
     yield "|---|" + "---:|" * len(groups)
     long = rows.filter(pl.col("length") == _LENGTHS[0][1])
-    for form in (*FORMS, *NEIGHBOURS):
+    for form in _ROWS:
         column = "other_call" if form in NEIGHBOURS else "call"
         cells = []
         for group in groups:

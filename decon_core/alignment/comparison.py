@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -65,15 +65,12 @@ class Comparison:
     weight_found: int
     longest: int  # units of the longest run
     extent: int  # units of the question from the first to the last that was found
-    n_replaced: int  # units within these that have others in their place
-    n_inserted: int  # units of the document between them that the question lacks
+    n_inserted: int  # units of the document between these that the question lacks
     own_weight: int  # of the units that no other item has
     own_found: int
     n_family: int  # items of the benchmark that share a quarter of the question
-    n_numbers: int
     n_numbers_found: int
     n_numbers_changed: int
-    n_names: int
     n_names_found: int
     n_names_changed: int  # consistently, each name to one other
     start: int  # characters of the document
@@ -109,15 +106,12 @@ def compare(question: Question, document: Units, span: tuple[int, int]) -> Compa
         weight_found=weight_found,
         longest=max(block.size for block in blocks),
         extent=last.item + last.size - first.item,
-        n_replaced=changes.n_replaced,
         n_inserted=changes.n_inserted,
         own_weight=sums.own_weight[-1],
         own_found=own_found,
         n_family=question.own.n_family,
-        n_numbers=sums.numbers[-1],
         n_numbers_found=n_numbers_found,
         n_numbers_changed=changes.n_numbers,
-        n_names=sums.names[-1],
         n_names_found=n_names_found,
         n_names_changed=changes.n_names,
         start=document.starts[first.document],
@@ -128,22 +122,17 @@ def compare(question: Question, document: Units, span: tuple[int, int]) -> Compa
 
 @dataclass
 class _Changes:
-    n_replaced: int = 0
     n_inserted: int = 0
     n_numbers: int = 0
     n_names: int = 0
 
 
 def _changes(blocks: Sequence[Block], item: Units, document: Units) -> _Changes:
-    """Count what stands between equal units in place of the question's units."""
+    """Count what stands in place of the question's units that were not found."""
     changes = _Changes()
     names: dict[str, str] = {}
-    for before, after in pairwise(blocks):
-        in_item = range(before.item + before.size, after.item)
-        in_document = range(before.document + before.size, after.document)
-        n_replaced = min(len(in_item), len(in_document))
-        changes.n_replaced += n_replaced
-        changes.n_inserted += len(in_document) - n_replaced
+    for in_item, in_document in _gaps(blocks, len(item), len(document)):
+        changes.n_inserted += max(0, len(in_document) - len(in_item))
         changes.n_numbers += min(
             sum(item.is_number[at] for at in in_item),
             sum(document.is_number[at] for at in in_document),
@@ -156,3 +145,20 @@ def _changes(blocks: Sequence[Block], item: Units, document: Units) -> _Changes:
             if (is_name or names.get(key) == new) and names.setdefault(key, new) == new:
                 changes.n_names += 1
     return changes
+
+
+def _gaps(blocks: Sequence[Block], n_item: int, n_document: int) -> Iterator[tuple[range, range]]:
+    """Yield the units of a question that were not found, with those in their place.
+
+    Before and after what was found these are as many as the question lacks. Its first unit is left
+    out: it may be its number in a list.
+    """
+    first, last = blocks[0], blocks[-1]
+    n_before = min(max(0, first.item - 1), first.document)
+    yield range(first.item - n_before, first.item), range(first.document - n_before, first.document)
+    for before, after in pairwise(blocks):
+        stop, place = before.item + before.size, before.document + before.size
+        yield range(stop, after.item), range(place, after.document)
+    stop, place = last.item + last.size, last.document + last.size
+    n_after = min(n_item - stop, n_document - place)
+    yield range(stop, stop + n_after), range(place, place + n_after)

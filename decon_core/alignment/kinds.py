@@ -13,16 +13,14 @@ from decon_core.alignment.comparison import Comparison, Question
 VERBATIM, EDITED, VARIANT, PART, TEMPLATE = "verbatim", "edited", "variant", "part", "template"
 KINDS = (VERBATIM, EDITED, VARIANT, PART, TEMPLATE)
 
-# A question that weighs less says too little to be told from any other text.
-LEAST_WEIGHT = 14_000
+# What weighs less says too little to be told from any other text.
+LEAST_WEIGHT = 12_000
 # So do fewer words, unless the answer is there, too; a changed word leaves nothing to go by.
 FEWEST_UNITS = 8
-LEAST_EDITED = 0.4  # edited questions are recorded from here on; a threshold decides
-_LEAST_OWN_WEIGHT = 2_500  # below, nothing tells an item from its siblings
-_LEAST_TEMPLATE = 0.35
-_LEAST_OWN = 0.25
-_LARGE_FAMILY = 10
+_LEAST_SHARE = 0.4  # of the question, or of its own units
+_LEAST_OWN_WEIGHT = 5_000  # below, nothing tells an item from its siblings
 _LEAST_OWN_OF_FAMILY = 0.75
+_LARGE_FAMILY = 20  # items; words of its own may be those of a few others
 _NEARLY_WHOLE = 0.85
 _LEAST_PASSAGE = 0.5
 
@@ -34,24 +32,25 @@ def kind_of(
 
     `passage`: the share of the item's passage that stands near, None if it has none.
     """
-    share = one.weight_found / max(1, one.weight)
-    own = _own_share(one, share, passage, is_sibling=is_sibling)
-    if one.is_whole and own is not None and not is_sibling:
-        return (VERBATIM, 1.0) if one.weight >= LEAST_WEIGHT else None
     if one.weight_found < LEAST_WEIGHT:
         return None
-    template = (TEMPLATE, share) if share >= _LEAST_TEMPLATE else None
-    if own is None or is_sibling:
-        return template
+    share = one.weight_found / one.weight
+    own = _own_share(one, share, passage, is_sibling=is_sibling)
+    if one.is_whole and own and not is_sibling:
+        return VERBATIM, 1.0
+    if one.n_found == one.n_numbers_found:  # such as years in a row
+        return None
     is_of_family = one.n_family >= _LARGE_FAMILY
-    if own >= _LEAST_OWN:
-        if _is_variant(one, own):
+    is_most = share >= _LEAST_SHARE and _is_most(one)
+    if not is_sibling:
+        if is_most and _is_variant(one) and (own >= _LEAST_SHARE or not is_of_family):
             return VARIANT, share
-        if _is_edited(one, min(own, share), is_of_family=is_of_family, own=own):
-            return EDITED, min(own, share)
-        if _is_part(one, share, own, is_of_family=is_of_family):
+        if _is_part(one, passage):
             return PART, share
-    return template if is_of_family or own < _LEAST_OWN else None
+        if is_most and own >= (_LEAST_OWN_OF_FAMILY if is_of_family else _LEAST_SHARE):
+            return EDITED, min(own, share)
+    is_template = is_sibling or is_of_family or own < _LEAST_SHARE
+    return (TEMPLATE, share) if is_template and share >= _LEAST_SHARE else None
 
 
 def may_have_kind(question: Question, text: str) -> bool:
@@ -67,58 +66,55 @@ def may_have_kind(question: Question, text: str) -> bool:
     found = int(weights[occurs].sum())
     if found < LEAST_WEIGHT:
         return False
-    if found >= _LEAST_TEMPLATE * weights.sum():
+    if found >= _LEAST_SHARE * weights.sum():
         return True
-    own = int(weights[question.own.is_own].sum())
     own_found = int(weights[occurs & question.own.is_own].sum())
-    return own >= _LEAST_OWN_WEIGHT and own_found >= _LEAST_OWN * own
+    return own_found >= _LEAST_OWN_WEIGHT and occurs.sum() >= _least_run(len(units))
 
 
-def _own_share(
-    one: Comparison, share: float, passage: float | None, *, is_sibling: bool
-) -> float | None:
-    """Return how much of what tells the item from others was found; None if nothing does."""
-    own = one.own_found / one.own_weight if one.own_weight >= _LEAST_OWN_WEIGHT else None
+def _own_share(one: Comparison, share: float, passage: float | None, *, is_sibling: bool) -> float:
+    """Return how much of what tells the item from others was found; 0 if nothing does."""
+    has_own = one.own_weight >= _LEAST_OWN_WEIGHT
+    own = one.own_found / one.own_weight if has_own else 0.0
     if passage is not None:
         if passage >= _LEAST_PASSAGE:
-            return share if own is None else max(own, share)
-        return None if one.n_family >= _LARGE_FAMILY else own
-    if own is None and not is_sibling and (one.is_whole or share >= _NEARLY_WHOLE):
-        return share
-    return own
+            return max(own, share)
+        return 0.0 if one.n_family >= _LARGE_FAMILY else own
+    is_nearly_whole = one.is_whole or share >= _NEARLY_WHOLE
+    return share if is_nearly_whole and not has_own and not is_sibling else own
 
 
-def _is_variant(one: Comparison, own: float) -> bool:
-    """Whether numbers or names were replaced by others, and little else."""
-    n_changed = one.n_numbers_changed + one.n_names_changed
-    are_most = one.n_numbers_changed >= max(1, one.n_numbers / 2) or one.n_names_changed >= max(
-        1, one.n_names / 2
-    )
+def _is_most(one: Comparison) -> bool:
+    """Whether most of a question was found, with few words in between."""
     return (
-        are_most
-        and own >= 0.35
-        and one.n_found >= 6
-        and one.n_found >= 0.75 * (one.n_units - n_changed)
-        and one.extent >= 0.7 * one.n_units
-        and one.n_inserted < 0.5 * one.n_found
-    )
-
-
-def _is_edited(one: Comparison, score: float, *, is_of_family: bool, own: float) -> bool:
-    return (
-        score >= LEAST_EDITED
-        and (own >= _LEAST_OWN_OF_FAMILY or not is_of_family)
-        and one.n_found >= FEWEST_UNITS - 1
+        one.n_found >= FEWEST_UNITS - 1
         and one.extent >= 0.6 * one.n_units
         and one.n_inserted < 0.4 * one.n_found
     )
 
 
-def _is_part(one: Comparison, share: float, own: float, *, is_of_family: bool) -> bool:
-    """Whether one run holds most of what was found."""
-    return (
-        share >= 0.2
-        and own >= (0.5 if is_of_family else 0.2)
-        and one.own_found >= 9_000
-        and one.longest >= max(6, 0.6 * one.n_found, 0.4 * one.n_units)
+def _is_variant(one: Comparison) -> bool:
+    """Whether numbers or names were replaced by others, and little else."""
+    n_changed = one.n_numbers_changed + one.n_names_changed
+    return one.n_found >= 0.75 * (one.n_units - n_changed) and (
+        2 * one.n_numbers_changed >= max(1, one.n_numbers_found)
+        or one.n_names_changed >= max(1, one.n_names_found)
     )
+
+
+def _is_part(one: Comparison, passage: float | None) -> bool:
+    """Whether one run of a question was found that tells it from others, and not much else.
+
+    A passage has words of the questions about it: near it they are no part.
+    """
+    return (
+        one.own_found >= _LEAST_OWN_WEIGHT
+        and one.longest >= _least_run(one.n_units)
+        and one.n_found < 0.7 * one.n_units
+        and (passage is None or passage < _LEAST_PASSAGE)
+    )
+
+
+def _least_run(n_units: int) -> float:
+    """Return how many units of a question in a row are a part of it."""
+    return max(FEWEST_UNITS - 2, 0.4 * n_units)

@@ -153,18 +153,13 @@ def counted(
         extent=max(found) - min(found) + 1,
         own_weight=sum(weights[at] for at in own),
         own_found=sum(weights[at] for at in own & found),
-        n_numbers=len(numbers),
         n_numbers_found=len(numbers & found),
-        n_names=len(names),
         n_names_found=len(names & found),
         start=document[runs[0].document].start,
         stop=document[runs[-1].document + runs[-1].size - 1].stop,
     )
     new_of: dict[str, str] = {}
-    for before, after in pairwise(runs):
-        lost = item[before.item + before.size : after.item]
-        put = document[before.document + before.size : after.document]
-        counts["n_replaced"] += min(len(lost), len(put))
+    for lost, put in _not_found(item, document, runs):
         counts["n_inserted"] += max(0, len(put) - len(lost))
         counts["n_numbers_changed"] += min(
             sum(unit.is_number for unit in lost), sum(unit.is_number for unit in put)
@@ -172,6 +167,26 @@ def counted(
         if len(lost) == len(put):
             counts["n_names_changed"] += _names_changed(lost, put, new_of)
     return counts
+
+
+def _not_found(
+    item: Sequence[Unit], document: Sequence[Unit], runs: Sequence[Run]
+) -> list[tuple[Sequence[Unit], Sequence[Unit]]]:
+    """Return what stands before, between and after runs: of the item, and in its place.
+
+    Before and after them the nearest units stand for each other one by one, but for the item's
+    first, which may be its number in a list.
+    """
+    head, head_of_document = item[: runs[0].item], document[: runs[0].document]
+    before = [*zip(head[:0:-1], head_of_document[::-1], strict=False)][::-1]
+    tail = item[runs[-1].item + runs[-1].size :]
+    after = [*zip(tail, document[runs[-1].document + runs[-1].size :], strict=False)]
+    between = [
+        (item[a.item + a.size : b.item], document[a.document + a.size : b.document])
+        for a, b in pairwise(runs)
+    ]
+    ends = [([old for old, _ in end], [new for _, new in end]) for end in (before, after)]
+    return [ends[0], *between, ends[1]]
 
 
 def _names_changed(lost: Sequence[Unit], put: Sequence[Unit], new_of: dict[str, str]) -> int:
@@ -225,43 +240,47 @@ def kind(
 ) -> tuple[str, float] | None:
     """Return the kind of a place, and its score."""
     n, found = counts["n_units"], counts["n_found"]
-    is_whole = found == n and not counts["n_inserted"]
-    is_of_family = n_family >= 10
-    share = counts["weight_found"] / max(1, counts["weight"])
-    own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling)
-    if counts["weight_found"] < 14_000:
+    if counts["weight_found"] < 12_000:
         return None
-    if is_whole and own is not None and not is_sibling:
-        return "verbatim", 1.0
-    template = ("template", share) if share >= 0.35 else None
-    if is_sibling or own is None or own < 0.25:
-        return template
-    changed = {kind: counts[f"n_{kind}_changed"] for kind in ("numbers", "names")}
-    if (
-        any(many and many >= counts[f"n_{kind}"] / 2 for kind, many in changed.items())
-        and own >= 0.35
-        and found >= max(6, 0.75 * (n - sum(changed.values())))
-        and counts["extent"] >= 0.7 * n
-        and counts["n_inserted"] < found / 2
-    ):
-        return "variant", share
-    score = min(share, own)
-    if (
-        score >= 0.4
-        and (own >= 0.75 or not is_of_family)
+    is_whole = found == n and not counts["n_inserted"]
+    is_of_family = n_family >= 20
+    share = counts["weight_found"] / counts["weight"]
+    own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling)
+    is_most = (
+        share >= 0.4
         and found >= 7
         and counts["extent"] >= 0.6 * n
         and counts["n_inserted"] < 0.4 * found
-    ):
-        return "edited", score
+    )
+    template = ("template", share) if share >= 0.4 else None
+    if is_whole and own > 0 and not is_sibling:
+        return "verbatim", 1.0
+    if found == counts["n_numbers_found"]:
+        return None
+    if is_sibling:
+        return template
+    changed = {kind: counts[f"n_{kind}_changed"] for kind in ("numbers", "names")}
+    are_other = {
+        kind: n_changed > 0 and n_changed >= least * counts[f"n_{kind}_found"]
+        for (kind, n_changed), least in zip(changed.items(), (0.5, 1), strict=True)
+    }
     if (
-        share >= 0.2
-        and own >= (0.5 if is_of_family else 0.25)
-        and counts["own_found"] >= 9_000
-        and counts["longest"] >= max(6, 0.6 * found, 0.4 * n)
+        is_most
+        and any(are_other.values())
+        and found >= 0.75 * (n - sum(changed.values()))
+        and (own >= 0.4 or not is_of_family)
+    ):
+        return "variant", share
+    if (
+        counts["own_found"] >= 5_000
+        and counts["longest"] >= max(6, 0.4 * n)
+        and found < 0.7 * n
+        and (passage is None or passage < 0.5)
     ):
         return "part", share
-    return template if is_of_family else None
+    if is_most and own >= (0.75 if is_of_family else 0.4):
+        return "edited", min(share, own)
+    return template if is_of_family or own < 0.4 else None
 
 
 def _share_of_own(
@@ -271,14 +290,14 @@ def _share_of_own(
     n_family: int,
     passage: float | None,
     is_sibling: bool,
-) -> float | None:
-    """Return how much of what tells an item from others was found; None if nothing tells it."""
-    own = None
-    if counts["own_weight"] >= 2_500:
-        own = counts["own_found"] / counts["own_weight"]
+) -> float:
+    """Return how much of what tells an item from others was found; 0 if nothing tells it."""
+    has_own = counts["own_weight"] >= 5_000
+    own = counts["own_found"] / counts["own_weight"] if has_own else 0.0
     if passage is None:
-        is_nearly_whole = is_whole or share >= 0.85
-        return share if own is None and is_nearly_whole and not is_sibling else own
-    if passage < 0.5:
-        return own if n_family < 10 else None
-    return share if own is None else max(own, share)
+        if not has_own and not is_sibling and (is_whole or share >= 0.85):
+            return share
+        return own
+    if passage >= 0.5:
+        return max(own, share)
+    return own if n_family < 20 else 0.0

@@ -56,7 +56,7 @@ TOWNS = [
 FAMILY = [
     f"Which of these four statements about the {animal} of the northern forests is true according "
     f"to the field report that the {town} museum of zoo{town.lower()} sent?"
-    for animal, town in zip(ANIMALS, TOWNS, strict=True)
+    for animal, town in zip(ANIMALS * 2, TOWNS + TOWNS[6:] + TOWNS[:6], strict=True)
 ]
 
 
@@ -114,9 +114,8 @@ def test_an_example_of_a_template():
         # The first word that differs makes it edited.
         (BOAT, VERBATIM),
         (changed(BOAT, ("pilot boat", "pilot's boat")), EDITED),
-        # One of three numbers is an edit, two of three are another problem.
-        (changed(BOAT, ("9", "8")), EDITED),
-        (changed(BOAT, ("9", "8"), ("15", "14")), VARIANT),
+        # One of three numbers makes another problem.
+        (changed(BOAT, ("9", "8")), VARIANT),
         # Other numbers in all of it, or beside a part.
         (changed(BOAT, ("9", "8"), ("2 hours", "4 hours"), ("15", "14")), VARIANT),
         ("Of 8 knots, and 2 hours later a tug follows it at 15 knots. After how many", PART),
@@ -140,10 +139,23 @@ def test_half_of_the_names_make_a_variant(text, expected):
     assert kind(RIVER, text) == expected
 
 
+@pytest.mark.parametrize(("changes", "expected"), [(1, EDITED), (2, VARIANT)])
+def test_a_third_of_the_numbers_make_a_variant(changes, expected):
+    question = f"{BOAT} Write down 1 answer."
+    new = [("9", "8"), ("2 hours", "4 hours")][:changes]
+    assert kind(question, changed(question, *new)) == expected
+
+
+@pytest.mark.parametrize(("passage", "expected"), [(None, PART), (0.49, PART), (0.5, None)])
+def test_what_a_passage_says_is_no_part(passage, expected):
+    assert kind(BOAT, BOAT[: BOAT.index(", and")], passage=passage) == expected
+
+
 def test_examples_at_the_edge_of_part_and_template():
-    own, other = (question[question.index("is true") :] for question in FAMILY[:2])
+    own = FAMILY[0][FAMILY[0].index("is true") :]
+    shared = changed(FAMILY[0], (" about the lynx", ""), (" that the Bodo museum of zoobodo", ""))
     assert of_family(own) == PART
-    assert of_family(f"forests is true {other}") == TEMPLATE
+    assert of_family(shared) == TEMPLATE
     assert of_family(own[: own.index("report")]) is None
 
 
@@ -162,6 +174,12 @@ def test_what_says_too_little_is_nothing():
     assert kind("What is it for?", "What is it for?") is None
 
 
+def test_numbers_alone_are_nothing_but_a_question_of_numbers():
+    years = "2001, 2002, 2003, 2004, 2005, 2006, 2007"
+    assert kind(f"What do the years {years} have in common?", years) is None
+    assert kind(years, years) == VERBATIM
+
+
 SHARES = st.one_of(st.none(), st.sampled_from([0.0, 0.49, 0.5, 1.0]))
 WHOLE = compared(BOAT, BOAT)
 
@@ -171,8 +189,7 @@ def comparisons(draw):
     """Draw counts of twenty units, so that they meet the limits, which are twentieths of them."""
     n_found = draw(st.integers(5, 20))
     n_least, n_most = (20, 20) if n_found == 20 else (5, 19)
-    own = draw(st.sampled_from([2_000, 2_500, 20_000, 36_000]))
-    n_numbers, n_names = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    own = draw(st.sampled_from([4_000, 5_000, 20_000, 36_000]))
     return replace(
         WHOLE,
         n_units=20,
@@ -184,11 +201,11 @@ def comparisons(draw):
         n_inserted=draw(st.integers(0, n_found // 2)),
         own_weight=own,
         own_found=own * draw(st.integers(n_least, n_most)) // 20,
-        n_family=draw(st.sampled_from([1, 9, 10, 11])),
-        n_numbers=n_numbers,
-        n_numbers_changed=draw(st.integers(0, n_numbers)),
-        n_names=n_names,
-        n_names_changed=draw(st.integers(0, n_names)),
+        n_family=draw(st.sampled_from([1, 19, 20, 21])),
+        n_numbers_found=draw(st.sampled_from([0, 1, 2, 4, n_found])),
+        n_numbers_changed=draw(st.integers(0, 3)),
+        n_names_found=draw(st.integers(0, 3)),
+        n_names_changed=draw(st.integers(0, 3)),
     )
 
 
