@@ -26,13 +26,14 @@ _LEAST_PASSAGE = 0.5
 
 
 def kind_of(
-    one: Comparison, *, passage: float | None, is_sibling: bool
+    one: Comparison, *, passage: float | None, is_sibling: bool, is_answered: bool
 ) -> tuple[str, float] | None:
     """Return the kind of a comparison and its score; None if the two are hardly related.
 
     `passage`: the share of the item's passage that stands near, None if it has none.
+    `is_answered`: whether its answer stands near, beside which a whole question may say little.
     """
-    if one.weight_found < LEAST_WEIGHT:
+    if one.weight_found < LEAST_WEIGHT and not (one.is_whole and is_answered):
         return None
     share = one.weight_found / one.weight
     own = _own_share(one, share, passage, is_sibling=is_sibling)

@@ -146,7 +146,7 @@ class Aligned(Detector):
             .T
         )
         has_answer = np.array([one in with_answer for one in alike], np.bool_)
-        says_little = (weights < LEAST_WEIGHT) | ((n_units < FEWEST_UNITS) & ~has_answer)
+        says_little = ((weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)) & ~has_answer
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
 
@@ -272,6 +272,7 @@ class _Nomination:
     rows: list[int] = field(default_factory=list)
     score: float = 0.0
     passage: float | None = None  # share of it that stands near; None: there is none
+    is_answered: bool = False  # an answer of a record stands near
 
 
 class _Near(NamedTuple):
@@ -354,6 +355,9 @@ class _AlignedSearch(Search):
             nomination = found.setdefault(key, _Nomination(part, question, start, stop))
             nomination.rows.append(row)
             nomination.score = max(nomination.score, float(matches.scores[row, clusters.BASE]))
+            nomination.is_answered |= bool(
+                matches.scores[row, clusters.ANSWER] >= LEAST_ANSWER_OVERLAP
+            )
             if passage_number >= 0:
                 overlap = float(matches.scores[row, clusters.PASSAGE])
                 nomination.passage = max(nomination.passage or 0.0, overlap)
@@ -367,8 +371,8 @@ class _AlignedSearch(Search):
             question = self._questions.get(nomination.question)
             span = places.characters(nomination.start, nomination.stop)
             window = _window(text, span, question.n_characters)
-            has_passage = nomination.passage is not None
-            if has_passage or _may_have_kind(question, text[slice(*window)]):
+            is_supported = nomination.passage is not None or nomination.is_answered
+            if is_supported or _may_have_kind(question, text[slice(*window)]):
                 near.append(_Near(nomination, question, span, window))
         around = _Around(text, [one.window for one in near], self._form)
         for nomination, question, span, window in near:
@@ -419,8 +423,12 @@ def _may_have_kind(question: Question, text: str) -> bool:
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
-    passage = nomination.passage
-    return kind_of(claim.comparison, passage=passage, is_sibling=claim.is_sibling)
+    return kind_of(
+        claim.comparison,
+        passage=nomination.passage,
+        is_sibling=claim.is_sibling,
+        is_answered=nomination.is_answered,
+    )
 
 
 def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:

@@ -236,13 +236,18 @@ def _evidence(one: Found) -> int:
 
 
 def kind(
-    counts: Mapping[str, int], *, n_family: int, passage: float | None, is_sibling: bool
+    counts: Mapping[str, int],
+    *,
+    n_family: int,
+    passage: float | None,
+    is_sibling: bool,
+    is_answered: bool,
 ) -> tuple[str, float] | None:
     """Return the kind of a place, and its score."""
     n, found = counts["n_units"], counts["n_found"]
-    if counts["weight_found"] < 12_000:
-        return None
     is_whole = found == n and not counts["n_inserted"]
+    if counts["weight_found"] < 12_000 and not (is_whole and is_answered):
+        return None
     is_of_family = n_family >= 20
     share = counts["weight_found"] / counts["weight"]
     own = _share_of_own(counts, share, is_whole, n_family, passage, is_sibling)

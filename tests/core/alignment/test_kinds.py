@@ -60,9 +60,10 @@ FAMILY = [
 ]
 
 
-def kind(question, text, *others, passage=None, is_sibling=False):
+def kind(question, text, *others, passage=None, is_sibling=False, is_answered=False):
+    beside = {"passage": passage, "is_sibling": is_sibling, "is_answered": is_answered}
     one = compared(question, text, *others)
-    found = kind_of(one, passage=passage, is_sibling=is_sibling) if one else None
+    found = kind_of(one, **beside) if one else None
     return found and found[0]
 
 
@@ -167,11 +168,14 @@ def test_a_question_of_many_passages_needs_its_passage(passage, expected):
     lone = "What does a baker of muffins earn if every visitor of the puppet theatre buys two?"
     one = compared(question, question, lone)
     shared = replace(one, own_weight=0, own_found=0, n_family=12)
-    assert kind_of(shared, passage=passage, is_sibling=False)[0] == expected
+    found = kind_of(shared, passage=passage, is_sibling=False, is_answered=False)
+    assert found[0] == expected
 
 
-def test_what_says_too_little_is_nothing():
+def test_what_says_too_little_is_nothing_but_whole_beside_its_answer():
     assert kind("What is it for?", "What is it for?") is None
+    assert kind("What is it for?", "What is it for?", is_answered=True) == VERBATIM
+    assert kind("What is it for?", "What was it for?", is_answered=True) is None
 
 
 def test_numbers_alone_are_nothing_but_a_question_of_numbers():
@@ -189,13 +193,14 @@ def comparisons(draw):
     """Draw counts of twenty units, so that they meet the limits, which are twentieths of them."""
     n_found = draw(st.integers(5, 20))
     n_least, n_most = (20, 20) if n_found == 20 else (5, 19)
+    weight = draw(st.sampled_from([10_000, 40_000]))
     own = draw(st.sampled_from([4_000, 5_000, 20_000, 36_000]))
     return replace(
         WHOLE,
         n_units=20,
         n_found=n_found,
-        weight=40_000,
-        weight_found=2_000 * draw(st.integers(n_least, n_most)),
+        weight=weight,
+        weight_found=weight // 20 * draw(st.integers(n_least, n_most)),
         longest=draw(st.integers(1, n_found)),
         extent=draw(st.integers(max(n_found, 11), 20)),
         n_inserted=draw(st.integers(0, n_found // 2)),
@@ -210,12 +215,11 @@ def comparisons(draw):
 
 
 @settings(max_examples=fewer(1_000))
-@given(comparisons(), SHARES, st.booleans())
-def test_kinds_are_those_of_the_oracle(one, passage, is_sibling):
-    expected = oracle.kind(
-        asdict(one), n_family=one.n_family, passage=passage, is_sibling=is_sibling
-    )
-    assert kind_of(one, passage=passage, is_sibling=is_sibling) == expected
+@given(comparisons(), SHARES, st.booleans(), st.booleans())
+def test_kinds_are_those_of_the_oracle(one, passage, is_sibling, is_answered):
+    beside = {"passage": passage, "is_sibling": is_sibling, "is_answered": is_answered}
+    expected = oracle.kind(asdict(one), n_family=one.n_family, **beside)
+    assert kind_of(one, **beside) == expected
 
 
 @settings(max_examples=fewer(200))
@@ -227,7 +231,8 @@ def test_a_place_that_is_excluded_by_its_words_has_no_kind(data):
     if may_have_kind(questions_of(question, second)[0], text.lower()):
         return
     one = compared(question, text, second)
-    assert one is None or kind_of(one, passage=None, is_sibling=False) is None
+    beside = {"passage": None, "is_sibling": False, "is_answered": False}
+    assert one is None or kind_of(one, **beside) is None
 
 
 def test_most_text_is_excluded_by_its_words():

@@ -207,12 +207,13 @@ def test_what_cannot_be_found_is_named():
     ]
     rows = [{"question": question, "answer": answer} for question, answer in items]
     policy = {**POLICY, "eval_min_token_length": 4}
-    with pytest.warns(UserWarning, match="no detector can find 3 of 5 items"):
+    with pytest.warns(UserWarning, match="no detector can find 2 of 5 items"):
         index = dc.build_index(rows, policy=policy)
     reasons = {one["instance_index"]: one["reason"] for one in index.invisible().to_pylist()}
-    too_little = dict.fromkeys((1, 4), "too little evidence")
-    assert reasons == {**too_little, 2: "too few tokens"}
-    assert not [*index.check(document(f"{items[1][0]} {frequent}"))]
+    assert reasons == {4: "too little evidence", 2: "too few tokens"}
+    said = items[1][0]
+    assert [one.is_leak for one in index.check(document(f"{said} {frequent}"))] == [True]
+    assert not [*index.check(document(said))]
 
 
 def test_a_wrong_choice_beside_the_question_is_not_its_answer():
