@@ -216,7 +216,7 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
     """
     index, without = search.index, search.without_templates
     return index._replace(
-        weights=np.where(without.is_template, 0.0, index.weights),
+        weights_of_questions=np.where(without.is_template, 0.0, index.weights),
         question_total=without.question_total,
         question_need=_need_of(without.question_total) * overlap,
         **without.bounds._asdict() | {"need_levels": without.bounds.need_levels * overlap},
@@ -263,6 +263,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "entry_passage": of_entry["passage"].astype(np.int32),
         "answer_different": grams_of(texts["answer"], 1).rows.lengths,
         "weights": weights,
+        "weights_of_questions": weights,
         "is_hot": is_hot,
         "is_template": is_template,
         f"{_OWN}question_total": without_templates.question_total,

@@ -462,7 +462,7 @@ def _judge_question(
                 is_found[ordinal] = 1
                 n_matched += 1
                 is_any_cold = is_any_cold or is_cold[ordinal] != 0
-        overlap = share(weight_of, index.weights, is_found)
+        overlap = share(weight_of, index.weights_of_questions, is_found)
         if is_any_cold and passes(overlap, n_tokens, policy):
             longest_gap = policy.longest_gap
             if not _has_answer_or_passage(question, index):

@@ -231,7 +231,7 @@ def bound_weights(
         weights = np.empty(n)
         left = 0.0
         for at in range(n):
-            weights[at] = index.weights[np.int64(weight_of[at])]
+            weights[at] = index.weights_of_questions[np.int64(weight_of[at])]
             left += weights[at]
         for block in range(rows.n_blocks):
             sums[block] = 0.0

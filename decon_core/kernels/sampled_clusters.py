@@ -134,7 +134,9 @@ def _judge_part(
             question = traces.questions[trace]
             trace_of[question] = 0
             is_found = traces.flags[traces.offsets[trace] : traces.offsets[trace + 1]]
-            overlap = share(weights_of_question(question, index), index.weights, is_found)
+            overlap = share(
+                weights_of_question(question, index), index.weights_of_questions, is_found
+            )
             n_tokens = index.question_offsets[question + 1] - index.question_offsets[question]
             if passes(overlap, n_tokens, policy):
                 n_matched = 0

@@ -330,5 +330,21 @@ def test_a_plant_of_a_template_names_one_item_and_a_question_that_is_all_templat
     assert not [*index.check(document(alone))]
 
 
+def test_an_answer_that_most_items_share_is_an_answer():
+    words = [f"{stem}{end}" for stem in ("bor", "cal", "dru", "fen") for end in range(40)]
+    rows = [
+        {
+            "question": f"Does the {word} of Tessaly weigh more than a {word[::-1]} of the same age "
+            f"that was fed on {word}ine and barley for a year?",
+            "answer": "yes, by far" if at % 4 else "no, far less",
+        }
+        for at, word in enumerate(words)
+    ]
+    index = dc.build_index(rows, policy=POLICY)
+    said = f"{rows[70]['question']} {rows[70]['answer']}"
+    found = [index.record(one)["question"] for one in index.check(document(said)) if one.is_leak]
+    assert found == [rows[70]["question"]]
+
+
 def test_the_kinds_of_a_policy_are_those_of_the_comparison():
     assert get_args(Kind) == KINDS
