@@ -334,7 +334,7 @@ def test_an_answer_that_most_items_share_is_an_answer():
     words = [f"{stem}{end}" for stem in ("bor", "cal", "dru", "fen") for end in range(40)]
     rows = [
         {
-            "question": f"Does the {word} of Tessaly weigh more than a {word[::-1]} of the same age "
+            "question": f"Does the {word} of Tessaly weigh more than a {word[::-1]} of its age "
             f"that was fed on {word}ine and barley for a year?",
             "answer": "yes, by far" if at % 4 else "no, far less",
         }
