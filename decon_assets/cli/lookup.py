@@ -29,7 +29,7 @@ _MOST_ROWS = 50
 
 def lookup(
     text: str | None = argument(
-        "the text to look for, at least 20 tokens of it", "[TEXT]", default=None
+        "the text to look for, at least 12 tokens of it", "[TEXT]", default=None
     ),
     *,
     items: Path | None = optional(

@@ -6,10 +6,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
-
-import numpy as np
 
 from decon_core.alignment.blocks import Block, Item, aligned
 from decon_core.alignment.siblings import Own
@@ -29,18 +27,19 @@ class Question:
         return Item(self.units)
 
     @cached_property
-    def weights(self) -> np.ndarray:
-        return np.array(self.units.weights, np.int64)
+    def weights(self) -> list[int]:
+        return self.units.weights
+
+    @cached_property
+    def own_weights(self) -> list[int]:
+        """The weight of each unit that is its own, 0 of the others."""
+        flags = self.own.is_own.tolist()
+        return [weight * is_own for weight, is_own in zip(self.weights, flags, strict=True)]
 
     @cached_property
     def sums(self) -> Sums:
-        of_units = (
-            self.weights,
-            self.weights * self.own.is_own,
-            self.units.is_number,
-            self.units.is_name,
-        )
-        return Sums(*([0, *np.cumsum(values, dtype=np.int64).tolist()] for values in of_units))
+        of_units = (self.weights, self.own_weights, self.units.is_number, self.units.is_name)
+        return Sums(*([*accumulate(values, initial=0)] for values in of_units))
 
 
 class Sums(NamedTuple):

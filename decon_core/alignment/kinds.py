@@ -6,8 +6,6 @@ much of it was found: an item of which only the template stands there is not the
 
 from __future__ import annotations
 
-import numpy as np
-
 from decon_core.alignment.comparison import Comparison, Question
 
 VERBATIM, EDITED, VARIANT, PART, TEMPLATE = "verbatim", "edited", "variant", "part", "template"
@@ -60,17 +58,18 @@ def may_have_kind(question: Question, text: str) -> bool:
     The text is in lower case, without mark-up or signs that canonical text folds. Only that words
     occur there counts, not their order, so this excludes most places cheaply.
     """
-    units, weights = question.units, question.weights
-    occurs = np.array(
-        [number or key in text for key, number in zip(units.keys, units.is_number, strict=True)]
-    )
-    found = int(weights[occurs].sum())
-    if found < LEAST_WEIGHT:
-        return False
-    if found >= _LEAST_SHARE * weights.sum():
-        return True
-    own_found = int(weights[occurs & question.own.is_own].sum())
-    return own_found >= _LEAST_OWN_WEIGHT and occurs.sum() >= _least_run(len(units))
+    units, weights, own_weights = question.units, question.weights, question.own_weights
+    enough = max(LEAST_WEIGHT, _LEAST_SHARE * question.sums.weight[-1])
+    found = own_found = n_found = 0
+    for at, key in enumerate(units.keys):
+        if units.is_number[at] or key in text:
+            found += weights[at]
+            if found >= enough:
+                return True
+            own_found += own_weights[at]
+            n_found += 1
+    is_part = own_found >= _LEAST_OWN_WEIGHT and n_found >= _least_run(len(units))
+    return found >= LEAST_WEIGHT and is_part
 
 
 def _own_share(one: Comparison, share: float, passage: float | None, *, is_sibling: bool) -> float:

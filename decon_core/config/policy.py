@@ -75,6 +75,7 @@ PRESETS: dict[str, dict[str, object]] = {
         "detectors": ["decon"],
         "normalize_unicode": False,
         "strip_markup": False,
+        "eval_min_token_length": 20,
         "keep_question_only": False,
     }
 }
@@ -157,7 +158,7 @@ class Policy:
     """Tokens of an answer n-gram."""
     passage_ngram_size: Positive = 4
     """Tokens of a passage n-gram."""
-    eval_min_token_length: Count = 20
+    eval_min_token_length: Count = 12
     """Items with fewer tokens are not indexed."""
     eval_min_unique_word_count: Count = 4
     """Items with fewer different words are not indexed."""

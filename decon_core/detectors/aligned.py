@@ -496,7 +496,7 @@ def _found_units(comparison: Comparison, question: Question, units: Units) -> li
     """Return where each unit that was found begins, and its weight."""
     weights = question.weights
     return [
-        (units.starts[block.document + at], int(weights[block.item + at]))
+        (units.starts[block.document + at], weights[block.item + at])
         for block in comparison.blocks
         for at in range(block.size)
     ]
