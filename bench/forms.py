@@ -35,6 +35,7 @@ import pyarrow as pa
 
 import decon_core as dc
 from bench.plants import FAR_WORDS, FORMS, NEIGHBOURS, Form, Planted
+from decon_core.alignment.kinds import KINDS
 from decon_core.features.scorecard.corpora import hosts_below
 from decon_core.library.evals import records_of
 from decon_core.library.findings import Findings
@@ -134,21 +135,27 @@ def _runs(text: str) -> set[tuple[str, ...]]:
 
 
 def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
-    calls: dict[bool, list[str]] = {True: [], False: []}
+    said: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
     others = set()
     for finding in findings:
         question = index.record(finding)["question"]
         is_planted = question == plant.item.question and plant.form not in NEIGHBOURS
-        calls[is_planted].append(finding.call)
+        said[is_planted].append((finding.call, finding.looked_for or ""))
         if not is_planted and finding.call != "no leak":
             others.add(question)
+    best = {
+        is_planted: min(of, key=lambda one: _CALLS.index(one[0]), default=(_NOT_FOUND, _NOT_FOUND))
+        for is_planted, of in said.items()
+    }
     return {
         "group": plant.item.group,
         "form": plant.form,
         "length": plant.item.length,
         "item": plant.item.number,
-        "call": min(calls[True], key=_CALLS.index, default=_NOT_FOUND),
-        "other_call": min(calls[False], key=_CALLS.index, default=_NOT_FOUND),
+        "call": best[True][0],
+        "kind": best[True][1],
+        "other_call": best[False][0],
+        "other_kind": best[False][1],
         "n_others": len(others),
     }
 
@@ -264,6 +271,7 @@ def _tables(rows: pl.DataFrame) -> Iterator[str]:
                 for _, length in _LENGTHS:
                     yield from _table(kept.filter(pl.col("length") == length), length)
                 yield from _by_group(kept)
+                yield from _by_kind(kept)
 
 
 def _table(rows: pl.DataFrame, length: str) -> Iterator[str]:
@@ -295,6 +303,21 @@ def _by_group(rows: pl.DataFrame) -> Iterator[str]:
             said = long.filter((pl.col("form") == form) & (pl.col("group") == group))[column]
             cells.append(f"{_mean(said.is_in(_CALLS[:3])):.2f}" if said.len() else "")
         yield f"| {form} | " + " | ".join(cells) + " |"
+
+
+def _by_kind(rows: pl.DataFrame) -> Iterator[str]:
+    """Yield how many plants of each form were called each kind, of a detector that names kinds."""
+    if not rows["kind"].is_in(KINDS).any():
+        return
+    kinds = (*KINDS, _NOT_FOUND)
+    yield "\n### Plants of each form by the kind that they were called: 12 words and more\n"
+    yield "| planted | " + " | ".join(kinds) + " |"
+    yield "|---|" + "---:|" * len(kinds)
+    long = rows.filter(pl.col("length") == _LENGTHS[0][1])
+    for form in _ROWS:
+        said = long.filter(pl.col("form") == form)["other_kind" if form in NEIGHBOURS else "kind"]
+        if said.len():
+            yield f"| {form} | " + " | ".join(f"{(said == kind).sum():,}" for kind in kinds) + " |"
 
 
 def _mean(values: pl.Series) -> float:
