@@ -117,4 +117,4 @@ def _is_part(one: Comparison, passage: float | None) -> bool:
 
 def _least_run(n_units: int) -> float:
     """Return how many units of a question in a row are a part of it."""
-    return max(FEWEST_UNITS - 2, 0.4 * n_units)
+    return max(FEWEST_UNITS - 1, 0.4 * n_units)

@@ -278,7 +278,7 @@ def kind(
         return "variant", share
     if (
         counts["own_found"] >= 5_000
-        and counts["longest"] >= max(6, 0.4 * n)
+        and counts["longest"] >= max(7, 0.4 * n)
         and found < 0.7 * n
         and (passage is None or passage < 0.5)
     ):

@@ -147,6 +147,18 @@ def test_a_third_of_the_numbers_make_a_variant(changes, expected):
     assert kind(question, changed(question, *new)) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("of Siberia flows past Krasnoyarsk and ends", PART),
+        ("Siberia flows past Krasnoyarsk and ends", None),
+    ],
+)
+def test_seven_words_in_a_row_are_a_part(text, expected):
+    question = "Which river of Siberia flows past Krasnoyarsk and ends in the Kara Sea?"
+    assert kind(question, text) == expected
+
+
 @pytest.mark.parametrize(("passage", "expected"), [(None, PART), (0.49, PART), (0.5, None)])
 def test_what_a_passage_says_is_no_part(passage, expected):
     assert kind(BOAT, BOAT[: BOAT.index(", and")], passage=passage) == expected
