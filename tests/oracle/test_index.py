@@ -23,7 +23,7 @@ from tests.oracle.decon import (
 )
 from tests.oracle.worlds import STRANGER, SpacesCount, WordNumbers, entry, run
 
-POLICY = Policy()
+POLICY = Policy(eval_min_token_length=20)
 LN2 = math.log(2)
 
 

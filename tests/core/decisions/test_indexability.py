@@ -42,7 +42,7 @@ FILLER = [(words(("filler", n), 30), None, None) for n in range(4)]
 def rows_of(bench, items, *detectors, **settings):
     """What is said of benchmark b of these items, by item and detector; b2 is there for idf."""
     chosen = {"detectors": detectors or BUILT_IN, **settings}
-    bench.policy = Policy(tokenizer_str="words", **chosen)
+    bench.policy = Policy(tokenizer_str="words", eval_min_token_length=20, **chosen)
     versions = bench.prepare({"b": items, "b2": FILLER})
     table = indexability(bench.store, versions, bench.policy)
     assert table.schema.equals(INDEXABILITY)
@@ -260,7 +260,9 @@ def test_a_question_is_seen_if_each_of_its_right_answers_is(bench):
 
 
 def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):
-    bench.policy = Policy(tokenizer_str="words", detectors=("decon", "reworded"))
+    bench.policy = Policy(
+        tokenizer_str="words", detectors=("decon", "reworded"), eval_min_token_length=20
+    )
     short = "Which rocky planet orbits the dwarf star Proxima Centauri closest of all?"
     versions = bench.prepare({"b": [(short, None, None), (words("q", 30), None, None)]})
     table = indexability(bench.store, versions, bench.policy)
@@ -338,7 +340,9 @@ def reported(bench):
     """One document holds items 0 and 2 whole, another half of item 0, a third item 1."""
     items = [(words("q", 30), words("a", 8), None), (words("r", 14), None, None)]
     items += [(words("s", 6), None, None), (words("t", 3), None, None)]
-    bench.policy = Policy(tokenizer_str="words", detectors=("decon", "ngram_any", "exact"))
+    bench.policy = Policy(
+        tokenizer_str="words", detectors=("decon", "ngram_any", "exact"), eval_min_token_length=20
+    )
     versions = bench.prepare({"b": items, "b2": FILLER})
     half = " ".join(items[0][0].split()[:16])
     texts = (f"{items[0][0]} {items[0][1]} or {items[2][0]}", half, items[1][0])
@@ -402,7 +406,7 @@ def test_the_report_says_how_much_each_rule_can_see(reported):
 def test_an_item_that_decon_cannot_see_is_no_longer_lost_when_another_rule_can(bench):
     items = [(words("q", 14), None, None)]
     for detectors, expected in ((("decon",), "not indexable"), (("decon", "exact"), "clean")):
-        bench.policy = Policy(tokenizer_str="words", detectors=detectors)
+        bench.policy = Policy(tokenizer_str="words", detectors=detectors, eval_min_token_length=20)
         versions = bench.prepare({"b": items, "b2": FILLER})
         pack = bench.pack({"a.jsonl": [words("other", 40)]})
         scan_packs(bench.store, [pack], versions, bench.policy)

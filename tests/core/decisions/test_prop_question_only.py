@@ -131,7 +131,7 @@ def test_a_whole_question_without_its_answer_is_found_whatever_its_length(
 def test_what_is_question_only(
     one: Entry, question: float, passage: NearMatch, *, expected: bool
 ) -> None:
-    policy = Policy()
+    policy = Policy(eval_min_token_length=20)
     assert is_question_only(one, question, passage, policy) is expected
     base = base_score(one, question, 0.0, passage.overlap, policy)
     match = Match(0, 0, 0, 1, question, NOT_FOUND, passage, base, base)

@@ -8,7 +8,7 @@ from decon_core.decisions.decide import decide, judge
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.schemas import ENTRIES, MATCHES
 
-WORDS = Policy(tokenizer_str="words")
+WORDS = Policy(tokenizer_str="words", eval_min_token_length=20)
 PAIRS = [f"{number:016x}" for number in range(4)]
 
 

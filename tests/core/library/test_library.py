@@ -309,7 +309,7 @@ def test_a_folder_is_kept_opened_and_built_anew_for_other_items(tmp_path, monkey
 
 def test_thresholds_may_change_without_a_build(tmp_path):
     index = dc.build_index(ITEMS, folder=tmp_path / "index")
-    text = VERBATIM.replace("ten seats", "nine seats").replace("12, 14", "12, 15")
+    text = VERBATIM.replace("puppet", "village").replace("12, 14", "12, 15")
     (finding,) = index.check(text)
     assert 0.8 < finding.score < 0.95
     assert finding.is_leak
