@@ -17,6 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from dagster import DagsterInstance
+from dagster._core.storage.event_log.in_memory import InMemoryEventLogStorage
+from dagster._core.storage.runs.in_memory import InMemoryRunStorage
 from hypothesis import HealthCheck, settings
 
 from decon_assets.assets.registration import Registration
@@ -30,7 +32,7 @@ from decon_core.kernels.jit import compiled_at_once
 from decon_core.storage.store import Store
 from tests.compiled_kernels import compile_kernels
 from tests.finished_world import remove_finished_world
-from tests.first_runs import empty, run_or_copy
+from tests.first_runs import empty, held_connection, run_or_copy
 
 # A property holds however long an example takes: the first one compiles kernels for half a minute,
 # and other processes may hold all cores. Both checks below measure the wall clock.
@@ -246,7 +248,10 @@ def _write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.fixture
-def instance() -> Iterator[DagsterInstance]:
+def instance(monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstance]:
+    monkeypatch.setattr(InMemoryEventLogStorage, "_connect", held_connection)
+    monkeypatch.setattr(InMemoryEventLogStorage, "has_table", lambda *_: True)  # asked 200 times
+    monkeypatch.setattr(InMemoryRunStorage, "connect", held_connection)
     with DagsterInstance.ephemeral() as ephemeral:
         yield ephemeral
 

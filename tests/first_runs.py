@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster import DagsterInstance
+from sqlalchemy.engine import Connection
 
 
 @dataclass
@@ -128,6 +130,16 @@ def _databases(instance: DagsterInstance | None) -> Iterator[sqlite3.Connection]
     if instance is not None:
         for storage in (instance.run_storage, instance.event_log_storage):
             yield storage._held_conn.connection.dbapi_connection
+
+
+@contextmanager
+def held_connection(storage: Any) -> Iterator[Connection]:
+    """The connection that a history in memory holds open.
+
+    Dagster opens another one for each query and sets it up: a fifth of the time of a run.
+    """
+    with storage._held_conn.begin():
+        yield storage._held_conn
 
 
 def _copied(source: sqlite3.Connection, target: sqlite3.Connection) -> sqlite3.Connection:

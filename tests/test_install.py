@@ -16,7 +16,8 @@ PROGRAM = ROOT / "deploy" / "install.py"
 
 def install(lock: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(PROGRAM), sys.executable, str(lock)]
-    variables = os.environ | variables
+    # What is installed in this environment beside is no matter here, and takes pip long to read.
+    variables = os.environ | {"PIP_NO_WARN_CONFLICTS": "no"} | variables
     return subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
 
 

@@ -109,10 +109,19 @@ MADE = ("records/", "idf/", "index/", "tiles/", "manifests/", "mixtures/", "clea
 
 
 def test_a_run_on_urls_makes_the_same_bytes_a_second_machine_scans_nothing_and_damage_is_mended(
-    world, remote_world, s3, endpoint, tmp_path_factory
+    at_home, world, remote_world, s3, endpoint, tmp_path_factory, capsys
 ):
-    said = "\n".join(run(remote_world))
+    assert main(["run", "--config", str(remote_world)]) == 0
+    said = capsys.readouterr().out
     assert "read 4 shards" in said
+    assert f"stored at {BUCKET}/out" in said
+
+    # Commands work where nothing is here but the settings.
+    shutil.rmtree(remote_world.parent / ".decon")
+    assert main(["status", "--config", str(remote_world)]) == 0
+    assert main(["report", "--config", str(remote_world)]) == 0
+    assert "harbor" in capsys.readouterr().out
+
     run(world.config_path)
     made = contents(Store(remote_world.parent / ".decon").root, *MADE)
     by_hand = contents(world.store.root, *MADE)
@@ -155,17 +164,6 @@ def removed_by(config) -> list[str]:
     said: list[str] = []
     remove_damaged_files(config, said.append)
     return said
-
-
-def test_the_command_line_works_where_nothing_is_here_but_the_settings(
-    at_home, remote_world, capsys
-):
-    assert main(["run", "--config", str(remote_world)]) == 0
-    assert f"stored at {BUCKET}/out" in capsys.readouterr().out
-    shutil.rmtree(remote_world.parent / ".decon")
-    assert main(["status", "--config", str(remote_world)]) == 0
-    assert main(["report", "--config", str(remote_world)]) == 0
-    assert "harbor" in capsys.readouterr().out
 
 
 def test_a_remote_shard_is_hashed_once_and_another_content_is_another_shard(s3, tmp_path):

@@ -42,10 +42,14 @@ def requiring(name: str) -> set[str]:
 
 
 def copy_without(folder: Path, names: set[str]) -> dict[str, str]:
-    """Copy the packages without some features; return the environment that runs the copy."""
+    """Copy the packages without some features; return the environment that runs the copy.
+
+    With what Python and Numba compiled of them, but for files that another process just writes.
+    """
+    unfinished = shutil.ignore_patterns("*.tmp.*", "*.pyc.*")
     for package in ("decon_core", "decon_assets"):
         source = PACKAGES / package
-        shutil.copytree(source, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, folder / package, ignore=unfinished)
         for name in names:
             shutil.rmtree(folder / package / "features" / name, ignore_errors=True)
             (folder / package / "features" / f"{name}.py").unlink(missing_ok=True)

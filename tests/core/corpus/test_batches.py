@@ -76,7 +76,8 @@ def lines_of(n):
                 yield json.dumps({"id": number, "text": text}).encode() + b"\n"
 
 
-BODY = b"".join(lines_of(200))
+N_LINES = 200 if IS_COMPILED else 60
+BODY = b"".join(lines_of(N_LINES))
 
 
 @pytest.mark.parametrize("compression", ["", *COMPRESSIONS])
@@ -86,7 +87,7 @@ def test_every_compression_gives_the_same_rows(tmp_path, compression):
         file.write(BODY)
     rows, problems = require_same(path)
     assert problems is None
-    assert len(rows) == 180
+    assert len(rows) == 0.9 * N_LINES  # a tenth of the lines is blank
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)

@@ -60,7 +60,7 @@ def streamed(content):
 
 def members(content):
     half = len(content) // 2
-    return gzip.compress(content[:half]) + gzip.compress(content[half:])
+    return gzip.compress(content[:half], 1) + gzip.compress(content[half:], 1)
 
 
 LINES = {
@@ -170,8 +170,17 @@ def content():
     return " ".join(map(str, numbers)).encode()
 
 
+def one_member(content):
+    return gzip.compress(content, 1)
+
+
+@pytest.fixture(scope="module")
+def packed(content):
+    return one_member(content)
+
+
 GZ = {
-    "one member": gzip.compress,
+    "one member": one_member,
     "two members": members,
     "many members": lambda content: b"".join(
         gzip.compress(content[at : at + 50_000], 1) for at in range(0, len(content), 50_000)
@@ -203,9 +212,9 @@ def test_a_gz_file_is_read_from_restart_points_that_are_kept(pack, content, tmp_
         read_range(path, len(content) - 10, 11, points)
 
 
-def test_restart_points_are_made_again_if_they_are_damaged(content, tmp_path):
+def test_restart_points_are_made_again_if_they_are_damaged(content, packed, tmp_path):
     path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(gzip.compress(content))
+    path.write_bytes(packed)
     read_range(path, 0, 10, points)
     whole = points.read_bytes()
     points.write_bytes(whole[:1_000] + b"?" + whole[1_001:])
@@ -214,12 +223,12 @@ def test_restart_points_are_made_again_if_they_are_damaged(content, tmp_path):
 
 
 def test_without_the_package_for_restart_points_a_gz_file_is_read_from_its_beginning(
-    content, tmp_path, monkeypatch, caplog
+    content, packed, tmp_path, monkeypatch, caplog
 ):
     monkeypatch.setitem(sys.modules, "rapidgzip", None)
     seeking._note_once.cache_clear()
     path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(gzip.compress(content))
+    path.write_bytes(packed)
     for offset in (len(content) // 2, len(content) - 1_000):
         found, n_bytes_read = read_range(path, offset, 1_000, points)
         assert found == content[offset : offset + 1_000]
@@ -229,16 +238,15 @@ def test_without_the_package_for_restart_points_a_gz_file_is_read_from_its_begin
     assert "pip install 'decon-assets[sketch]'" in said
 
 
-def test_zeros_after_the_last_gz_member_are_accepted(content, tmp_path):
+def test_zeros_after_the_last_gz_member_are_accepted(content, packed, tmp_path):
     path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    path.write_bytes(gzip.compress(content) + bytes(1_000))
+    path.write_bytes(packed + bytes(1_000))
     assert read_range(path, 5_000_000, 10, points)[0] == content[5_000_000:5_000_010]
 
 
 @pytest.mark.parametrize("has_points", [True, False], ids=["points kept", "no points"])
-def test_a_gz_file_that_is_damaged_raises(content, tmp_path, has_points):
+def test_a_gz_file_that_is_damaged_raises(content, packed, tmp_path, has_points):
     path, points = tmp_path / "a.gz", tmp_path / "a.points"
-    packed = gzip.compress(content)
     path.write_bytes(packed)
     if has_points:
         read_range(path, 0, 10, points)

@@ -499,7 +499,7 @@ def test_a_shard_that_changes_while_it_is_read_raises_before_the_end(tmp_path, n
     source = Source(name="web", path=name, text="text")
 
     def write(letter):
-        rows = [{"text": letter * 50} for _ in range(30_000)]
+        rows = [{"text": letter * 500} for _ in range(3_000)]
         if name.endswith("parquet"):
             pq.write_table(
                 pa.Table.from_pylist(rows), path, compression="none", use_dictionary=False
@@ -511,7 +511,7 @@ def test_a_shard_that_changes_while_it_is_read_raises_before_the_end(tmp_path, n
     write("a")
     status = path.stat()
     (shard,) = find_shards(source, folder=tmp_path, known={})
-    assert len(list(read_shard(shard, source))) == 30_000
+    assert len(list(read_shard(shard, source))) == 3_000
     write("b")
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(CorpusError, match="different content"):

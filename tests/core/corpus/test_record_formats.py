@@ -217,12 +217,12 @@ def test_a_row_over_the_limit_is_refused_with_its_place(tmp_path, name, block_by
 
 
 def test_the_memory_of_an_endless_line_is_bounded_by_the_limit(tmp_path):
-    """A small file of one line of 400 MB."""
+    """A small file of one line of 200 MB."""
 
     path = tmp_path / "a.jsonl.gz"
     with create(path, ".gz") as out:
         out.write(b'{"text": "')
-        for _ in range(100):
+        for _ in range(50):
             out.write(b"a" * (4 << 20))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     source = source_of("a.jsonl.gz", max_row_bytes=10_000_000)

@@ -151,7 +151,7 @@ def test_rows_say_the_same_as_the_filters_of_the_blocks(pack):
         for block in range(len(blocks)):
             first = int(blocks.part_offsets[block])
             values = parts[first].values
-            for at in [0, values.size - SIZE, *rng.integers(0, values.size - SIZE, 5).tolist()]:
+            for at in [0, values.size - SIZE, *rng.integers(0, values.size - SIZE, 1).tolist()]:
                 digest = int(digest_of(values, at, SIZE))
                 possible = sketch.possible(1, looking_for(np.uint64(digest))).is_possible
                 assert block in sketch.blocks_of(shard, possible)[0]

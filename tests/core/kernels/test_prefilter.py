@@ -17,7 +17,7 @@ from tests.uncompiled import IS_COMPILED, fewer
 
 SLOW = settings(
     derandomize=True,
-    max_examples=fewer(80),
+    max_examples=fewer(40),
 )
 SIGNS = [*"aB9_ .,-\n", "é", "字", "😀", "e\u0301", "the ", "train", "station", " of", "12", "?"]
 TEXTS = st.lists(st.sampled_from(SIGNS), min_size=1, max_size=25).map("".join)

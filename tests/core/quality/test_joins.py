@@ -85,8 +85,9 @@ def test_a_visible_text_is_found_whatever_stands_beside_it(bench, tokenizer, nor
         detectors=COMPARED, tokenizer_str=tokenizer, normalize=normalize, exact_threshold=0.01
     )
     documents, asked = [], []
-    for before in BEFORE:
-        for behind in BEHIND:
+    # Tokens at one edge of a text do not depend on the other edge: a quarter of all pairs.
+    for at, before in enumerate(BEFORE):
+        for behind in BEHIND[at % 4 :: 4]:
             for number, text in enumerate(ITEMS):
                 documents.append(f"{before}{text}{behind}")
                 asked.append((number, before, behind))

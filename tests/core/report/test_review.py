@@ -92,11 +92,11 @@ def test_a_choice_is_of_benchmarks_of_rules_and_of_sources_wherever_else_a_pair_
 def in_documents(report, pair, n):
     """Matches of a pair in so many documents."""
     with duckdb.connect(str(report)) as connection:
-        connection.executemany(
+        connection.execute(
             "INSERT INTO matches (pair, source, shard_name, row, doc_id, detector, score, "
-            "is_contaminated, is_question_only) VALUES (?, 'web', 'a.jsonl', ?, ?, 'decon', 0.9, "
-            "true, false)",
-            [(pair, row, f"page-{row}") for row in range(n)],
+            "is_contaminated, is_question_only) SELECT ?, 'web', 'a.jsonl', row, 'page-' || row, "
+            "'decon', 0.9, true, false FROM range(?) AS numbers(row)",
+            [pair, n],
         )
 
 

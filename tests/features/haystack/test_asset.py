@@ -24,7 +24,7 @@ def test_a_run_makes_it_if_it_is_configured_and_again_if_its_settings_change(wor
     world.start()
     assert not haystack_folder(world.store).exists()
     world.mixtures = TABLE
-    world.run()
+    world.run(until="haystack")
     assert result(world)["n_planted"] == 4
     assert [one["scorer"] for one in result(world)["scorers"]] == [
         "instruction_like",
@@ -32,20 +32,20 @@ def test_a_run_makes_it_if_it_is_configured_and_again_if_its_settings_change(wor
         "short",
     ]
     assert not [one for one in verify_store(world.store) if one]
-    world.run()
+    world.run(until="haystack")
     assert "haystack: up to date" in world.said
     table = haystack_folder(world.store) / "haystack.csv"
     table.write_text(table.read_text() + "more\n")
     found = [one for one in verify_store(world.store) if one]
     assert [one.where for one in found] == [str(table)]
     remove_damaged(world.store, found)
-    world.run()
+    world.run(until="haystack")
     assert "more" not in table.read_text()
     world.mixtures = TABLE.replace("items = 2", "items = 3")
     world.write_config()
     assert main(["status", "--config", str(world.config_path)]) == 1
     assert capsys.readouterr().out.count("haystack: missing or outdated") == 1
-    world.run()
+    world.run(until="haystack")
     assert result(world)["n_planted"] == 6
 
 

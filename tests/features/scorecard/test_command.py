@@ -165,7 +165,7 @@ def test_the_asset_shows_what_each_rule_finds_of_the_registered_benchmarks(world
 def test_the_asset_says_what_is_missing_or_wrong(world):
     world.write_config()
     assert "no normalized records" in failure_of(materialize(world))
-    world.run()
+    world.run(until="records")
     assert "policy.detectors" in failure_of(materialize(world, detectors=["guess"]))
 
 
