@@ -294,7 +294,7 @@ def unioned(world):
         ("filter", np.zeros_like),  # no n-gram gets past it
         ("ids", lambda ids: ids + 1),  # as when another tokenizer speaks
         ("weights", np.zeros_like),  # nothing tells anything
-        ("question_total", lambda total: total * 20),  # a share of it that nothing can reach
+        ("own_question_total", lambda total: total * 20),  # a share that nothing can reach
         ("postings", np.zeros_like),  # every n-gram leads to one question
     ],
 )
