@@ -63,9 +63,10 @@ def card_from(summary: Summary) -> str:
 
 
 def _settings(policy: Summary) -> str:
-    """Return the settings that are not the default, and the most important ones, as TOML."""
+    """Return the settings that are not the default, and the detectors' thresholds, as TOML."""
     defaults = json.loads(json.dumps(asdict(Policy())))
-    always = ("detectors", "contamination_score_threshold")
+    chosen = filter(None, map(find, policy.get("detectors", ())))
+    always = {"detectors", *(one.threshold.setting for one in chosen)}
     lines = [
         f"{name} = {_toml(value)}"
         for name, value in sorted(policy.items())

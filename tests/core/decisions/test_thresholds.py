@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.mixtures import Leaks, Mixture
-from decon_core.config.policy import Policy
+from decon_core.config.policy import Policy, without_effect
 from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
 from decon_core.decisions.decide import highest_thresholds, judge
@@ -117,6 +118,12 @@ def test_a_kind_is_a_leak_or_waits_for_review():
         leak = ["verbatim"]
     """)
     assert [one[:2] for one in found] == [("policy.review", "['part']")]
+
+
+def test_kinds_have_no_effect_without_the_detector_that_names_them():
+    policy = Policy(detectors=("decon",), leak=("verbatim",))
+    assert [one.where for one in without_effect(policy)] == ["policy.leak"]
+    assert [*without_effect(replace(policy, detectors=("aligned", "decon")))] == []
 
 
 def test_no_tile_depends_on_them():
