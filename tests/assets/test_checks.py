@@ -149,7 +149,7 @@ def half_blind(world):
     longer = [{"question": f"{'plus one ' * n} is what ?", "answer": "odd"} for n in range(6, 9)]
     world.benchmarks["short"] = [*short, *longer]
     world.write_benchmarks()
-    world.policy = {"detectors": ["decon", "ngram_any"]}
+    world.policy = {"detectors": ["decon", "ngram_any"], "eval_min_token_length": 20}
     return world
 
 
