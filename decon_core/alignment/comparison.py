@@ -67,7 +67,7 @@ class Comparison:
     n_inserted: int  # units of the document between these that the question lacks
     own_weight: int  # of the units that no other item has
     own_found: int
-    n_family: int  # items of the benchmark that share a quarter of the question
+    n_family: int  # items of the benchmark that share two fifths of the question
     n_numbers_found: int
     n_numbers_changed: int
     n_names_found: int

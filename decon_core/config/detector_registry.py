@@ -74,7 +74,7 @@ class Declaration:
     uses_ngram_index: ClassVar[bool] = False
     # Whether a score is enough to remove a document. If not, mixtures need verdicts or calibration.
     acts_on_score: ClassVar[bool] = True
-    # Values of `looked_for` that no score makes a leak: near the item, but known to be another one.
+    # Values of `looked_for` of what is no copy of the item. Judged pairs of each are a curve apart.
     near_kinds: ClassVar[tuple[str, ...]] = ()
     finds_question_only: ClassVar[bool] = False
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
@@ -165,7 +165,7 @@ def declarations() -> Iterator[Declaration]:
 
 
 def near_kinds() -> list[str]:
-    """Return the kinds of matches that no score of their detector makes a leak."""
+    """Return the kinds of matches that are no copies of their item."""
     return sorted({kind for detector in declarations() for kind in detector.near_kinds})
 
 

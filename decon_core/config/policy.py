@@ -81,7 +81,7 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 
 # Shown with every count of question-only items, which is incomplete without them.
-QUESTIONS_LEFT_OUT = "most questions of 20 to 43 tokens are left out, as keep_question_only is off"
+QUESTIONS_LEFT_OUT = "most questions of up to 43 tokens are left out, as keep_question_only is off"
 
 # Fields that select among existing matches or change none: no new scan is needed. For the tokenizer
 # its own fingerprint is used instead of its name, which may be a path.

@@ -77,7 +77,7 @@ _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same wor
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _QUESTIONS_KEPT = 1 << 14
-# What there is to say of kinds that no score makes a leak.
+# What is said of kinds that the policy does not call a leak.
 _LACKED = {
     VARIANT: "numbers or names of the question were replaced by others",
     PART: "only a part of the question was found",

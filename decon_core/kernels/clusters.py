@@ -389,8 +389,9 @@ def judge_exhaustive(
             if not enter_number(grams[at], 0, different):
                 continue
             weight = index.weight_levels[index.gram_weight[grams[at]]]
+            # Hundreds of questions may share an n-gram of a template, which adds nothing to them.
             if weight == 0.0 and index.need_levels[index.gram_need[grams[at]]] > 0.0:
-                continue  # of a template that hundreds of questions may share
+                continue
             start, stop = postings_of(grams[at], index)
             for posting in range(start, stop):
                 question = np.int64(index.postings[posting])

@@ -68,9 +68,7 @@ class Index(NamedTuple):
     passage_weights: Short
     passage_weight_offsets: Integers
     weights: Floats
-    weights_of_questions: (
-        Floats  # the same for the n-grams of questions: those of a template may be 0
-    )
+    weights_of_questions: Floats  # of question n-grams: those of a template may be 0
     is_hot: Flags  # per weight: whether its n-grams are too common to start a cluster
 
 

@@ -265,6 +265,4 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
 
 
 def _joined_normalized(word: str, punctuation: str) -> str:
-    if word.isascii() and word.isprintable():
-        return word
     return " ".join(normalized_words(word, punctuation=punctuation))
