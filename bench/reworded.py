@@ -27,7 +27,7 @@ from decon_core.benchmarks.folder import records_in
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Finding, Indexes, Search, detector
-from decon_core.detectors.reworded import SAME_ITEM
+from decon_core.detectors.reworded.evidence import SAME_ITEM
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.features.scorecard.corpora import texts_below
 from decon_core.text.word_cache import Ragged

@@ -24,27 +24,27 @@ _LEAST_PASSAGE = 0.5
 
 
 def kind_of(
-    one: Comparison, *, passage: float | None, is_sibling: bool, is_answered: bool
+    comparison: Comparison, *, passage: float | None, is_sibling: bool, is_answered: bool
 ) -> tuple[str, float] | None:
     """Return the kind of a comparison and its score; None if the two are hardly related.
 
     `passage`: the share of the item's passage that stands near, None if it has none.
     `is_answered`: whether its answer stands near, beside which a whole question may say little.
     """
-    if one.weight_found < LEAST_WEIGHT and not (one.is_whole and is_answered):
+    if comparison.weight_found < LEAST_WEIGHT and not (comparison.is_whole and is_answered):
         return None
-    share = one.weight_found / one.weight
-    own = _own_share(one, share, passage, is_sibling=is_sibling)
-    if one.is_whole and own and not is_sibling:
+    share = comparison.weight_found / comparison.weight
+    own = _own_share(comparison, share, passage, is_sibling=is_sibling)
+    if comparison.is_whole and own and not is_sibling:
         return VERBATIM, 1.0
-    if one.n_found == one.n_numbers_found:  # such as years in a row
+    if comparison.n_found == comparison.n_numbers_found:  # such as years in a row
         return None
-    is_of_family = one.n_family >= _LARGE_FAMILY
-    is_most = share >= _LEAST_SHARE and _is_most(one)
+    is_of_family = comparison.n_family >= _LARGE_FAMILY
+    is_most = share >= _LEAST_SHARE and _is_most(comparison)
     if not is_sibling:
-        if is_most and _is_variant(one) and (own >= _LEAST_SHARE or not is_of_family):
+        if is_most and _is_variant(comparison) and (own >= _LEAST_SHARE or not is_of_family):
             return VARIANT, share
-        if _is_part(one, passage):
+        if _is_part(comparison, passage):
             return PART, share
         if is_most and own >= (_LEAST_OWN_OF_FAMILY if is_of_family else _LEAST_SHARE):
             return EDITED, min(own, share)
@@ -72,45 +72,47 @@ def may_have_kind(question: Question, text: str) -> bool:
     return found >= LEAST_WEIGHT and is_part
 
 
-def _own_share(one: Comparison, share: float, passage: float | None, *, is_sibling: bool) -> float:
+def _own_share(
+    comparison: Comparison, share: float, passage: float | None, *, is_sibling: bool
+) -> float:
     """Return how much of what tells the item from others was found; 0 if nothing does."""
-    has_own = one.own_weight >= _LEAST_OWN_WEIGHT
-    own = one.own_found / one.own_weight if has_own else 0.0
+    has_own = comparison.own_weight >= _LEAST_OWN_WEIGHT
+    own = comparison.own_found / comparison.own_weight if has_own else 0.0
     if passage is not None:
         if passage >= _LEAST_PASSAGE:
             return max(own, share)
-        return 0.0 if one.n_family >= _LARGE_FAMILY else own
-    is_nearly_whole = one.is_whole or share >= _NEARLY_WHOLE
+        return 0.0 if comparison.n_family >= _LARGE_FAMILY else own
+    is_nearly_whole = comparison.is_whole or share >= _NEARLY_WHOLE
     return share if is_nearly_whole and not has_own and not is_sibling else own
 
 
-def _is_most(one: Comparison) -> bool:
+def _is_most(comparison: Comparison) -> bool:
     """Whether most of a question was found, with few words in between."""
     return (
-        one.n_found >= FEWEST_UNITS - 1
-        and one.extent >= 0.6 * one.n_units
-        and one.n_inserted < 0.4 * one.n_found
+        comparison.n_found >= FEWEST_UNITS - 1
+        and comparison.extent >= 0.6 * comparison.n_units
+        and comparison.n_inserted < 0.4 * comparison.n_found
     )
 
 
-def _is_variant(one: Comparison) -> bool:
+def _is_variant(comparison: Comparison) -> bool:
     """Whether numbers or names were replaced by others, and little else."""
-    n_changed = one.n_numbers_changed + one.n_names_changed
-    return one.n_found >= 0.75 * (one.n_units - n_changed) and (
-        2 * one.n_numbers_changed >= max(1, one.n_numbers_found)
-        or one.n_names_changed >= max(1, one.n_names_found)
+    n_changed = comparison.n_numbers_changed + comparison.n_names_changed
+    return comparison.n_found >= 0.75 * (comparison.n_units - n_changed) and (
+        2 * comparison.n_numbers_changed >= max(1, comparison.n_numbers_found)
+        or comparison.n_names_changed >= max(1, comparison.n_names_found)
     )
 
 
-def _is_part(one: Comparison, passage: float | None) -> bool:
+def _is_part(comparison: Comparison, passage: float | None) -> bool:
     """Whether one run of a question was found that tells it from others, and not much else.
 
     A passage has words of the questions about it: near it they are no part.
     """
     return (
-        one.own_found >= _LEAST_OWN_WEIGHT
-        and one.longest >= _least_run(one.n_units)
-        and one.n_found < 0.7 * one.n_units
+        comparison.own_found >= _LEAST_OWN_WEIGHT
+        and comparison.longest >= _least_run(comparison.n_units)
+        and comparison.n_found < 0.7 * comparison.n_units
         and (passage is None or passage < _LEAST_PASSAGE)
     )
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +29,7 @@ from decon_core.alignment.kinds import (
     kind_of,
     may_have_kind,
 )
-from decon_core.alignment.siblings import items_with_runs, own_of
+from decon_core.alignment.questions import Questions, index_of, size_of
 from decon_core.alignment.units import Units, units_of
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
@@ -76,7 +75,6 @@ _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
-_QUESTIONS_KEPT = 1 << 14
 # What is said of kinds that the policy does not call a leak.
 _LACKED = {
     VARIANT: "numbers or names of the question were replaced by others",
@@ -108,7 +106,7 @@ class Aligned(Detector):
     )
 
     def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
-        return _index_of(records, policy.form)
+        return index_of(records, policy.form)
 
     def search(self, indexes: Indexes) -> Search:
         return _AlignedSearch(indexes)
@@ -137,7 +135,7 @@ class Aligned(Detector):
         n_units, weights = (
             np.array(
                 [
-                    _size_of(question, policy.form)
+                    size_of(question, policy.form)
                     for question in texts.records["question"].to_pylist()
                 ],
                 np.int64,
@@ -199,65 +197,6 @@ def _copies(matches: pa.Table, policy: Policy) -> tuple[Booleans, Booleans]:
     return is_leak, is_copy & is_telling & ~has_none & ~is_answered
 
 
-@lru_cache(maxsize=_QUESTIONS_KEPT)
-def _size_of(question: str, form: Form) -> tuple[int, int]:
-    """Return the number of units of a question, and their weight."""
-    units = units_of(question, form)
-    return len(units), sum(units.weights)
-
-
-# Index --------------------------------------------------------------------------------------------
-
-
-def _index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
-    """Return the questions of each benchmark, and for each unit how many items share it."""
-    questions: list[bytes] = []
-    question_of: list[int] = []
-    shared: list[Integers] = []
-    for rows in records:
-        passages: dict[str, set[str]] = {}
-        for row in rows:
-            passages.setdefault(row["question"], set()).add(row["passage"] or "")
-        number_of = {question: len(questions) + at for at, question in enumerate(passages)}
-        questions += [question.encode() for question in passages]
-        question_of += [number_of[row["question"]] for row in rows]
-        units = [units_of(question, form) for question in passages]
-        n_items = [max(1, len(about - {""})) for about in passages.values()]
-        shared += items_with_runs(units, n_items)
-    return {
-        "text": np.frombuffer(b"".join(questions), np.uint8),
-        "text_edges": _edges(map(len, questions)),
-        "question_of": np.array(question_of, np.int64),
-        "record_edges": _edges(map(len, records)),
-        "n_items_with": np.concatenate([np.empty(0, np.int64), *shared]).astype(np.uint32),
-        "unit_edges": _edges(map(len, shared)),
-    }
-
-
-def _edges(lengths: Any) -> Integers:
-    return np.append(0, np.cumsum(np.fromiter(lengths, np.int64)))
-
-
-class _Questions:
-    """The indexed questions, of which those that were nominated are kept."""
-
-    def __init__(self, arrays: Mapping[str, Any], form: Form) -> None:
-        self._arrays, self._form = arrays, form
-        self.get = lru_cache(maxsize=_QUESTIONS_KEPT)(self._load)
-
-    def number(self, part: int, record: int) -> int:
-        arrays = self._arrays
-        return int(arrays["question_of"][arrays["record_edges"][part] + record])
-
-    def _load(self, number: int) -> Question:
-        arrays = self._arrays
-        start, stop = arrays["text_edges"][number : number + 2].tolist()
-        text = arrays["text"][start:stop].tobytes().decode()
-        first, last = arrays["unit_edges"][number : number + 2].tolist()
-        own = own_of(arrays["n_items_with"][first:last].astype(np.int64))
-        return Question(units_of(text, self._form), own, len(text))
-
-
 # Search -------------------------------------------------------------------------------------------
 
 
@@ -294,7 +233,7 @@ class _AlignedSearch(Search):
         self._policy, self._form = indexes.policy, indexes.policy.form
         self._grams = indexes.grams
         self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
-        self._questions = _Questions(indexes.own[Aligned.name], self._form)
+        self._questions = Questions(indexes.own[Aligned.name], self._form)
 
     def compile(self, documents: Ragged) -> None:
         self._clusters.compile(documents)

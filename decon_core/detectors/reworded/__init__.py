@@ -1,0 +1,119 @@
+"""The `reworded` detector: an item in other words, found by its content words and numbers.
+
+A window of a document is compared with a text of an item (`items.py`) if it holds two of the
+text's rarest content words; words that many items of the benchmark have do not count as rare
+(`search.py`). What counts is how much of the text's words and numbers is there, by weight and by
+number, in any order (`evidence.py`). A question whose numbers were replaced by others is the same
+template, not the same item. `tests/oracle/reworded.py` has the arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.config.detector_registry import Reads, Threshold, register
+from decon_core.config.policy import Policy
+from decon_core.config.rounding import reaches
+from decon_core.corpus.batches import Batch
+from decon_core.detectors.detector import Detector, Floats, Indexes, Judged, Search
+from decon_core.detectors.reworded.evidence import LEAST_COUNT, OTHER_NUMBERS, SAME_ITEM
+from decon_core.detectors.reworded.items import (
+    ITEM,
+    Text,
+    arrays_of,
+    index_of,
+    questions_with_choices,
+    texts_sought,
+)
+from decon_core.detectors.reworded.search import RewordedSearch
+from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from decon_core.index.joined_index import Rows
+    from decon_core.storage.tables import Array
+
+_ANY_SCORE = 1e-6
+
+
+@register
+class Reworded(Detector):
+    name = "reworded"
+    summary = "content words and numbers of the question, in any order"
+    reads = Reads.OWN
+    threshold = Threshold(setting="reworded_threshold", floor="reworded_floor")
+    scan_settings = ("reworded_floor",)
+    versions = (("reworded", 3),)
+    own_columns = ("question", "answer", *ITEM, "choice_index")
+    acts_on_score = False
+    near_kinds = (OTHER_NUMBERS,)
+    compares_any_order = True
+    advice = (
+        "**To find items in other words, `reworded`.** It finds questions that a person or a model "
+        "reworded, as long as the numbers and some of the rarer words are kept, and tells copies "
+        "with other numbers apart. It also flags items that share their setting with another, and "
+        "passages without their question. Its matches are candidates: a score removes nothing."
+    )
+
+    def own_index(self, records: Sequence[Rows], policy: Policy) -> Mapping[str, Array]:
+        return index_of(records, policy.form)
+
+    def search(self, indexes: Indexes) -> Search:
+        policy = indexes.policy
+        return RewordedSearch(indexes.own[self.name], policy, policy.reworded_floor)
+
+    def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
+        rows = texts.stored.table(self.own_columns).to_pylist()
+        sought = texts_sought(rows, 0, policy.form)
+        search = RewordedSearch(arrays_of(sought), policy, _ANY_SCORE)
+        answered = [" ".join(filter(None, (row["question"], row["answer"]))) for row in rows]
+        records = _scores_of_copies(search, answered)
+        whole = [*questions_with_choices(rows)]
+        with_choices = _scores_of_copies(search, whole)
+        counts = np.array([Text.of(text, policy.form).most_agreeing for text in whole], np.int64)
+        threshold = policy.reworded_threshold
+        reasons = {
+            (few := "too few words and numbers"): counts >= LEAST_COUNT,
+            "only words that many items have": with_choices > 0,
+            "too little evidence": self.reaches_threshold(with_choices, threshold),
+            "only together with its choices": self.reaches_threshold(records, threshold),
+        }
+        unmet = first_unmet(reasons)
+        for at in np.flatnonzero(unmet.places == unmet.reasons.index(few)).tolist():
+            unmet.details[at] = f"{counts[at]} of {LEAST_COUNT}"
+        return unmet
+
+    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
+        judged = super().judge(matches, policy)
+        return judged._replace(is_leak=judged.is_leak & _is_same_item(matches))
+
+    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
+        highest = super().highest_thresholds(matches, policy)
+        return np.where(_is_same_item(matches), highest, np.nan)
+
+    def missing(
+        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
+    ) -> Iterator[str]:
+        if entry["looked_for"] == OTHER_NUMBERS:
+            yield "the same template with other numbers, not the same item"
+        if not reaches(entry["score"], policy.reworded_threshold):
+            yield from super().missing(entry, policy, record)
+
+
+def _scores_of_copies(search: RewordedSearch, copies: Sequence[str]) -> Floats:
+    """Return for each record the score of a document with this copy of it; 0: not found."""
+    distinct = {text: number for number, text in enumerate(dict.fromkeys(copies))}
+    found = search.find_in(Batch.of_texts([*distinct]))
+    scores = {(one.document, one.record): one.score for one in found}
+    return np.array(
+        [scores.get((distinct[text], record), 0.0) for record, text in enumerate(copies)]
+    )
+
+
+def _is_same_item(matches: pa.Table) -> npt.NDArray[np.bool_]:
+    return np.array([kind == SAME_ITEM for kind in matches["looked_for"].to_pylist()], np.bool_)
