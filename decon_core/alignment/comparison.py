@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from decon_core.alignment.blocks import Block, Item, aligned
 from decon_core.alignment.siblings import Own
-from decon_core.alignment.units import Units
+from decon_core.alignment.units import PlacedUnits, Units
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,16 +19,13 @@ class Question:
     """The units of a question, their weights, and which of them are its own in the benchmark."""
 
     units: Units
+    weights: Sequence[int]
     own: Own
     n_characters: int
 
     @cached_property
     def item(self) -> Item:
         return Item(self.units)
-
-    @cached_property
-    def weights(self) -> list[int]:
-        return self.units.weights
 
     @cached_property
     def own_weights(self) -> list[int]:
@@ -82,7 +79,7 @@ class Comparison:
         return self.n_found == self.n_units and not self.n_inserted
 
 
-def compare(question: Question, document: Units, span: tuple[int, int]) -> Comparison | None:
+def compare(question: Question, document: PlacedUnits, span: tuple[int, int]) -> Comparison | None:
     """Compare a question with the units of a document around a nominated span of characters.
 
     None if nothing of the question stands there that is worth more than what surrounds it.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from decon_core.alignment.comparison import Question
 from decon_core.alignment.siblings import items_with_runs, own_of
-from decon_core.alignment.units import units_of
+from decon_core.alignment.units import Units, units_of
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ Integers = npt.NDArray[np.int64]
 Rows = Sequence[Mapping[str, Any]]
 
 _QUESTIONS_KEPT = 1 << 14
+_FLAGS = "is_number", "is_name"
 
 
 @lru_cache(maxsize=_QUESTIONS_KEPT)
@@ -31,27 +32,34 @@ def size_of(question: str, form: Form) -> tuple[int, int]:
 
 
 def index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
-    """Return the questions of each benchmark, and for each unit how many items share it."""
-    questions: list[bytes] = []
+    """Return the units of the questions of each benchmark, and how many items share each."""
+    lengths: list[int] = []
     question_of: list[int] = []
+    units: list[Units] = []
     shared: list[Integers] = []
     for rows in records:
         passages: dict[str, set[str]] = {}
         for row in rows:
             passages.setdefault(row["question"], set()).add(row["passage"] or "")
-        number_of = {question: len(questions) + at for at, question in enumerate(passages)}
-        questions += [question.encode() for question in passages]
+        number_of = {question: len(lengths) + at for at, question in enumerate(passages)}
+        lengths += map(len, passages)
         question_of += [number_of[row["question"]] for row in rows]
-        units = [units_of(question, form) for question in passages]
+        of_benchmark = [units_of(question, form) for question in passages]
         n_items = [max(1, len(about - {""})) for about in passages.values()]
-        shared += items_with_runs(units, n_items)
+        shared += items_with_runs(of_benchmark, n_items)
+        units += of_benchmark
+    keys = ["\n".join(question.keys).encode() for question in units]
     return {
-        "text": np.frombuffer(b"".join(questions), np.uint8),
-        "text_edges": _edges(map(len, questions)),
+        "keys": np.frombuffer(b"".join(keys), np.uint8),
+        "key_edges": _edges(map(len, keys)),
+        "weights": _joined([question.weights for question in units], np.uint32),
+        "is_number": _joined([question.is_number for question in units], np.uint8),
+        "is_name": _joined([question.is_name for question in units], np.uint8),
+        "n_items_with": _joined(shared, np.uint32),
+        "unit_edges": _edges(map(len, units)),
+        "n_characters": np.array(lengths, np.int64),
         "question_of": np.array(question_of, np.int64),
         "record_edges": _edges(map(len, records)),
-        "n_items_with": np.concatenate([np.empty(0, np.int64), *shared]).astype(np.uint32),
-        "unit_edges": _edges(map(len, shared)),
     }
 
 
@@ -59,21 +67,33 @@ def _edges(lengths: Any) -> Integers:
     return np.append(0, np.cumsum(np.fromiter(lengths, np.int64)))
 
 
+def _joined(columns: Sequence[Any], kind: type[np.generic]) -> Array:
+    return np.concatenate([np.empty(0, kind), *(np.asarray(column, kind) for column in columns)])
+
+
 class Questions:
     """The indexed questions, of which those that were nominated are kept."""
 
-    def __init__(self, arrays: Mapping[str, Any], form: Form) -> None:
-        self._arrays, self._form = arrays, form
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self._arrays = arrays
         self.get = lru_cache(maxsize=_QUESTIONS_KEPT)(self._load)
 
-    def number(self, part: int, record: int) -> int:
-        arrays = self._arrays
-        return int(arrays["question_of"][arrays["record_edges"][part] + record])
+    def numbers(self, parts: npt.NDArray[Any], records: npt.NDArray[Any]) -> list[int]:
+        """Return the numbers of the questions of records, given as benchmark and row."""
+        rows = self._arrays["record_edges"][parts] + records
+        return [*map(int, self._arrays["question_of"][rows])]
 
     def _load(self, number: int) -> Question:
         arrays = self._arrays
-        start, stop = arrays["text_edges"][number : number + 2].tolist()
-        text = arrays["text"][start:stop].tobytes().decode()
-        first, last = arrays["unit_edges"][number : number + 2].tolist()
-        own = own_of(arrays["n_items_with"][first:last].astype(np.int64))
-        return Question(units_of(text, self._form), own, len(text))
+        start, stop = arrays["key_edges"][number : number + 2].tolist()
+        keys = arrays["keys"][start:stop].tobytes().decode()
+        of_question = slice(*arrays["unit_edges"][number : number + 2].tolist())
+        is_number, is_name = (
+            tuple(map(bool, arrays[name][of_question].tolist())) for name in _FLAGS
+        )
+        return Question(
+            Units(tuple(keys.split("\n")) if keys else (), is_number, is_name),
+            arrays["weights"][of_question].tolist(),
+            own_of(arrays["n_items_with"][of_question].astype(np.int64)),
+            int(arrays["n_characters"][number]),
+        )

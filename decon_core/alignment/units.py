@@ -19,29 +19,14 @@ from decon_core.text.segments import begins_sentence
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a text in order, with the characters where each begins and ends."""
+    """The units of a text in order."""
 
     keys: tuple[str, ...]
-    starts: tuple[int, ...]
-    stops: tuple[int, ...]
     is_number: tuple[bool, ...]
     is_name: tuple[bool, ...]  # a capital within a sentence
 
     def __len__(self) -> int:
         return len(self.keys)
-
-    def within(self, span: tuple[int, int]) -> Units:
-        """Return the units that begin in a range of characters."""
-        return self._of(slice(bisect_left(self.starts, span[0]), bisect_left(self.starts, span[1])))
-
-    def _of(self, chosen: slice) -> Units:
-        return Units(
-            self.keys[chosen],
-            self.starts[chosen],
-            self.stops[chosen],
-            self.is_number[chosen],
-            self.is_name[chosen],
-        )
 
     @property
     def weights(self) -> list[int]:
@@ -49,7 +34,26 @@ class Units:
         return [*map(weight_of_word, self.keys)]
 
 
-def units_of(text: str, form: Form, *, start: int = 0) -> Units:
+@dataclass(frozen=True, eq=False)
+class PlacedUnits(Units):
+    """The same with the characters of the text where each begins and ends."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+
+    def within(self, span: tuple[int, int]) -> PlacedUnits:
+        """Return the units that begin in a range of characters."""
+        chosen = slice(bisect_left(self.starts, span[0]), bisect_left(self.starts, span[1]))
+        return PlacedUnits(
+            self.keys[chosen],
+            self.is_number[chosen],
+            self.is_name[chosen],
+            self.starts[chosen],
+            self.stops[chosen],
+        )
+
+
+def units_of(text: str, form: Form, *, start: int = 0) -> PlacedUnits:
     """Return the units of a text that begins at character `start` of a longer one."""
     plain = stripped_with_offsets(text) if form.strip_markup and may_have_markup(text) else None
     found = _found_in(plain.text if plain else text, replace(form, strip_markup=False))
@@ -59,19 +63,28 @@ def units_of(text: str, form: Form, *, start: int = 0) -> Units:
         starts, stops = zip(*places, strict=True) if places else ((), ())
     if start:
         starts, stops = (tuple(start + at for at in places) for places in (starts, stops))
-    return Units(keys, starts, stops, is_number, is_name)
+    return PlacedUnits(keys, is_number, is_name, starts, stops)
 
 
 def _found_in(text: str, form: Form) -> list[tuple[str, int, int, bool, bool]]:
-    numbers = iter(numbers_in(text))
-    number = next(numbers, None)
+    words = words_with_places(text, form)
+    numbers = numbers_in(text)
+    if not numbers:
+        return [
+            (word, start, stop, False, _is_name(text, word, start)) for word, start, stop in words
+        ]
     units: list[tuple[str, int, int, bool, bool]] = []
-    for word, start, stop in words_with_places(text, form):
+    left = iter(numbers)
+    number = next(left, None)
+    for word, start, stop in words:
         while number and number.stop <= start:
-            number = next(numbers, None)
+            number = next(left, None)
         if not number or start < number.start:
-            is_name = text[start].isupper() and len(word) > 1 and not begins_sentence(text, start)
-            units.append((word, start, stop, False, is_name))
+            units.append((word, start, stop, False, _is_name(text, word, start)))
         elif not units or units[-1][1] < number.start:  # the first word of the number
             units.append((f"{number.value:.9g}", number.start, max(stop, number.stop), True, False))
     return units
+
+
+def _is_name(text: str, word: str, start: int) -> bool:
+    return text[start].isupper() and len(word) > 1 and not begins_sentence(text, start)

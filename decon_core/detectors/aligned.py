@@ -30,7 +30,7 @@ from decon_core.alignment.kinds import (
     may_have_kind,
 )
 from decon_core.alignment.questions import Questions, index_of, size_of
-from decon_core.alignment.units import Units, units_of
+from decon_core.alignment.units import PlacedUnits, units_of
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.config.rounding import reaches
@@ -233,7 +233,7 @@ class _AlignedSearch(Search):
         self._policy, self._form = indexes.policy, indexes.policy.form
         self._grams = indexes.grams
         self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
-        self._questions = Questions(indexes.own[Aligned.name], self._form)
+        self._questions = Questions(indexes.own[Aligned.name])
 
     def compile(self, documents: Ragged) -> None:
         self._clusters.compile(documents)
@@ -281,25 +281,31 @@ class _AlignedSearch(Search):
 
     def _nominations(self, matches: Matches, rows: range) -> list[_Nomination]:
         """Return the matches of a document, those of the records of one question together."""
+        whole, scores = (of[rows.start : rows.stop] for of in (matches.whole, matches.scores))
+        entries = whole[:, clusters.ENTRY]
+        parts = self._grams.entry_part[entries]
+        columns = (
+            rows,
+            parts.tolist(),
+            self._questions.numbers(parts, self._grams.entry_record[entries]),
+            whole[:, clusters.START].tolist(),
+            (whole[:, clusters.END] + self._policy.ngram_size).tolist(),
+            self._grams.index.entry_passage[entries].tolist(),
+            scores[:, [clusters.BASE, clusters.ANSWER, clusters.PASSAGE]].tolist(),
+        )
         found: dict[tuple[int, int, int, int], _Nomination] = {}
-        for row in rows:
-            entry = int(matches.whole[row, clusters.ENTRY])
-            part, record = int(self._grams.entry_part[entry]), int(self._grams.entry_record[entry])
-            question = self._questions.number(part, record)
-            start = int(matches.whole[row, clusters.START])
-            stop = int(matches.whole[row, clusters.END]) + self._policy.ngram_size
+        for row, part, question, start, stop, passage, shares in zip(*columns, strict=True):
             # Records with another passage are another item.
-            passage_number = int(self._grams.index.entry_passage[entry])
-            key = question, start, stop, passage_number
-            nomination = found.setdefault(key, _Nomination(part, question, start, stop))
+            key = question, start, stop, passage
+            nomination = found.get(key)
+            if nomination is None:
+                nomination = found[key] = _Nomination(part, question, start, stop)
+            score, of_answer, of_passage = shares
             nomination.rows.append(row)
-            nomination.score = max(nomination.score, float(matches.scores[row, clusters.BASE]))
-            nomination.is_answered |= bool(
-                matches.scores[row, clusters.ANSWER] >= LEAST_ANSWER_OVERLAP
-            )
-            if passage_number >= 0:
-                overlap = float(matches.scores[row, clusters.PASSAGE])
-                nomination.passage = max(nomination.passage or 0.0, overlap)
+            nomination.score = max(nomination.score, score)
+            nomination.is_answered |= of_answer >= LEAST_ANSWER_OVERLAP
+            if passage >= 0:
+                nomination.passage = max(nomination.passage or 0.0, of_passage)
         return [*found.values()]
 
     def _compared(
@@ -413,7 +419,7 @@ class _Around:
     """The units of a document in windows, which may overlap: each is read once."""
 
     def __init__(self, text: str, windows: Sequence[Span], form: Form) -> None:
-        self._read: list[tuple[Span, Units]] = []
+        self._read: list[tuple[Span, PlacedUnits]] = []
         merged: list[list[int]] = []
         for start, stop in sorted(windows):
             if merged and start <= merged[-1][1]:
@@ -424,14 +430,16 @@ class _Around:
             units = units_of(text[start:stop], form, start=start)
             self._read.append(((start, stop), units))
 
-    def units(self, window: Span) -> Units:
+    def units(self, window: Span) -> PlacedUnits:
         units = next(
             units for span, units in self._read if span[0] <= window[0] and window[1] <= span[1]
         )
         return units.within(window)
 
 
-def _found_units(comparison: Comparison, question: Question, units: Units) -> list[tuple[int, int]]:
+def _found_units(
+    comparison: Comparison, question: Question, units: PlacedUnits
+) -> list[tuple[int, int]]:
     """Return where each unit that was found begins, and its weight."""
     weights = question.weights
     return [

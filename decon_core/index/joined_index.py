@@ -44,7 +44,7 @@ Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
 # With 12 bits per n-gram and two probes, the filter has about 2 % false positives.
 _FILTER_BITS = 12
 # Increase when the arrays change; otherwise old files would be read as new ones.
-_LAYOUT = "6"
+_LAYOUT = "7"
 _MAX_UNIONS = 16
 _LEVELS = 256
 _PAIR_BITS = 4

@@ -65,7 +65,7 @@ def questions_of(*texts, n_items=None):
     units = [read(text) for text in texts]
     shared = items_with_runs(units, n_items or [1] * len(units))
     return [
-        Question(one, own_of(counts), len(text))
+        Question(one, one.weights, own_of(counts), len(text))
         for one, counts, text in zip(units, shared, texts, strict=True)
     ]
 
