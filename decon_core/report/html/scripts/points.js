@@ -99,12 +99,21 @@ function pointList(points, holder, chart, id) {
   return list;
 }
 
+// Plotly puts off a label that follows another one within 50 ms, and forgets it if a further figure is
+// drawn before. So the label waits here until Plotly shows it at once.
+const LABEL_DELAY_MS = 60;
+let labelTimer;
+
 function showPoint(holder, { place }) {
-  if (!drawn.has(holder)) return;
-  window.Plotly.Fx.hover(holder, [place]);
-  holder.querySelector(".hoverlayer .hovertext")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  clearTimeout(labelTimer);
+  labelTimer = setTimeout(() => {
+    if (!drawn.has(holder)) return;
+    window.Plotly.Fx.hover(holder, [place]);
+    holder.querySelector(".hoverlayer .hovertext")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, LABEL_DELAY_MS);
 }
 
 function hidePoint(holder) {
+  clearTimeout(labelTimer);
   if (drawn.has(holder)) window.Plotly.Fx.unhover(holder);
 }
