@@ -15,7 +15,11 @@ from decon_core.feature import all_features
 
 def build_definitions(*, config_path: str = "", graph: Graph = GRAPH) -> Definitions:
     """Build the production definitions; tests pass the path of their own configuration."""
-    jobs = [resolve_name(f"{one.definitions}:{job}") for one in all_features() for job in one.jobs]
+    jobs = [
+        resolve_name(f"{feature.definitions}:{job}")
+        for feature in all_features()
+        for job in feature.jobs
+    ]
     return Definitions.merge(
         build_graph(config_path=config_path, graph=graph),
         build_sensor(graph),

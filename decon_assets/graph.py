@@ -26,7 +26,7 @@ class Graph:
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
         found = _known(dg.load_assets_from_modules(modules, include_specs=True))
-        known = {one.key for one in self.assets}  # which the modules import
+        known = {asset.key for asset in self.assets}  # which the modules import
         return Graph(
             [*self.assets, *(one for one in found if one.key not in known)],
             [*self.checks, *dg.load_asset_checks_from_modules(modules)],
@@ -40,8 +40,8 @@ class Graph:
         """
         specs = {
             spec.key.to_user_string(): spec
-            for one in self.assets
-            for spec in ([one] if isinstance(one, dg.AssetSpec) else one.specs)
+            for asset in self.assets
+            for spec in ([asset] if isinstance(asset, dg.AssetSpec) else asset.specs)
         }
         found: dict[str, tuple[str, ...]] = {}
 
@@ -65,7 +65,7 @@ class Graph:
     def blocking(self) -> Mapping[str, list[str]]:
         """The blocking checks of each asset, as gates."""
         found: dict[str, list[str]] = {name: [] for name in self.upstream}
-        for spec in (spec for one in self.checks for spec in one.check_specs):
+        for spec in (spec for check in self.checks for spec in check.check_specs):
             if spec.blocking:
                 asset = spec.asset_key.to_user_string()
                 found[asset].append(f"{asset}:{spec.name}")
@@ -73,7 +73,7 @@ class Graph:
 
     def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
         """Return all checks of an asset."""
-        specs = (spec for one in self.checks for spec in one.check_specs)
+        specs = (spec for check in self.checks for spec in check.check_specs)
         return [spec.key for spec in specs if spec.asset_key.to_user_string() == asset]
 
     @cached_property
@@ -99,7 +99,9 @@ def _known(loaded: Iterable[object]) -> list[dg.AssetsDefinition | dg.AssetSpec]
 GRAPH = Graph(
     _known(dg.load_assets_from_package_module(assets, include_specs=True)),
     dg.load_asset_checks_from_package_module(checks),
-).extended(*(import_module(one.definitions) for one in all_features() if one.has_assets))
+).extended(
+    *(import_module(feature.definitions) for feature in all_features() if feature.has_assets)
+)
 
 
 def build_graph(

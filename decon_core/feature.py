@@ -124,17 +124,21 @@ def feature_files(name: str) -> Iterator[Traversable]:
 
 def feature_hooks(name: str) -> Iterator[Any]:
     """Yield the function of each feature that has this hook."""
-    yield from (resolve_name(place) for one in all_features() if (place := getattr(one, name)))
+    yield from (
+        resolve_name(place) for feature in all_features() if (place := getattr(feature, name))
+    )
 
 
 def feature_nominations() -> Mapping[str, str]:
     """Return what finds places beside the scan, by the name that stands for a detector."""
-    return {name: place for one in all_features() for name, place in one.nominations.items()}
+    return {
+        name: place for feature in all_features() for name, place in feature.nominations.items()
+    }
 
 
 def feature_engines() -> Mapping[str, str]:
     """Return the model of the settings of each engine, as `module:name`."""
-    return {name: model for one in all_features() for name, model in one.engines.items()}
+    return {name: model for feature in all_features() for name, model in feature.engines.items()}
 
 
 def engine_names() -> tuple[str, ...]:
@@ -174,9 +178,14 @@ def feature_folders() -> Mapping[str, str]:
 
 def not_made_by_run() -> Collection[str]:
     """Return the folders of features that only a command of the same name fills."""
-    return {name for one in all_features() for name in one.folders if name not in one.products}
+    return {
+        name
+        for feature in all_features()
+        for name in feature.folders
+        if name not in feature.products
+    }
 
 
 def feature_products() -> Mapping[str, str]:
     """Return the functions that say whether a plan lacks a product, by product."""
-    return {name: place for one in all_features() for name, place in one.products.items()}
+    return {name: place for feature in all_features() for name, place in feature.products.items()}

@@ -287,7 +287,9 @@ def needs_common_ngrams(plan: Plan) -> bool:
 
 def missing_shares(plan: Plan) -> Mapping[str, set[str]]:
     """Return, for each pack, the mixtures whose share of it is missing or outdated."""
-    current = {one.name: plan.builder.current_packs(one) for one in plan.builder.mixtures}
+    current = {
+        mixture.name: plan.builder.current_packs(mixture) for mixture in plan.builder.mixtures
+    }
     return {
         pack.name: {name for name, packs in current.items() if pack.name not in packs}
         for pack in plan.packs

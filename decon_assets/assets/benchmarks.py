@@ -125,7 +125,7 @@ def idf_snapshot(context: AssetExecutionContext, config: Config, store: Store) -
             idf.require_no_other(store, versions, config.policy)
         before = idf.current_snapshot_fingerprint(store) if store.current_snapshot.is_file() else ""
         frozen = idf.freeze(store, versions, config.policy)
-        names = ", ".join(f"{one.benchmark} {one.fingerprint}" for one in versions)
+        names = ", ".join(f"{version.benchmark} {version.fingerprint}" for version in versions)
         state = f"frozen {frozen.fingerprint}"
         if before:
             is_same = before == frozen.fingerprint

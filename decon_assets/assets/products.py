@@ -149,7 +149,9 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise IncompleteError(dict.fromkeys(one for each in errors for one in each.problems))
+        raise IncompleteError(
+            dict.fromkeys(problem for each in errors for problem in each.problems)
+        )
 
 
 def _share_metadata(built: Built) -> dict[str, object]:
@@ -190,18 +192,18 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     reporter = PartitionReporter(context)
     total, n_questions, n_candidates, names = Counter[str](), 0, 0, sorted_keys(context)
     versions = (current_version(builder.store, name) for name in names)
-    for name, one in zip(names, build_clean_benchmarks(builder, versions), strict=True):
-        n = one.counts
+    for name, benchmark in zip(names, build_clean_benchmarks(builder, versions), strict=True):
+        n = benchmark.counts
         context.log.debug(f"{name}: {n['n_items_left']} of {counted(n['n_items'], 'item')} left")
         total += n
-        n_questions += len(one.manifest["question_only"])
-        n_candidates += len(one.manifest["candidates"])
+        n_questions += len(benchmark.manifest["question_only"])
+        n_candidates += len(benchmark.manifest["candidates"])
         metadata = {
             "items": n["n_items"],
             "items_left": n["n_items_left"],
             "items_left_that_cannot_be_found": n["n_items_not_findable"],
-            "was_there_already": one.was_there,
-            "folder": dg.MetadataValue.path(one.folder),
+            "was_there_already": benchmark.was_there,
+            "folder": dg.MetadataValue.path(benchmark.folder),
         }
         reporter.report(name, metadata)
     left = f"{total['n_items_left']:,} of {counted(total['n_items'], 'item')} left"

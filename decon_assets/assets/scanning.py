@@ -173,7 +173,7 @@ def _scan_group(
         workers=wanted_workers(),
         engine=engine,
         on_progress=log_progress,
-        along=[one for one in plan.known_versions if one.benchmark not in benchmarks],
+        along=[version for version in plan.known_versions if version.benchmark not in benchmarks],
         sketch=config.sketch,
     )
 

@@ -77,7 +77,7 @@ def init(
     say(f"benchmarks: {', '.join(names) or 'none yet'}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}; check it, then: decon-assets run{config}")
-    is_open = any(one.is_open for file in written for one in file.guesses)
+    is_open = any(guess.is_open for file in written for guess in file.guesses)
     is_partial = found.left_out or found.problems or benchmarks.problems or is_open
     return 4 if is_partial else 0
 
@@ -118,8 +118,8 @@ def _benchmark_names(
             problems = list(error.problems)
             for draft, file in drafts.items():  # name the files that the drafts will be
                 problems = [
-                    replace(one, where=one.where.replace(str(draft), str(file.path)))
-                    for one in problems
+                    replace(problem, where=problem.where.replace(str(draft), str(file.path)))
+                    for problem in problems
                 ]
             raise InputError(problems) from None
 

@@ -299,7 +299,10 @@ def demo(
             say(line)
     say(f"UI with the runs: {program} dev --config {config}")
     say(f"{time.monotonic() - started:.0f} s")
-    is_wrong = any(one.n_found != one.n_planted or one.n_false_alarms for one in benchmarks)
+    is_wrong = any(
+        benchmark.n_found != benchmark.n_planted or benchmark.n_false_alarms
+        for benchmark in benchmarks
+    )
     return 1 if is_wrong else 0
 
 
@@ -511,8 +514,9 @@ def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
         else:
             say(f"  {error}")
         return False
-    for one in plan.config.mixtures:
-        say(f"  mixture {one.name}: {len(plan.packs) - unmixed[one.name]} of {n_packs} up to date")
+    for mixture in plan.config.mixtures:
+        n_built = len(plan.packs) - unmixed[mixture.name]
+        say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date")
     partitions = feature_partitions()
     is_made = {}
     for name, missing_of in feature_products().items():

@@ -143,7 +143,7 @@ def _say_rates(
     if file:
         with atomic_path(file) as draft:
             draft.write_text(
-                as_csv([rate_row(one) for one in found.rates], HEADS), encoding="utf-8"
+                as_csv([rate_row(rate) for rate in found.rates], HEADS), encoding="utf-8"
             )
         say(f"\n{file}")
 

@@ -53,7 +53,7 @@ def say_cost(requests: Sequence[Request], n_to_ask: int, settings: Endpoint) -> 
 
     n, limit = len(requests), answer_limit(settings)
     most = f"at most {n * limit:,}" if limit else "an unknown number, as `parameters` set no limit,"
-    n_tokens = sum(one.n_tokens for one in requests)
+    n_tokens = sum(request.n_tokens for request in requests)
     asked = f"{n_to_ask:,} to ask: {counted(n, 'request')}"
     tokens = f"some {n_tokens:,} tokens, and {most} in answers"
     say(f"  {asked} with {tokens}" if n else f"  {asked}")

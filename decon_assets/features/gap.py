@@ -131,7 +131,7 @@ def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
         return
     if account.averages:
         say("\naverages over categories:")
-        say_filled(page.AVERAGE_HEADS, [page.average_line(one) for one in account.averages])
+        say_filled(page.AVERAGE_HEADS, [page.average_line(average) for average in account.averages])
     if account.rates:
         say("\nleak rates by category:")
         say_rates(account.rates)

@@ -92,10 +92,10 @@ class Desk:
             found += candidates_in(self.report, benchmarks=benchmarks, detectors=wanted)
         for name in self.settings.candidates:
             found += [
-                one
-                for one in read_candidates(self.config.folder / name)
-                if (not benchmarks or one.benchmark in benchmarks)
-                and (not detectors or one.detector in detectors)
+                candidate
+                for candidate in read_candidates(self.config.folder / name)
+                if (not benchmarks or candidate.benchmark in benchmarks)
+                and (not detectors or candidate.detector in detectors)
             ]
         _require_known("--detector", detectors, {one.detector for one in found})
         _require_known("--benchmark", benchmarks, {one.benchmark for one in found})
@@ -304,17 +304,17 @@ def status(
         labels = labels_of(desk.verdicts.labels, desk.annotations)
         heads = ("detector", "benchmark", "pairs", "duplicates", "others", "by people")
         counts: dict[tuple[str, str], Counter[str]] = {}
-        for one in candidates:
-            label, counter = labels.get(one.pair), Counter[str](n=1)
+        for candidate in candidates:
+            label, counter = labels.get(candidate.pair), Counter[str](n=1)
             if label is None or label.is_sd is None:
                 counter["unjudged"] = 1
             else:
                 counter["duplicate" if label.is_sd else "other"] = counter[label.kind] = 1
-            counts.setdefault((one.detector, one.benchmark), Counter()).update(counter)
+            counts.setdefault((candidate.detector, candidate.benchmark), Counter()).update(counter)
         names = ("n", "duplicate", "other", "person", "file", "model", "unjudged")
         rows = [(*key, *(one[name] for name in names)) for key, one in sorted(counts.items())]
         say_table((*heads, "by files", "by models", "unjudged"), rows)
-        _say_failures(desk.annotations, {one.pair for one in candidates})
+        _say_failures(desk.annotations, {candidate.pair for candidate in candidates})
         _say_agreement(desk)
     return 0
 
@@ -333,9 +333,9 @@ def _say_agreement(desk: Desk) -> None:
     model = desk.annotations.by_pair("model")
     others = labels_of(desk.verdicts.labels, desk.annotations)
     both = [
-        (bool(one.is_sd), bool(model[pair].is_sd))
-        for pair, one in others.items()
-        if one.kind != "model" and pair in model and None not in (one.is_sd, model[pair].is_sd)
+        (bool(other.is_sd), bool(model[pair].is_sd))
+        for pair, other in others.items()
+        if other.kind != "model" and pair in model and None not in (other.is_sd, model[pair].is_sd)
     ]
     if not both:
         return

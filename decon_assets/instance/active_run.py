@@ -115,5 +115,7 @@ def _cells(config: Config) -> tuple[int, int]:
         missing = missing_tiles(plan.store, packs, known, plan.scan)
     except DeconError:
         return 0, 0  # the run has not written a file yet
-    unscanned = {(pack.name, one.benchmark) for pack, _, versions in missing for one in versions}
+    unscanned = {
+        (pack.name, version.benchmark) for pack, _, versions in missing for version in versions
+    }
     return len(packs) * len(known) - len(unscanned), n_cells

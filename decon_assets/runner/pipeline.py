@@ -77,7 +77,9 @@ class Pipeline:
         """Scan the cells that `wanted` returns, by pack; return the number of runs."""
         registered = self._register(may_retire=may_retire)
         before = self._graph.upstream["scan"]
-        self._run_stages(registered, [one for one in self._graph.stages if one.name in before])
+        self._run_stages(
+            registered, [stage for stage in self._graph.stages if stage.name in before]
+        )
         state = self._state(registered)
         todo = grid_requests(state, "scan", wanted(state), most_cells=most_cells)
         if failures := self._execute(todo):

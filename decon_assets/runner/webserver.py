@@ -74,8 +74,9 @@ def _is_mutation(query: str | None) -> bool:
     except GraphQLError:
         return False  # the webserver says what is wrong with it
     return any(
-        isinstance(one, OperationDefinitionNode) and one.operation is OperationType.MUTATION
-        for one in definitions
+        isinstance(definition, OperationDefinitionNode)
+        and definition.operation is OperationType.MUTATION
+        for definition in definitions
     )
 
 

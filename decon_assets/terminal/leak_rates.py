@@ -12,9 +12,9 @@ MOST_SUBSETS = 40
 
 def say_rates(rates: Sequence[Rate]) -> None:
     """Print leak rates by category; of very many categories only the averages."""
-    n_categories = sum(one.kind == CATEGORY for one in rates)
+    n_categories = sum(rate.kind == CATEGORY for rate in rates)
     is_short = n_categories <= MOST_SUBSETS
-    shown = [one for one in rates if is_short or one.kind != CATEGORY]
+    shown = [rate for rate in rates if is_short or rate.kind != CATEGORY]
     say_filled(HEADS, [*rate_lines(shown)])
     if len(shown) < len(rates):
         say(f"\n{n_categories} rows for categories are not shown; they are in the files written")

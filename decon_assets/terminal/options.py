@@ -191,7 +191,9 @@ class PlainGroup(_Plain, TyperGroup):
         return super().invoke(ctx)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        summaries = {name: (one.help or "").split("\n\n")[0] for name, one in self.commands.items()}
+        summaries = {
+            name: (command.help or "").split("\n\n")[0] for name, command in self.commands.items()
+        }
         with formatter.section("Actions"):
             formatter.write_dl([(name, " ".join(text.split())) for name, text in summaries.items()])
 

@@ -50,9 +50,13 @@ def items_with_runs(
     """
     asked = np.array(n_items, np.int64)
     number_of: dict[str, int] = {}
-    lengths = np.array([len(one) for one in questions], np.int64)
+    lengths = np.array([len(question) for question in questions], np.int64)
     numbers = np.array(
-        [number_of.setdefault(key, len(number_of)) for one in questions for key in one.keys],
+        [
+            number_of.setdefault(key, len(number_of))
+            for question in questions
+            for key in question.keys
+        ],
         np.uint64,
     )
     item_of = np.repeat(np.arange(lengths.size), lengths)

@@ -39,7 +39,7 @@ def records_in(path: Path) -> dict[str, pa.Table]:
     except RecordError as error:
         if beside := _recipe_files(path):
             raise RecordError(
-                [replace(one, remedy=_give(beside)) for one in error.problems]
+                [replace(problem, remedy=_give(beside)) for problem in error.problems]
             ) from None
         raise
     check_names(places, what=f"{path}: benchmark")

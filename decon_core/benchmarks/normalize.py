@@ -162,7 +162,9 @@ class _Batch:
 
     def problems(self) -> list[Problem]:
         """Return the problems, one for all rows that have the same."""
-        shown = [_with_count(one, self._n_alike[kind]) for kind, one in self._problems.items()]
+        shown = [
+            _with_count(problem, self._n_alike[kind]) for kind, problem in self._problems.items()
+        ]
         n_more = self._n_problems - sum(self._n_alike[kind] for kind in self._problems)
         if n_more == 0:
             return shown

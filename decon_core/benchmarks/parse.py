@@ -107,8 +107,8 @@ class _Parser:
         try:
             check_names([name], what="benchmark")
         except KeyNameError as error:
-            for one in error.problems:
-                self._add(place, one.found, one.expected, one.remedy)
+            for problem in error.problems:
+                self._add(place, problem.found, problem.expected, problem.remedy)
         if not isinstance(entry, Mapping):
             self._add(place, describe(entry), _AN_OBJECT)
             return None

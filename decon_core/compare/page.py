@@ -71,7 +71,7 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
     # The number of all rows, where only the first ones are shown.
     n_rows = {kind: _n_calls(comparison, kind) for kind in differences.KINDS}
     n_rows["shards"] = sum(n_shards.values()) - n_shards.get("in both", 0)
-    n_rows["items"] = sum(one["n"] for one in statuses)
+    n_rows["items"] = sum(status["n"] for status in statuses)
     for name, table in _TABLES.items():
         shown = list(rows[name])
         about = table.get("about", "").format(standings=standings)

@@ -64,8 +64,8 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     _require_same_scan(builder, policy, other)
     gaps = gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
     notes += [
-        f"left out: shard {one.shard.name} with {', '.join(one.lacking)}: {one.reason}"
-        for one in gaps
+        f"left out: shard {gap.shard.name} with {', '.join(gap.lacking)}: {gap.reason}"
+        for gap in gaps
     ]
     if policy == config.policy:
         notes.append(f"{other} changes no setting of the policy of {config_path}")

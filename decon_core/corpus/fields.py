@@ -187,9 +187,9 @@ def _marks() -> tuple[dict[str, int], list[tuple[int, Layout]]]:
     The compiled reader has 128 bits for both.
     """
     layouts = known_layouts().values()
-    paths = [path for one in layouts for paths in one.alternatives for path in paths]
+    paths = [path for layout in layouts for paths in layout.alternatives for path in paths]
     marks = {path: at for at, path in enumerate(dict.fromkeys(paths))}
-    closed = [one for one in layouts if one.is_closed]
+    closed = [layout for layout in layouts if layout.is_closed]
     return marks, [*enumerate(closed, start=len(marks))]
 
 

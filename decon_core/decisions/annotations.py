@@ -67,7 +67,9 @@ class Annotations:
     @cached_property
     def answered(self) -> Mapping[str, Annotation]:
         """The usable answers of an endpoint, by request."""
-        return {one.request: one for one in self.lines if one.request and one.is_sd is not None}
+        return {
+            line.request: line for line in self.lines if line.request and line.is_sd is not None
+        }
 
     def by_pair(self, kind: str) -> dict[str, Annotation]:
         """Return the last annotation of a kind of each pair.
@@ -75,10 +77,10 @@ class Annotations:
         A failed try does not hide an earlier answer.
         """
         current: dict[str, Annotation] = {}
-        for one in self.lines:
-            before = current.get(one.pair)
-            if one.kind == kind and (one.is_sd is not None or not before or before.is_sd is None):
-                current[one.pair] = one
+        for line in self.lines:
+            before = current.get(line.pair)
+            if line.kind == kind and (line.is_sd is not None or not before or before.is_sd is None):
+                current[line.pair] = line
         return current
 
     @property
@@ -101,7 +103,7 @@ def read_annotations(path: Path) -> Annotations:
 
 def append_annotations(path: Path, annotations: Iterable[Annotation]) -> None:
     """Append annotations to a file, synced to disk when this returns."""
-    lines = [line_of(one) for one in annotations]
+    lines = [line_of(annotation) for annotation in annotations]
     if lines:
         append_objects(path, lines, problems_of, drops_torn_line=True)
 
@@ -204,9 +206,9 @@ def merge_annotations(lines: Sequence[Annotation], current: Annotations) -> Impo
     """Return the annotations that the file does not have yet; the last one of a pair counts."""
     merged = Imported()
     known = set(current.lines)
-    for one in dict.fromkeys(lines):
-        if one in known:
+    for line in dict.fromkeys(lines):
+        if line in known:
             merged.n_same += 1
         else:
-            merged.lines.append(one)
+            merged.lines.append(line)
     return merged

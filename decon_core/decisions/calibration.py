@@ -70,16 +70,16 @@ class Curve:
 
     @property
     def n_judged(self) -> int:
-        return sum(one.n_judged for one in self.steps)
+        return sum(step.n_judged for step in self.steps)
 
     @property
     def n_sd(self) -> int:
-        return sum(one.n_sd for one in self.steps)
+        return sum(step.n_sd for step in self.steps)
 
     def step_at(self, score: float) -> Step | None:
         """Return the step of a score; None below all judged ones, of which nothing is known."""
         score = round(score, _DECIMALS)
-        return next((one for one in reversed(self.steps) if one.score_from <= score), None)
+        return next((step for step in reversed(self.steps) if step.score_from <= score), None)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,9 @@ def calibrate(points: Iterable[Point]) -> Calibration:
 
 
 def _curve(points: Sequence[Point]) -> Curve:
-    return Curve(fit_steps([(one.score, one.is_sd) for one in points]), cross_validated(points))
+    return Curve(
+        fit_steps([(point.score, point.is_sd) for point in points]), cross_validated(points)
+    )
 
 
 def fit_steps(judged: Iterable[tuple[float, bool]]) -> tuple[Step, ...]:
@@ -208,18 +210,18 @@ def _bins(judged: Iterable[tuple[float, bool]]) -> list[_Bin]:
 
 def cross_validated(points: Sequence[Point]) -> Fit | None:
     """Predict the judgement of each pair from those of other items; None without other items."""
-    folds = [int(sha256(one.item.encode()).hexdigest(), 16) % _N_FOLDS for one in points]
+    folds = [int(sha256(point.item.encode()).hexdigest(), 16) % _N_FOLDS for point in points]
     predicted: list[tuple[float, float, bool]] = []  # by the curve, by the share alone, judgement
     for fold in sorted({*folds}):
-        others = [one for one, number in zip(points, folds, strict=True) if number != fold]
+        others = [point for point, number in zip(points, folds, strict=True) if number != fold]
         if not others:
             return None
-        curve = Curve(fit_steps([(one.score, one.is_sd) for one in others]))
+        curve = Curve(fit_steps([(other.score, other.is_sd) for other in others]))
         share = curve.n_sd / curve.n_judged
-        for one, number in zip(points, folds, strict=True):
+        for point, number in zip(points, folds, strict=True):
             if number == fold:
-                step = curve.step_at(one.score) or curve.steps[0]
-                predicted.append((step.probability, share, one.is_sd))
+                step = curve.step_at(point.score) or curve.steps[0]
+                predicted.append((step.probability, share, point.is_sd))
     n = len(predicted)
     brier = math.fsum((by_curve - is_sd) ** 2 for by_curve, _, is_sd in predicted) / n
     flat = math.fsum((share - is_sd) ** 2 for _, share, is_sd in predicted) / n

@@ -110,7 +110,7 @@ def candidate_of(line: Line, *, detector: str) -> Candidate:
         pair=line.get("pair") or key_of_texts(line["benchmark"], item_text, text),
         fingerprint=line.get("fingerprint") or key_of_texts(item_text),
         benchmark=line["benchmark"],
-        item=" ".join(str(one) for one in names if one is not None),
+        item=" ".join(str(name) for name in names if name is not None),
         detector=line.get("detector") or detector,
         score=None if (score := _score(line)) is None else float(score),
         item_text=item_text,
@@ -182,7 +182,7 @@ def in_fair_order(candidates: Iterable[Candidate], *, seed: int = 0) -> list[lis
         by_pair[one.pair].append(one)
     strata: dict[tuple[str, str, int], list[tuple[bytes, str]]] = defaultdict(list)
     for pair, members in by_pair.items():
-        members.sort(key=lambda one: (one.detector, -(one.score or 0.0)))
+        members.sort(key=lambda member: (member.detector, -(member.score or 0.0)))
         first = members[0]
         band = min(int((first.score or 0.0) * _N_BANDS + 1e-9), _N_BANDS)
         hashed = sha256(f"{seed} {pair}".encode()).digest()
@@ -198,7 +198,10 @@ def in_fair_order(candidates: Iterable[Candidate], *, seed: int = 0) -> list[lis
 def _require_consistent(path: Path, candidates: Sequence[Candidate]) -> None:
     """Raise InputError if a pair has two different texts: its key would stand for both."""
     texts: dict[str, tuple[str, str | None]] = {}
-    for one in candidates:
-        if texts.setdefault(one.pair, (one.item_text, one.text)) != (one.item_text, one.text):
+    for candidate in candidates:
+        if texts.setdefault(candidate.pair, (candidate.item_text, candidate.text)) != (
+            candidate.item_text,
+            candidate.text,
+        ):
             found, expected = "two different pairs of texts", "one: a key names what was found"
-            raise InputError(Problem(f"{path}: pair {one.pair}", found, expected))
+            raise InputError(Problem(f"{path}: pair {candidate.pair}", found, expected))

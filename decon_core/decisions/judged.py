@@ -55,17 +55,17 @@ class Calibrated:
 def calibrated(reader: MatchReader, packs: Sequence[Pack], annotations: Annotations) -> Calibrated:
     """Return the calibration by the pairs that are judged today, from all scanned shards."""
     labels = labels_of(reader.verdicts.labels, annotations)
-    decided = {pair: one.is_sd for pair, one in labels.items() if one.is_sd is not None}
+    decided = {pair: label.is_sd for pair, label in labels.items() if label.is_sd is not None}
     store, policy, scan = reader.store, reader.policy, reader.scan
     gaps = gaps_of(store, packs, reader.versions, scan)
     value = [
         *(_FORMAT, scan, decided, reader.verdicts.decisive),
-        policy.decision_settings(one.benchmark for one in reader.versions),
+        policy.decision_settings(version.benchmark for version in reader.versions),
         current_common(store, scan, policy)[0] if policy.leave_out_common else None,
-        sorted((one.benchmark, one.fingerprint) for one in reader.versions),
-        sorted((pack.source.name, one.fingerprint) for pack in packs for one in pack.shards),
+        sorted((version.benchmark, version.fingerprint) for version in reader.versions),
+        sorted((pack.source.name, shard.fingerprint) for pack in packs for shard in pack.shards),
         sorted((gap.shard.fingerprint, gap.lacking) for gap in gaps),
-        *(one.key for one in reader.nominations),
+        *(nomination.key for nomination in reader.nominations),
     ]
     fingerprint = sha256(json.dumps(value).encode()).hexdigest()[:16]
     return Calibrated(fingerprint, reader, tuple(packs), decided)
@@ -103,7 +103,7 @@ def _entries(reader: MatchReader, packs: Sequence[Pack]) -> Iterator[pa.Table]:
     lacking = missing_by_shard(gaps)
     in_order = sorted(packs, key=lambda pack: pack.source.name)
     for source, group in groupby(in_order, key=lambda pack: pack.source.name):
-        shards = [*dict.fromkeys(one.fingerprint for pack in group for one in pack.shards)]
+        shards = [*dict.fromkeys(shard.fingerprint for pack in group for shard in pack.shards)]
         for at in range(0, len(shards), _SHARDS_AT_ONCE):
             batch = shards[at : at + _SHARDS_AT_ONCE]
             yield reader.entries_of_shards(batch, reader.versions, source=source, lacking=lacking)

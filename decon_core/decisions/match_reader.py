@@ -86,7 +86,13 @@ class MatchReader:
         name = version.fingerprint
         found = self._of_tiles(lambda tiles: tiles.matches(shards, name, columns=columns))
         return pa.concat_tables(
-            [found, *(one.matches(shards, name, columns=columns) for one in self.nominations)]
+            [
+                found,
+                *(
+                    nomination.matches(shards, name, columns=columns)
+                    for nomination in self.nominations
+                ),
+            ]
         )
 
     def _n_matches(self, shards: Sequence[str], version: Version) -> int:
@@ -148,7 +154,7 @@ class MatchReader:
         """Return how many of these shards to read together, to have few enough rows in memory."""
         n_rows = 0
         for version in versions:
-            scanned = [one for one in shards if version.benchmark not in lacking.get(one, ())]
+            scanned = [shard for shard in shards if version.benchmark not in lacking.get(shard, ())]
             n_rows += self._n_matches(scanned, version)
         return max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
 
@@ -185,7 +191,10 @@ class MatchReader:
         `lacking`: benchmarks without a tile, by shard. Any other missing tile raises an error.
         """
         read = (
-            (version, [one for one in shards if version.benchmark not in lacking.get(one, ())])
+            (
+                version,
+                [shard for shard in shards if version.benchmark not in lacking.get(shard, ())],
+            )
             for version in sorted(versions, key=lambda version: version.benchmark)
         )
         matches = ((one, self.matches(of_version, one)) for one, of_version in read)
@@ -221,7 +230,9 @@ class MatchReader:
         No entry for a shard that is not scanned.
         """
         name = version.fingerprint
-        pairs: dict[str, set[str]] = {one: set() for one in shards if self.tiles.has(one, name)}
+        pairs: dict[str, set[str]] = {
+            shard: set() for shard in shards if self.tiles.has(shard, name)
+        }
         columns = ["shard", "pair", "record", "detector", "looked_for", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
         matches = pa.concat_tables([rows, self._of_verdicts(rows, version)])

@@ -41,7 +41,7 @@ def _split_scripts(store: Store, versions: Sequence[Version], name: str) -> Iter
         at = np.linspace(0, len(questions) - 1, min(_N_QUESTIONS, len(questions))).astype(np.int64)
         text = "\n".join(questions.take(at).to_pylist())
         letters = [one for one in text if one.isalpha()]
-        if 2 * sum(one > _LAST_LATIN for one in letters) <= len(letters):
+        if 2 * sum(letter > _LAST_LATIN for letter in letters) <= len(letters):
             continue
         times = _n_tokens(load_tokenizer(name), text) / _n_tokens(load_tokenizer(_FEWEST), text)
         if times >= _MOST:

@@ -393,9 +393,17 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
     if len(nominations) <= _MOST_AT_A_PLACE:
         return [*nominations]
     depth: dict[int, npt.NDArray[np.int64]] = {}
-    end = max((one.stop for one in nominations), default=0)
+    end = max((nomination.stop for nomination in nominations), default=0)
     kept = []
-    for one in sorted(nominations, key=lambda one: (-one.score, one.part, one.question, one.start)):
+    for one in sorted(
+        nominations,
+        key=lambda nomination: (
+            -nomination.score,
+            nomination.part,
+            nomination.question,
+            nomination.start,
+        ),
+    ):
         at = depth.setdefault(one.part, np.zeros(end, np.int64))[one.start : one.stop]
         if 2 * np.count_nonzero(at >= _MOST_AT_A_PLACE) < at.size:
             at += 1

@@ -123,10 +123,10 @@ class Code(Detector):
         programs = _programs_of(texts.stored, policy.code_ngram_size)
         n_tokens = np.zeros(texts.records.num_rows, np.int64)
         has_program, is_informative = np.zeros((2, n_tokens.size), np.bool_)
-        for one in programs:
-            rows = [*one.records]
-            has_program[rows], n_tokens[rows] = True, one.n_tokens
-            is_informative[rows] = one.tokens.total > 0
+        for program in programs:
+            rows = [*program.records]
+            has_program[rows], n_tokens[rows] = True, program.n_tokens
+            is_informative[rows] = program.tokens.total > 0
         short = "program too short"
         requirements = {
             "no program": has_program,
@@ -192,12 +192,12 @@ def weighted_programs(
     by_flow = iter(_weighted([one for one in flows if one is not None]))
     statements = [_NO_STATEMENT.sub(" ", one.text) for one, _ in texts]
     words = zip(
-        _weighted([_words_in(_signatures(one)) for one in statements]),
-        _weighted([_words_in(one) for one in statements]),
+        _weighted([_words_in(_signatures(statement)) for statement in statements]),
+        _weighted([_words_in(statement) for statement in statements]),
         _weighted([_words_in(one.text) for one, _ in texts]),
         strict=True,
     )
-    named = [_names_in(one) for one in statements]
+    named = [_names_in(statement) for statement in statements]
     n_programs = Counter(name for each in named for name in each)
     most = min(_MOST_PROGRAMS, max(_COMMON_PROGRAMS, _COMMON_SHARE * len(texts)))
     return tuple(
@@ -279,8 +279,8 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
     """Build the arrays that kernels search in."""
     rows = [
         (digest, number, weight)
-        for number, one in enumerate(programs)
-        for digest, weight in one.tokens.weights.items()
+        for number, program in enumerate(programs)
+        for digest, weight in program.tokens.weights.items()
     ]
     every = np.array([digest for digest, _, _ in rows], np.uint64)
     digests, numbers = np.unique(every, return_inverse=True)
@@ -296,8 +296,10 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
         posting_offsets=edges_of(np.bincount(numbers, minlength=digests.size)),
         posting_programs=np.array([number for _, number, _ in rows], np.int32)[order],
         posting_weights=np.array([weight for _, _, weight in rows], np.int64)[order],
-        totals=np.array([one.tokens.total for one in programs], np.int64),
-        spans=np.array([int(_STRETCH * one.n_tokens) + _SLACK for one in programs], np.int64),
+        totals=np.array([program.tokens.total for program in programs], np.int64),
+        spans=np.array(
+            [int(_STRETCH * program.n_tokens) + _SLACK for program in programs], np.int64
+        ),
     )
 
 
@@ -307,8 +309,8 @@ class NamedPrograms:
     def __init__(self, programs: Sequence[Program]) -> None:
         self._programs = programs
         numbers: dict[str, list[int]] = {}
-        for number, one in enumerate(programs):
-            for name in sorted(one.names):
+        for number, program in enumerate(programs):
+            for name in sorted(program.names):
                 numbers.setdefault(name, []).append(number)
         self._with_name = [
             [(number, self._words_by(name, programs[number])) for number in with_name]

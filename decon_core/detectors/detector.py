@@ -114,7 +114,7 @@ class FindingTable:
             if name not in ("tokens", "places", "looked_for")
         }
         looked_for = np.empty(len(findings), object)
-        looked_for[:] = [one.looked_for for one in findings]
+        looked_for[:] = [finding.looked_for for finding in findings]
         tokens, places = (
             np.column_stack([_spans(findings, f"{text}{of}") for text in ("question", "answer")])
             for of in ("", unit)
@@ -157,7 +157,7 @@ class FindingTable:
         """Return several tables, which are in order, as one."""
         tables = tables or [FindingTable.of([], "")]
         return FindingTable(
-            **{name: np.concatenate([getattr(one, name) for one in tables]) for name in _NAMES}
+            **{name: np.concatenate([getattr(table, name) for table in tables]) for name in _NAMES}
         )
 
 
@@ -165,13 +165,13 @@ _NAMES = [one.name for one in fields(FindingTable)]
 
 
 def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
-    values = (getattr(one, name) for one in findings)
+    values = (getattr(finding, name) for finding in findings)
     kind = np.float64 if name in ("score", "question_overlap", "answer_overlap") else np.int64
     return np.array([ABSENT if value is None else value for value in values], kind)
 
 
 def _spans(findings: Sequence[Finding], name: str) -> Integers:
-    spans = [getattr(one, name) or (ABSENT, ABSENT) for one in findings]
+    spans = [getattr(finding, name) or (ABSENT, ABSENT) for finding in findings]
     return np.array(spans, np.int64).reshape(-1, 2)
 
 
@@ -181,7 +181,7 @@ def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     Text numbers run through all benchmarks of a scan, so the order within a tile must not
     depend on them.
     """
-    return sorted(findings, key=lambda one: (one.document, one.part, one.record))
+    return sorted(findings, key=lambda finding: (finding.document, finding.part, finding.record))
 
 
 class Search:

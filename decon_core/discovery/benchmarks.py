@@ -58,7 +58,7 @@ class RecipeDraft:
     @property
     def names(self) -> tuple[str, ...]:
         """The benchmarks with a recipe, without those that wait for a choice."""
-        return tuple(one.name for one in self.guesses if not one.is_open)
+        return tuple(guess.name for guess in self.guesses if not guess.is_open)
 
 
 @dataclass
@@ -142,7 +142,7 @@ def _files(path: Path) -> list[Path]:
         for one in found
         if one.is_file() and not is_hidden(one.relative_to(path).parts)
     ]
-    if not any(is_readable(one) or one.suffix.lower() in _RECIPES for one in files):
+    if not any(is_readable(file) or file.suffix.lower() in _RECIPES for file in files):
         what = "no recipe and no benchmark file" if path.exists() else "no such file or folder"
         raise InputError(Problem(str(path), what, "recipes (.yaml), or rows (.jsonl, .parquet, …)"))
     return files
@@ -187,7 +187,7 @@ def _draft(folder: Path, files: Sequence[Path], problems: list[Problem]) -> Reci
         guesses += _recipes_for_records(folder, records)
     except DeconError as error:
         problems += error.problems
-    names_of_records = tuple(one.name for one in guesses)
+    names_of_records = tuple(guess.name for guess in guesses)
     raw = [path for path in seen if path not in records]
     for name, by_split in _benchmarks(folder, raw, taken=names_of_records).items():
         try:
@@ -307,7 +307,9 @@ def _open_guess(name: str, head: Sequence[str], choice: OpenChoice, *, where: st
         found = f"fields {', '.join(choice.why) or 'without values'}"
         raise InputError(Problem(where, found, expected, remedy))
     doubt = "no field is convincing as the question: choose one, and remove the # of these lines"
-    prompts = [f"prompt: {json.dumps(one, ensure_ascii=False)}" for one in choice.candidates]
+    prompts = [
+        f"prompt: {json.dumps(candidate, ensure_ascii=False)}" for candidate in choice.candidates
+    ]
     first, *others = prompts
-    lines = (*head, first, *(f"# {one}" for one in others), _NO_ANSWER)
+    lines = (*head, first, *(f"# {other}" for other in others), _NO_ANSWER)
     return Guess(name, lines, choice.why, (doubt,), candidates=choice.candidates)

@@ -34,7 +34,7 @@ class Choices:
 def choices_among(columns: Sequence[Column]) -> Iterator[Choices]:
     """Yield fields or groups of fields that may be the choices, those with such a name first."""
     fields = [one for one in columns if _is_list_of_choices(one)]
-    named = [one for one in fields if {*one.words} & CHOICES]
+    named = [field for field in fields if {*field.words} & CHOICES]
     yield from (_listed_choices(column, is_named=True) for column in named)
     for prefix, group in numbered_groups(columns).items():
         words = {word for column in group for word in column.words}

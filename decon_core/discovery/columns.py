@@ -100,7 +100,9 @@ class Column:
     @property
     def has_letters(self) -> bool:
         """Whether the labels are letters, which say nothing without the choices."""
-        return self.has_labels and any(str(one).strip("().[]' ").isalpha() for one in self.values)
+        return self.has_labels and any(
+            str(value).strip("().[]' ").isalpha() for value in self.values
+        )
 
     @cached_property
     def parser(self) -> str | None:
@@ -133,7 +135,7 @@ def _paths(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, 
 
 def _objects(value: object) -> list[Mapping[str, object]]:
     items = value if isinstance(value, list) else []
-    return [one for one in items if isinstance(one, Mapping)]
+    return [item for item in items if isinstance(item, Mapping)]
 
 
 def _texts_in(value: object) -> Iterator[str]:

@@ -98,7 +98,7 @@ class _Group:
 
     def parts(self) -> list[_Group]:
         """Return the files of each stem as a group."""
-        return [replace(self, files=(*one,), is_part=True) for one in self.stems.values()]
+        return [replace(self, files=(*stem,), is_part=True) for stem in self.stems.values()]
 
 
 def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
@@ -213,11 +213,11 @@ def _with_names(findings: Sequence[SourceFinding]) -> list[SourceFinding]:
     """Give the sources unique names that are valid partition keys."""
     taken: set[str] = set()
     named = []
-    for one in findings:
-        plain = key_from(one.source.name, other="-").strip("-")[:60] or "corpus"
-        names = [plain, f"{plain}-{suffix_of(one.files[0])[1:]}"]
+    for finding in findings:
+        plain = key_from(finding.source.name, other="-").strip("-")[:60] or "corpus"
+        names = [plain, f"{plain}-{suffix_of(finding.files[0])[1:]}"]
         names += [f"{plain}-{number}" for number in range(2, len(findings) + 2)]
         name = next(each for each in names if each.casefold() not in taken)
         taken.add(name.casefold())
-        named.append(replace(one, source=replace(one.source, name=name)))
+        named.append(replace(finding, source=replace(finding.source, name=name)))
     return named

@@ -76,4 +76,4 @@ def _answers_with_letters(match: Match, columns: Sequence[Column]) -> bool:
     listed = answers if isinstance(answers, list) else [answers]
     simple = [one for one in listed if isinstance(one, str) or "field" in one]
     names = {*field_names(simple)}
-    return any(one.name in names and one.has_letters for one in columns)
+    return any(column.name in names and column.has_letters for column in columns)

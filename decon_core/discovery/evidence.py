@@ -143,16 +143,20 @@ class _Rows:
         return Reading(keys, tuple(self.why), tuple(self.doubts))
 
     def _open_choice(self) -> OpenChoice:
-        texts = [one for one in self.columns if _is_question(one) and one.texts]
-        texts = [one for one in texts if not {*one.words} & NO_TEXT or one.is_prose] or texts
-        texts.sort(key=lambda one: (-_score(one), -one.n_characters))
-        return OpenChoice(tuple(one.name for one in texts), tuple(map(str, texts or self.columns)))
+        texts = [column for column in self.columns if _is_question(column) and column.texts]
+        texts = [text for text in texts if not {*text.words} & NO_TEXT or text.is_prose] or texts
+        texts.sort(key=lambda text: (-_score(text), -text.n_characters))
+        return OpenChoice(
+            tuple(text.name for text in texts), tuple(map(str, texts or self.columns))
+        )
 
     def _question(self) -> dict[str, object] | None:
         """Return the keys for the most convincing question; None if there is none."""
         grouped = {field for choices in choices_among(self.columns) for field in choices.columns}
-        columns = [one for one in self.columns if _is_question(one) and self._is_usable(one)]
-        ranked = sorted(columns, key=lambda one: -_score(one) + (one.name in grouped))
+        columns = [
+            column for column in self.columns if _is_question(column) and self._is_usable(column)
+        ]
+        ranked = sorted(columns, key=lambda column: -_score(column) + (column.name in grouped))
         usable = [(one, keys) for one in ranked if (keys := _prompt(one)) and self._fits(keys)]
         if not usable:
             return None
@@ -163,7 +167,7 @@ class _Rows:
         if _score(best) < _CONVINCING:
             return self._only_prose([one for one, _ in usable])
         self.why.append(f"question: {best}, by its name and its texts")
-        close = [one for one in others if _score(best) - _score(one) < _MARGIN]
+        close = [other for other in others if _score(best) - _score(other) < _MARGIN]
         if close:
             self.doubts.append(f"the question may also be {_listed(close)}")
         if best.kind == "list of chat":
@@ -184,7 +188,7 @@ class _Rows:
         A field named otherwise is never the question.
         """
         named = NO_TEXT | ANSWERS | WRONG | CODE
-        free = [one for one in columns if not {*one.words} & named and one.share >= 0.8]
+        free = [column for column in columns if not {*column.words} & named and column.share >= 0.8]
         asking = [one for one in free if one.is_asking and not one.repeats]
         prose = [one for one in free if one.is_prose and not one.repeats]
         only = asking if len(asking) == 1 else prose
@@ -220,7 +224,7 @@ class _Rows:
             if used & {*choices.columns}:
                 continue
             pointers = self._pointers(choices, keys)
-            sure = [one for one in pointers if {*one[0].words} & ANSWERS] or pointers
+            sure = [pointer for pointer in pointers if {*pointer[0].words} & ANSWERS] or pointers
             if sure and (choices.is_named or {*sure[0][0].words} & ANSWERS):
                 return self._pointed(choices, sure)
             if choices.is_named and self._records(
@@ -237,7 +241,7 @@ class _Rows:
         self, choices: Choices, pointers: Sequence[tuple[Column, str, str | None]]
     ) -> dict[str, object]:
         column, kind, transform = pointers[0]
-        ways = [one[2] for one in pointers if one[:2] == (column, kind)]
+        ways = [pointer[2] for pointer in pointers if pointer[:2] == (column, kind)]
         by = "is the text of" if kind == "correct_text" else "points to"
         self.why.append(f"choices: {', '.join(choices.columns)}; {column} {by} one in every row")
         if len(ways) > 1:
@@ -257,7 +261,7 @@ class _Rows:
         for column in columns:
             for kind, transform in ways_to_point(column, choices):
                 answer = choices.expanded(label_path(column), kind, transform)
-                correct = tuple(one["is_correct"] for one in self._records(answer, keys))
+                correct = tuple(record["is_correct"] for record in self._records(answer, keys))
                 if any(correct):  # ways with the same result are one
                     pointers.setdefault((column, correct), (column, kind, transform))
         return [*pointers.values()]
@@ -300,7 +304,7 @@ class _Rows:
         if not any(record["answer"] for record in self._records(answer, keys)):
             return []
         self.why.append(f"answer: what the assistant says in {prompt['messages']}")
-        named = [one for one in self.columns if {*words_of(one.name)} & ANSWERS]
+        named = [column for column in self.columns if {*words_of(column.name)} & ANSWERS]
         also = f"; {_listed(named)} may be the right one" if named else ""
         self.doubts.append(f"what the assistant says may be no right answer{also}")
         return [answer]

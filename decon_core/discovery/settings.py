@@ -47,10 +47,10 @@ def settings_text(
     findings: Sequence[SourceFinding], recipes: Sequence[Path], *, folder: Path
 ) -> str:
     """Return the text of the decon.toml, with paths below `folder` relative to it."""
-    n_shards = sum(len(one.files) for one in findings)
-    n_bytes = sum(one.n_bytes for one in findings)
+    n_shards = sum(len(finding.files) for finding in findings)
+    n_bytes = sum(finding.n_bytes for finding in findings)
     packs = packs_for(n_shards, n_bytes, len(recipes))
-    has_unreadable = any(one.rows.unreadable for one in findings)
+    has_unreadable = any(finding.rows.unreadable for finding in findings)
     parts = [files(__package__).joinpath("decon.toml"), *feature_files("decon.toml")]
     template = "\n".join(part.read_text(encoding="utf-8") for part in parts)
     places = {
@@ -59,7 +59,7 @@ def settings_text(
         "@packs@": f"# {counted(n_shards, 'shard')}, {size(n_bytes)}; {packs.why}.\n"
         f"pack_shards = {packs.shards}",
         "@pack_bytes@": f'{"" if packs.has_bytes else "# "}pack_bytes = "20 GB"',
-        "@sources@": "\n".join(_source(one, folder) for one in findings),
+        "@sources@": "\n".join(_source(finding, folder) for finding in findings),
         "@unreadable@": _UNREADABLE if has_unreadable else '# unreadable = "block"',
     }
     for mark, text in places.items():

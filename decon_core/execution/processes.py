@@ -148,7 +148,7 @@ class _Workers:
 
     @property
     def has_work(self) -> bool:
-        return bool(self._waiting) or any(one.number is not None for one in self._workers)
+        return bool(self._waiting) or any(worker.number is not None for worker in self._workers)
 
     def start(self) -> None:
         """Start a worker process."""

@@ -94,7 +94,7 @@ class WithoutTemplates(NamedTuple):
 
 def search_name(versions: Sequence[Version]) -> str:
     """Return the name of the union of these versions, within its scan fingerprint."""
-    named = [_LAYOUT, *(f"{one.benchmark} {one.fingerprint}" for one in versions)]
+    named = [_LAYOUT, *(f"{version.benchmark} {version.fingerprint}" for version in versions)]
     return sha256("\n".join(named).encode()).hexdigest()[:16]
 
 

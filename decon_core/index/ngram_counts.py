@@ -151,18 +151,18 @@ def no_counts(policy: Policy) -> Counts:
 
 def total(counts: Sequence[Counts]) -> Counts:
     """Add up the counts of several sets of records."""
-    ids = np.unique(np.concatenate([one.ids for one in counts]))
+    ids = np.unique(np.concatenate([count.ids for count in counts]))
     token_df = np.zeros(ids.size, np.int64)
-    for one in counts:
-        token_df[np.searchsorted(ids, one.ids)] += one.token_df
+    for count in counts:
+        token_df[np.searchsorted(ids, count.ids)] += count.token_df
     kinds = {kind: _total(kind, counts, ids) for kind in KINDS}
-    return Counts(sum(one.n_records for one in counts), ids, token_df, kinds)
+    return Counts(sum(count.n_records for count in counts), ids, token_df, kinds)
 
 
 def _total(kind: str, counts: Sequence[Counts], ids: Integers) -> Counted:
-    parts = [one.kinds[kind] for one in counts]
+    parts = [count.kinds[kind] for count in counts]
     tokens = np.concatenate(
-        [renumbered(part.tokens, one.ids, ids) for one, part in zip(counts, parts, strict=True)]
+        [renumbered(part.tokens, count.ids, ids) for count, part in zip(counts, parts, strict=True)]
     )
     joined = Counted(parts[0].size, tokens, np.concatenate([part.df for part in parts]))
     table = joined.table()

@@ -183,9 +183,9 @@ def _replace_placeholders(names: dict[str, Any]) -> None:
     A compiled kernel can only call compiled ones.
     """
     placeholders = {name: one for name, one in names.items() if type(one) is _NotYetCompiled}
-    names.update({name: one.compiled for name, one in placeholders.items()})
-    for one in placeholders.values():
-        _replace_placeholders(one.function.__globals__)
+    names.update({name: placeholder.compiled for name, placeholder in placeholders.items()})
+    for placeholder in placeholders.values():
+        _replace_placeholders(placeholder.function.__globals__)
 
 
 @lru_cache(maxsize=2)

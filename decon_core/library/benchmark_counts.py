@@ -62,14 +62,14 @@ def count_matches(
     n_question_only = sum(row.pop("n_question_only") for row in found.values())
     n_candidates = sum(row.pop("n_candidates") for row in found.values())
     counts = {
-        one.benchmark: BenchmarkCount(
-            n_items=one.n_items,
-            n_records=one.n_records,
-            **findable.get(one.benchmark, {}),
+        version.benchmark: BenchmarkCount(
+            n_items=version.n_items,
+            n_records=version.n_records,
+            **findable.get(version.benchmark, {}),
             n_items_by_detector=dict.fromkeys(detectors, 0),
-            **found.get(one.benchmark, {"benchmark": one.benchmark}),
+            **found.get(version.benchmark, {"benchmark": version.benchmark}),
         )
-        for one in versions
+        for version in versions
     }
     for row in _items_by_detectors(matches):
         count = counts[row["benchmark"]]

@@ -77,7 +77,9 @@ def write_rates(
     ]
     with atomic_path(out / SAMPLE_FILE) as draft:
         rows = [asdict(rate) for rate in rates]
-        pl.DataFrame(rows, schema=[one.name for one in fields(Rate)], orient="row").write_csv(draft)
+        pl.DataFrame(rows, schema=[field.name for field in fields(Rate)], orient="row").write_csv(
+            draft
+        )
     return rates
 
 

@@ -51,7 +51,7 @@ def _place(finding: Finding, part: str) -> str:
 
 def html_of(findings: Findings, index: Index) -> str:
     """Return findings as HTML that reads in light and dark notebooks; all texts are escaped."""
-    shown = [_shown(findings, one, index) for one in findings[:_MOST_SHOWN]]
+    shown = [_shown(findings, finding, index) for finding in findings[:_MOST_SHOWN]]
     n_more = len(findings) - len(shown)
     return render(
         _TEMPLATE,

@@ -111,7 +111,7 @@ def _warn_of_invisible(stored: StoredIndex) -> None:
     if not lost.num_rows:
         return
     counts = pc.value_counts(lost["reason_min"]).to_pylist()
-    reasons = "; ".join(f"{one['values']}: {one['counts']:,}" for one in counts)
+    reasons = "; ".join(f"{count['values']}: {count['counts']:,}" for count in counts)
     if lost.num_rows == seen.num_rows:
         found = f"{counted(stored.n_items, 'item')}, none visible ({reasons})"
         expected = f"an item that a detector can find ({', '.join(stored.policy.detectors)})"
@@ -335,7 +335,7 @@ class Index:
             (scanner.search.versions[number], scanner.tile(matches, number, _NO_SHARD))
             for number in numbers
         ]
-        tiles.sort(key=lambda one: one[0].benchmark)
+        tiles.sort(key=lambda tile: tile[0].benchmark)
         if tiles:
             _deciding.add(os.getpid())
         return self._reader.decide(tiles, source=_NO_SHARD)

@@ -298,7 +298,7 @@ def _write_results(
         leaked = LeakedItems(index.policy)
     results.write_matches(out, scanned, outcome, leaked)
     if sample:
-        n_known = {one.benchmark: one.n_known_items for one in outcome.benchmarks}
+        n_known = {benchmark.benchmark: benchmark.n_known_items for benchmark in outcome.benchmarks}
         outcome.rates = write_rates(
             out, out / results.MATCHES_FILE, outcome.strata, n_known, share=sample.share
         )

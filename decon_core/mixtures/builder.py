@@ -153,7 +153,11 @@ class Builder:
             self.unread.is_blocking,
             current_common(self.store, scan, policy)[0] if common else None,
             self.verdicts.digest_of(self.decided_pairs(shards, versions)),
-            *([one.key, one.review_from] for one in self.nominations if one.review_from),
+            *(
+                [nomination.key, nomination.review_from]
+                for nomination in self.nominations
+                if nomination.review_from
+            ),
         ]
 
     def _leak_settings(self, mixture: Mixture, shards: Iterable[Shard]) -> list[object]:
@@ -201,7 +205,7 @@ class Builder:
 
     def with_calibration(self) -> Builder:
         """Return a builder that has the calibration, if a mixture selects by probability."""
-        if all(one.leaks.min_probability is None for one in self.mixtures):
+        if all(mixture.leaks.min_probability is None for mixture in self.mixtures):
             return replace(self, evidence=NO_EVIDENCE)
         return replace(self, evidence=NO_EVIDENCE, calibrated=self._calibrated.stored())
 
@@ -235,13 +239,15 @@ class Builder:
 
     def card(self, mixture: Mixture, *, without: Collection[str] = ()) -> str:
         """Render the dataset card from the shares that exist, without those of some packs."""
-        shares = [one for one in self._shares(mixture) if one.manifest["pack"] not in without]
+        shares = [share for share in self._shares(mixture) if share.manifest["pack"] not in without]
         settings = self._card_settings(mixture) | {"thresholds": self.policy.thresholds}
         return card_of(settings, shares, n_packs=self.n_packs, labels=self.labels)
 
     def outdated_packs(self, mixture: Mixture, packs: Iterable[Pack]) -> set[str]:
         """Return those of these packs whose share `card` takes, though it is of other inputs."""
-        found = {one.manifest["pack"]: one.manifest["fingerprint"] for one in self._shares(mixture)}
+        found = {
+            share.manifest["pack"]: share.manifest["fingerprint"] for share in self._shares(mixture)
+        }
         return {
             pack.name
             for pack in packs

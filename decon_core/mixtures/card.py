@@ -101,12 +101,12 @@ def card_of(
     manifests = [share.manifest for share in shares]
     totals = _totals(manifests)
     sources = [
-        (name, _totals(one for one in manifests if one["source"] == name))
-        for name in sorted({one["source"] for one in manifests})
+        (name, _totals(manifest for manifest in manifests if manifest["source"] == name))
+        for name in sorted({manifest["source"] for manifest in manifests})
     ]
     files = {(one.manifest["source"], one.manifest["pack"]): one.files for one in shares}
     tables = configurations_of(files)
-    removed = sum((Counter(one["totals"]["removed"]) for one in manifests), Counter())
+    removed = sum((Counter(manifest["totals"]["removed"]) for manifest in manifests), Counter())
     licenses, license_name = settings["declared"]["licenses"], "other"
     if licenses and licenses["unknown"] != "keep" and len(licenses["allow"]) == 1:
         # All documents may be used under the same one, unless it is a pattern or an expression.
@@ -117,13 +117,13 @@ def card_of(
         settings=settings,
         license=license_name,
         size=size_of(totals["n_documents_out"]),
-        packs=[one["pack"] for one in manifests],
-        configurations=[one for one in tables if one.loader == tables[0].loader],
-        others=[one for one in tables if one.loader != tables[0].loader],
+        packs=[manifest["pack"] for manifest in manifests],
+        configurations=[table for table in tables if table.loader == tables[0].loader],
+        others=[table for table in tables if table.loader != tables[0].loader],
         unloadable=unloadable(files),
         n_shares=len(shares),
         n_packs=n_packs,
-        n_reviewed=sum(one["has_verdicts"] for one in manifests),
+        n_reviewed=sum(manifest["has_verdicts"] for manifest in manifests),
         sources=[*sources, ("all", totals)],
         totals=totals,
         removed=sorted(removed.items()),

@@ -131,7 +131,11 @@ def _why(entry: Mapping[str, Any]) -> str:
 def _n_candidates(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
     """Count the documents beside these rows with what the mixture would count if proven."""
     candidates = entries.filter(pc.field("is_candidate"))
-    taken = {one["row"] for one in candidates.to_pylist() if would_count(one, mixture.leaks)}
+    taken = {
+        candidate["row"]
+        for candidate in candidates.to_pylist()
+        if would_count(candidate, mixture.leaks)
+    }
     return len(taken.difference(rows))
 
 

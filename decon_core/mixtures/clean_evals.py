@@ -235,7 +235,7 @@ class _LeakedOnce:
         builder = self.builder
         gaps = gaps_of(builder.store, builder.packs, self.versions, builder.reader.scan)
         lacking = {name for gap in gaps for name in gap.lacking}
-        scanned = [one for one in self.versions if one.benchmark not in lacking]
+        scanned = [version for version in self.versions if version.benchmark not in lacking]
         wanted = [one for one in scanned if not has_clean_benchmark(builder, one)]
         items = LeakedItems(builder.policy)
         for pack, shard, entries in builder.reader.iter_entries(builder.packs, wanted):

@@ -34,7 +34,7 @@ Part = Mapping[str, Amount]  # by source
 
 def labels_of(sources: Iterable[Source]) -> Labels:
     """Return the labels of the sources that have any."""
-    return {one.name: dict(one.labels) for one in sources if one.labels}
+    return {source.name: dict(source.labels) for source in sources if source.labels}
 
 
 def values_of(sources: Iterable[str], labels: Labels) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -141,9 +141,9 @@ class LoadedFile:
 def files_to_load(accounts: Iterable[Mapping[str, Any]]) -> tuple[LoadedFile, ...]:
     """Return the files that a manifest lists, without those that hold attributes."""
     return tuple(
-        LoadedFile(one["file"], one["columns"], one["n_documents_out"])
-        for one in accounts
-        if "columns" in one
+        LoadedFile(account["file"], account["columns"], account["n_documents_out"])
+        for account in accounts
+        if "columns" in account
     )
 
 

@@ -114,11 +114,11 @@ class Masks:
         columns = {
             "id": pa.array(ids, pa.string()),
             "source": pa.array(sources, pa.string()),
-            "input_ids": _lists([one.ids for one in tokens], np.int32),
-            "labels": _lists([one.labels for one in tokens], np.int32),
-            "loss_mask": _lists([~one.is_masked for one in tokens], np.uint8),
+            "input_ids": _lists([token.ids for token in tokens], np.int32),
+            "labels": _lists([token.labels for token in tokens], np.int32),
+            "loss_mask": _lists([~token.is_masked for token in tokens], np.uint8),
             "masked": [[{"start": a, "stop": b} for a, b in each] for each in spans],
-            "parts": [one.parts for one in tokens],
+            "parts": [token.parts for token in tokens],
         }
         self._writer.write_table(pa.table(columns, schema=MASKS))
         self._rows, self._tokens, self._n_in_group = [], [], 0

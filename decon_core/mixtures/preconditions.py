@@ -56,12 +56,12 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
     problems = [
         Problem(
             f"pack {pack.name!r}",
-            one.line(),
+            text.line(),
             "all of it read",
-            f"read it, or, if it may stay unread, set `{one.setting}` under [[corpus.source]]; "
+            f"read it, or, if it may stay unread, set `{text.setting}` under [[corpus.source]]; "
             '`unread = "report"` under [corpus] allows all of it',
         )
-        for one in unread_texts(ledgers_of(reader, [pack]), rule)
+        for text in unread_texts(ledgers_of(reader, [pack]), rule)
     ]
     if problems:
         raise IncompleteError(problems)
@@ -69,7 +69,7 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
 
 def require_nominated(reader: MatchReader, mixture: Mixture) -> None:
     """Raise `MissingError` if a mixture names a nominator whose places were not found yet."""
-    made = {one.detector for one in reader.nominations}
+    made = {nomination.detector for nomination in reader.nominations}
     where = f"mixture {mixture.name!r}: leaks.detectors"
     problems = [
         Problem(where, f"no {name}", f"the asset `{name}`", _RUN)
@@ -91,9 +91,9 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
     problems = []
     for name in names:
         lacking = [
-            one.benchmark
-            for one in versions
-            if not reader.calibration.curve_for(name, one.benchmark, leaks.min_judged)
+            version.benchmark
+            for version in versions
+            if not reader.calibration.curve_for(name, version.benchmark, leaks.min_judged)
         ]
         if lacking:
             found = f"{reader.calibration.n_judged(name):,} judged pairs of {name}"

@@ -179,11 +179,11 @@ def inspect_changed_mixtures(
 ) -> Inspection:
     """Verify the mixtures that were built or modified since the last inspection."""
     products = {
-        f"{one.name}/{pack.name}": (
-            store.mixture_manifest(one.name, pack.name),
-            store.mixture(one.name, pack.name),
+        f"{mixture.name}/{pack.name}": (
+            store.mixture_manifest(mixture.name, pack.name),
+            store.mixture(mixture.name, pack.name),
         )
-        for one in mixtures
+        for mixture in mixtures
         for pack in packs
     }
     inspection = inspect_products(store, "mixtures", products, manifest_faults)

@@ -155,7 +155,7 @@ class _Checker:
                 yield f"other {name}", "those of the document and its masked characters"
         if self._tokenizer.is_lossless and not _is_decoded(document.text, tokens, self._tokenizer):
             yield "tokens that decode to another text", "the text of the document"
-        leaks = [one for one in entries if self._is_leak(one)]
+        leaks = [entry for entry in entries if self._is_leak(entry)]
         if leaks and not _covers(document, spans, merged(leaks, document.text)):
             yield f"characters of a leak of {leaks[0]['benchmark']} that are not masked", "a mask"
 

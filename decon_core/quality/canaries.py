@@ -122,7 +122,7 @@ def _documents(
     store: Store, versions: Sequence[Version], canaries: Sequence[Canary]
 ) -> Iterator[tuple[str, str]]:
     """Yield an id and a text per record of the items; one found record finds the item."""
-    wanted = {(one.benchmark, one.split, one.instance_index) for one in canaries}
+    wanted = {(canary.benchmark, canary.split, canary.instance_index) for canary in canaries}
     columns = ["benchmark", "split", "instance_index", "passage", "question", "answer"]
     for version in versions:
         for row, record in enumerate(load_records(store, version, columns=columns).to_pylist()):

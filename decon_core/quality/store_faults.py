@@ -103,9 +103,9 @@ def changed_faults_of_scan(
     """
     shards = {shard.fingerprint: shard for pack in packs for shard in pack.shards}
     folders = {
-        one.name: one
-        for one in Tiles(store, scan).folders
-        if not shards.keys().isdisjoint(one.shards)
+        folder.name: folder
+        for folder in Tiles(store, scan).folders
+        if not shards.keys().isdisjoint(folder.shards)
     }
     asked = [scan, *sorted(version.fingerprint for version in versions)]
     digest = sha256(" ".join(asked).encode()).hexdigest()[:16]

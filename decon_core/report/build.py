@@ -143,8 +143,8 @@ def _state(
         for pack in builder.packs
         for mixture in builder.mixtures
     ]
-    versions = [f"{one.benchmark} {one.fingerprint}" for one in builder.versions]
-    names = [one.benchmark for one in builder.versions]
+    versions = [f"{version.benchmark} {version.fingerprint}" for version in builder.versions]
+    names = [version.benchmark for version in builder.versions]
     thresholds = json.dumps(builder.policy.decision_settings(names))
     shards = [f"{shard.fingerprint} {shard.name}" for _, shard in builder.shards]
     value = [
@@ -152,7 +152,7 @@ def _state(
         builder.reader.scan,
         builder.verdicts.digest,
         builder.evidence.digest,
-        *(f"{one.key} {one.review_from}" for one in builder.nominations),
+        *(f"{nomination.key} {nomination.review_from}" for nomination in builder.nominations),
         thresholds,
         repr(showing),
         repr(builder.unread),
@@ -160,7 +160,7 @@ def _state(
         *sorted(shards),
         *sorted(products),
         digest_of_labels(builder.labels),
-        *(one.key for one in additions),
-        *sorted(f"{one.shard.fingerprint} {one.lacking} {one.reason}" for one in gaps),
+        *(addition.key for addition in additions),
+        *sorted(f"{gap.shard.fingerprint} {gap.lacking} {gap.reason}" for gap in gaps),
     ]
     return sha256(" ".join(value).encode()).hexdigest()[:16]

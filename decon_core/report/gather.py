@@ -119,22 +119,24 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
     index = index_fingerprint(reader.store, reader.policy)
     return [
         {
-            "benchmark": one.benchmark,
-            "version": one.fingerprint,
-            "n_items": one.n_items,
-            "n_records": one.n_records,
-            "n_indexed_records": int(open_part(reader.store, one, index).entries.records.size),
-            "is_in_idf_snapshot": members.get(one.benchmark) == one.fingerprint,
-            "thresholds": json.dumps(reader.policy.for_benchmark(one.benchmark).thresholds),
-            "n_shards_not_scanned": n_not_scanned[one.benchmark],
+            "benchmark": version.benchmark,
+            "version": version.fingerprint,
+            "n_items": version.n_items,
+            "n_records": version.n_records,
+            "n_indexed_records": int(open_part(reader.store, version, index).entries.records.size),
+            "is_in_idf_snapshot": members.get(version.benchmark) == version.fingerprint,
+            "thresholds": json.dumps(reader.policy.for_benchmark(version.benchmark).thresholds),
+            "n_shards_not_scanned": n_not_scanned[version.benchmark],
         }
-        for one in reader.versions
+        for version in reader.versions
     ]
 
 
 def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.Table:
     columns = [*_ITEM, "config", "question", "answer", "fingerprint", "extras"]
-    records = pa.concat_tables([load_records(store, one, columns=columns) for one in versions])
+    records = pa.concat_tables(
+        [load_records(store, version, columns=columns) for version in versions]
+    )
     items = (
         pl.DataFrame(records)
         .group_by(_ITEM, maintain_order=True)
@@ -308,7 +310,7 @@ def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
     accounts: list[Row] = []
     removed = [TABLES["removed"].schema.empty_table()]
     n_without_mixture = 0
-    current_packs = {one.name: builder.current_packs(one) for one in builder.mixtures}
+    current_packs = {mixture.name: builder.current_packs(mixture) for mixture in builder.mixtures}
     for pack in builder.packs:
         current = {name: pack.name in packs for name, packs in current_packs.items()}
         n_without_mixture += 0 if all(current.values()) else len(pack.shards)

@@ -162,10 +162,10 @@ def _add_texts(
 def _nominated_texts(reader: MatchReader, rows: Sequence[Row]) -> dict[str, str]:
     """Return the texts of pairs that were found beside the scan: their shards are not read."""
     texts: dict[str, str] = {}
-    for one in reader.nominations:
-        pairs = [row["pair"] for row in rows if row["detectors"] == one.detector]
+    for nomination in reader.nominations:
+        pairs = [row["pair"] for row in rows if row["detectors"] == nomination.detector]
         for version in reader.versions if pairs else ():
-            texts |= one.texts(pairs, version.fingerprint)
+            texts |= nomination.texts(pairs, version.fingerprint)
     return texts
 
 

@@ -60,7 +60,7 @@ def moved_since_report(
             *_compare_items(builder, connection),
             *_compare_shards(builder, connection),
             *_changed_mixtures(builder, connection),
-            *(one for addition in additions for one in addition.changes(connection)),
+            *(change for addition in additions for change in addition.changes(connection)),
         ]
     path = str(builder.store.report)
     other = Problem(path, "other products or tables", "those of current settings", REBUILD)
@@ -78,7 +78,7 @@ def _changed_settings(
 
 
 def _changed_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
-    current = {one.name: builder.current_packs(one) for one in builder.mixtures}
+    current = {mixture.name: builder.current_packs(mixture) for mixture in builder.mixtures}
     for row in _rows(connection, "is_current"):
         is_current_now = row["pack"] in current.get(row["mixture"], ())
         if row["is_current"] != is_current_now:
@@ -94,8 +94,8 @@ def _compare_items(builder: Builder, connection: duckdb.DuckDBPyConnection) -> I
         for row in _rows(connection, "items")
     }
     in_store: ByName = {
-        (one.benchmark,): f"{counted(one.n_items, 'item')} of version {one.fingerprint}"
-        for one in builder.versions
+        (version.benchmark,): f"{counted(version.n_items, 'item')} of version {version.fingerprint}"
+        for version in builder.versions
     }
     yield from _differences("items", in_report, in_store)
 
@@ -128,7 +128,7 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
         (row["mixture"], row["pack"]): row["shards"] for row in _rows(connection, "shares")
     }
     in_store = _shares(builder)
-    wanted = {(one.name, pack.name) for one in builder.mixtures for pack in builder.packs}
+    wanted = {(mixture.name, pack.name) for mixture in builder.mixtures for pack in builder.packs}
     for name in sorted(wanted | in_report.keys()):
         where = "mixtures: " + ", ".join(name)
         if name in in_report and name not in in_store:
@@ -145,13 +145,13 @@ def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
     """Return name, documents in and documents out of each shard, from the manifests."""
     columns = "shard", "n_documents_in", "n_documents_out"
     return {
-        (one.name, pack.name): sorted(
+        (mixture.name, pack.name): sorted(
             [str(shard[name]) for name in columns] for shard in read_json(path)["shards"]
         )
-        for one in builder.mixtures
+        for mixture in builder.mixtures
         for pack in builder.packs
-        if (path := builder.store.mixture_manifest(one.name, pack.name)).is_file()
-        and builder.store.mixture(one.name, pack.name).is_dir()
+        if (path := builder.store.mixture_manifest(mixture.name, pack.name)).is_file()
+        and builder.store.mixture(mixture.name, pack.name).is_dir()
     }
 
 

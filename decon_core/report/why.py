@@ -181,7 +181,9 @@ def account(
         "schema": SCHEMA,
         "document": _document(builder, place, row),
         "scanned_against": [one.benchmark for one in scanned],
-        "not_scanned_against": [one.benchmark for one in builder.versions if one not in scanned],
+        "not_scanned_against": [
+            version.benchmark for version in builder.versions if version not in scanned
+        ],
         "answered_from_sketch": _answers(builder, place, scanned),
         "why_not_scanned": ". ".join(filter(None, why)) if why else None,
         "found": [{**entry, "documents": documents[entry["pair"]]} for entry in found],
@@ -402,7 +404,7 @@ def rows_of_place(shard: str, row: str, place: Place) -> Any:
 
 def as_text(account: Json) -> str:
     """Render an account, to which the runs that made its files were added (`run`)."""
-    templates = [f"features/{one.name}/why.txt.j2" for one in all_features() if one.why]
+    templates = [f"features/{feature.name}/why.txt.j2" for feature in all_features() if feature.why]
     return render(
         "report/why.txt.j2",
         **account,

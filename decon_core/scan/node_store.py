@@ -178,7 +178,7 @@ def _sketch_files(job: ShardJob) -> list[Path]:
 
 
 def _records(versions: Iterable[Version]) -> list[str]:
-    return [f"records/{one.benchmark}/{one.fingerprint}.parquet" for one in versions]
+    return [f"records/{version.benchmark}/{version.fingerprint}.parquet" for version in versions]
 
 
 def _in_steps(names: Iterable[str]) -> Iterator[list[str]]:
@@ -226,7 +226,7 @@ class UrlStore:
         """Yield each job with its future when it has ended and its files were fetched."""
         search = {versions: self._search_files(versions) for versions in {j.versions for j in jobs}}
         self._send_missing({name for names in search.values() for name in names}, "search")
-        versions = {one for job in jobs for one in job.versions}
+        versions = {version for job in jobs for version in job.versions}
         self._send_missing({*_records(versions)}, "records")
         tiles = Tiles(self.store, self.scan)
         by_shard = {job.shard.fingerprint: job for job in jobs}

@@ -77,7 +77,7 @@ class Joined:
 
     def _with_tiles(self, ending: str) -> frozenset[str]:
         versions = (name.removesuffix(ending) for name in self.files if name.endswith(ending))
-        return frozenset(one for one in versions if f"{one}.parquet" in self.files)
+        return frozenset(version for version in versions if f"{version}.parquet" in self.files)
 
     def tile(self, version: str) -> Path:
         return self.store.tile(self.scan, self.name, version)

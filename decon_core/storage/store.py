@@ -200,7 +200,7 @@ class Store:
         while folders:
             try:
                 with os.scandir(folders.pop()) as entries:
-                    found = [(one.path, one.is_dir(follow_symlinks=False)) for one in entries]
+                    found = [(entry.path, entry.is_dir(follow_symlinks=False)) for entry in entries]
             except FileNotFoundError:
                 continue  # another process was quicker
             for path, is_folder in found:

@@ -84,6 +84,6 @@ def digest_of_files(folder: Path) -> Stamp:
     Short, because a store may hold a million tiles. Hidden files are still being written.
     """
     with os.scandir(folder) as files:
-        status = [(one.name, one.stat()) for one in files if not one.name.startswith(".")]
+        status = [(file.name, file.stat()) for file in files if not file.name.startswith(".")]
     stamps = sorted((name, one.st_size, one.st_mtime_ns) for name, one in status)
     return sha256(repr(stamps).encode()).hexdigest()[:16]

@@ -166,8 +166,10 @@ class _Reader(ast.NodeVisitor):
     def _with_elements(self) -> list[_Operation]:
         """Return all operations; an index that counts through a sequence is an element of it."""
         return [
-            _Operation("each", (("", one.inputs[0][1]),)) if self._is_element(one) else one
-            for one in self._operations
+            _Operation("each", (("", operation.inputs[0][1]),))
+            if self._is_element(operation)
+            else operation
+            for operation in self._operations
         ]
 
     def _is_element(self, operation: _Operation) -> bool:
@@ -332,8 +334,8 @@ class _Reader(ast.NodeVisitor):
         return self._add(f"constant {node.value!r}"[:_LONGEST_CONSTANT])
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> int:
-        values = [one.value for one in node.values if isinstance(one, ast.FormattedValue)]
-        return self._add("format", *[("", self._of(one)) for one in values])
+        values = [value.value for value in node.values if isinstance(value, ast.FormattedValue)]
+        return self._add("format", *[("", self._of(value)) for value in values])
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> int:
         value = node.operand.value if isinstance(node.operand, ast.Constant) else None
@@ -353,7 +355,7 @@ class _Reader(ast.NodeVisitor):
         return self._add(label, (roles[0], left), (roles[1], right))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> int:
-        return self._add("logic", *[("", self._of(one)) for one in node.values])
+        return self._add("logic", *[("", self._of(value)) for value in node.values])
 
     def visit_Compare(self, node: ast.Compare) -> int:
         operands = [self._of(one) for one in (node.left, *node.comparators)]
@@ -364,8 +366,8 @@ class _Reader(ast.NodeVisitor):
         return found[0] if len(found) == 1 else self._add("logic", *[("", one) for one in found])
 
     def visit_Call(self, node: ast.Call) -> int:
-        inputs = [(str(min(at, 2)), self._of(one)) for at, one in enumerate(node.args)]
-        inputs += [(one.arg or "**", self._of(one.value)) for one in node.keywords]
+        inputs = [(str(min(at, 2)), self._of(arg)) for at, arg in enumerate(node.args)]
+        inputs += [(keyword.arg or "**", self._of(keyword.value)) for keyword in node.keywords]
         called = node.func
         if isinstance(called, ast.Name):
             is_standard = any(called.id in names for names in self._names)
@@ -404,7 +406,7 @@ class _Reader(ast.NodeVisitor):
         if not isinstance(node.slice, ast.Slice):
             return self._add("[]", of, ("at", self._of(node.slice)))
         edges = {"from": node.slice.lower, "to": node.slice.upper, "by": node.slice.step}
-        given = [(role, self._of(one)) for role, one in edges.items() if one]
+        given = [(role, self._of(edge)) for role, edge in edges.items() if edge]
         return self._add("[:]", of, *given)
 
     def visit_IfExp(self, node: ast.IfExp) -> int:

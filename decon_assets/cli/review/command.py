@@ -241,7 +241,7 @@ def import_verdicts(
             expected = "verdicts, one JSON object per line"
             raise InputError(Problem(str(file), "no such file", expected))
         lines = read_lines(file)
-        pairs = [one.pair for one in session.report.pairs(PairFilter())]
+        pairs = [pair.pair for pair in session.report.pairs(PairFilter())]
         merged = merge_verdicts(lines, session.verdicts, pairs)
         if merged.lines:
             append_verdicts(session.file, merged.lines)

@@ -161,16 +161,16 @@ def say_queue(queue: Sequence[PairSummary], session: Session, *, is_json: bool) 
     now = {pair: one.verdict for pair, one in session.verdicts.by_pair.items()}
     rows = [replace(one, verdict=now.get(one.pair)) for one in queue]
     if is_json:
-        for one in rows:
-            documents = [asdict(place) for place in session.report.documents(one.pair)]
-            say(json.dumps({**asdict(one), "documents": documents}))
+        for row in rows:
+            documents = [asdict(place) for place in session.report.documents(row.pair)]
+            say(json.dumps({**asdict(row), "documents": documents}))
         return
     heads = ("pair", "score", "class", "documents", "verdict", "detectors", "item", "first place")
     cells = [
         (
-            *(one.pair, one.score, one.called, one.n_documents, one.verdict, one.detectors),
-            *(inert(one.item), inert(f"{one.source}/{one.shard_name} row {one.row}")),
+            *(row.pair, row.score, row.called, row.n_documents, row.verdict, row.detectors),
+            *(inert(row.item), inert(f"{row.source}/{row.shard_name} row {row.row}")),
         )
-        for one in rows
+        for row in rows
     ]
     say_table(heads, cells)

@@ -64,7 +64,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
         **tables,
         "planted": len(study.planted),
         "documents": study.n_documents,
-        "unreadable_rows": sum(one.n_unreadable for one in study.sources),
+        "unreadable_rows": sum(source.n_unreadable for source in study.sources),
         "plot": dg.MetadataValue.md(f"![haystack](data:image/svg+xml;base64,{picture})"),
         "folder": dg.MetadataValue.path(haystack_folder(store)),
     }

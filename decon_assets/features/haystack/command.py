@@ -165,7 +165,7 @@ def _say(study: Study) -> None:
         if one.n_without_score:
             n_documents = counted(one.n_without_score, "document")
             warn(f"{one.name}: {n_documents} without a score, left out")
-    n_unreadable = sum(one.n_unreadable for one in study.sources)
+    n_unreadable = sum(source.n_unreadable for source in study.sources)
     if n_unreadable:
         warn(f"\nnot read: {counted(n_unreadable, 'row')}, for example")
         for place in study.unreadable:

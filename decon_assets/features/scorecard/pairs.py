@@ -68,11 +68,17 @@ def _say_card(card: PairCard) -> None:
     say(f"{labels} of {counted(counts['n_originals'], 'original')}\n")
     rows = [
         (
-            *(one.metric, *(round(value, 3) for value in (one.auc, one.auc_low, one.auc_high))),
-            *(round(100 * value, 1) for value in (one.recall, one.recall_low, one.recall_high)),
-            *(one.above, one.n_undefined),
+            *(
+                score.metric,
+                *(round(value, 3) for value in (score.auc, score.auc_low, score.auc_high)),
+            ),
+            *(
+                round(100 * value, 1)
+                for value in (score.recall, score.recall_low, score.recall_high)
+            ),
+            *(score.above, score.n_undefined),
         )
-        for one in card.scores
+        for score in card.scores
     ]
     say_table(_HEADS, rows)
     if card.kinds:

@@ -42,7 +42,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
         return {"study": "off: decon.toml has no table [study]"}
     found = build_study(inputs)
     compared = [*found.comparison.averages, *found.comparison.benchmarks]
-    n_benchmarks = len({one.benchmark for one in found.comparison.benchmarks})
+    n_benchmarks = len({benchmark.benchmark for benchmark in found.comparison.benchmarks})
     context.log.info(
         f"{counted(len(found.arms), 'arm')}, {counted(n_benchmarks, 'benchmark')}, "
         f"{counted(len(found.effects), 'effect')} by exposure"

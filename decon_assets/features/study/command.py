@@ -74,7 +74,7 @@ def study_command(
     say_filled(arms_page.HEADS, of_arms)
     if found.effects:
         say()
-        say_filled(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects])
+        say_filled(exposure_page.HEADS, [exposure_page.line(effect) for effect in found.effects])
     elif not store.report.is_file():
         say("\nno effects by exposure: there is no report yet, `decon-assets run` makes it")
     say(f"\n{(out or study_folder(store)) / PAGE}")

@@ -118,9 +118,10 @@ def build_pack_sketch(
         return False
     blocks = [open_blocks(store, sketch, shard) for shard in shards]
     filters = [
-        open_filters(store, sketch, shard, one) for shard, one in zip(shards, blocks, strict=True)
+        open_filters(store, sketch, shard, block)
+        for shard, block in zip(shards, blocks, strict=True)
     ]
-    log2_bits = np.concatenate([np.empty(0, np.int64), *(one.log2_bits for one in blocks)])
+    log2_bits = np.concatenate([np.empty(0, np.int64), *(block.log2_bits for block in blocks)])
     about, rows = _paths(store, sketch, pack_key(pack))
     with atomic_path(rows) as draft:
         with draft.open("wb") as file:

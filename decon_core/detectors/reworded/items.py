@@ -199,7 +199,7 @@ def _end_of(question: str) -> str:
     """Return the last sentences of a question, as many as are not long, and at least one."""
     sentences = _SENTENCE_END.split(question.strip())
     first = len(sentences) - 1
-    while first and sum(len(one.split()) for one in sentences[first - 1 :]) <= _LONG_END:
+    while first and sum(len(sentence.split()) for sentence in sentences[first - 1 :]) <= _LONG_END:
         first -= 1
     return " ".join(sentences[first:])
 

@@ -144,7 +144,7 @@ class Blender:
     def _versions(self, blend: Blend) -> dict[str, str]:
         """Return the fingerprints of the benchmarks whose items a blend inserts."""
         named = {name for one in blend.contamination for name in one.benchmarks}
-        versions = {one.benchmark: one.fingerprint for one in self.builder.versions}
+        versions = {version.benchmark: version.fingerprint for version in self.builder.versions}
         return {name: versions[name] for name in sorted(versions) if name in named}
 
     def _inputs(self, blend: Blend) -> dict[str, Any]:

@@ -182,7 +182,9 @@ def replaced_table(plan: Plan) -> pa.Table:
     draws = plan.stream.draws
     for number, contaminated in enumerate(plan.contaminated):
         places = contaminated.insertions.replaced
-        sources = _take_names([one.source.name for one in plan.materials], draws.source[places])
+        sources = _take_names(
+            [material.source.name for material in plan.materials], draws.source[places]
+        )
         shard, row, time = _corpus_columns(plan, places)
         numbers = np.full(places.size, number, np.int32)
         columns = [numbers, places, sources, shard, row, time, draws.n_tokens[places]]

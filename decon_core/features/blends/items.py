@@ -174,7 +174,9 @@ def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:
     name = f"{seed} seen {items[0].benchmark if items else ''}"
     seen: set[str] = set()
     for questions in by_split.values():
-        rank = {one: (int(numbers(f"{name} {one}", 1)[0]), one) for one in questions}
+        rank = {
+            question: (int(numbers(f"{name} {question}", 1)[0]), question) for question in questions
+        }
         first = sorted(questions, key=rank.__getitem__)
         seen.update(first[: max(round(share * len(first)), 1)])
     return seen

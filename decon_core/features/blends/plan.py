@@ -112,7 +112,7 @@ def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
     for number, contamination in enumerate(blend.contamination):
         items = choose_items(builder.store, builder.versions, contamination, blend.seed, rewordings)
         into = contamination.into
-        takes_items = np.array([not into or one.source.name in into for one in materials])
+        takes_items = np.array([not into or material.source.name in into for material in materials])
         room = stream_room(
             stream.draws.n_tokens,
             takes_items[stream.draws.source],

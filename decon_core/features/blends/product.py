@@ -58,7 +58,7 @@ def report_addition(plan: Plan) -> ReportAddition | None:
 def addition_of(blender: Blender) -> ReportAddition:
     """Return what the report has of blends; a blend that was not built has no rows."""
     states = _states(blender)
-    inputs = [f"{blender.fingerprint(one)} {states[one.name]}" for one in blender.blends]
+    inputs = [f"{blender.fingerprint(blend)} {states[blend.name]}" for blend in blender.blends]
     return ReportAddition(
         " ".join(sorted(inputs)),
         lambda: _tables(blender.builder.store, states),

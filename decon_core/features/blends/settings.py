@@ -238,12 +238,12 @@ class Blends(FeatureTable):
     def read(cls, reader: ConfigReader, name: str, value: object) -> Self:
         """Parse the blends, whose names can stand where those of mixtures can."""
         del name
-        sources = {one.name: _takes_items(one) for one in reader.sources}
+        sources = {source.name: _takes_items(source) for source in reader.sources}
         blends, problems = read_blends(
             value, where=str(reader.path), mixtures=reader.mixtures, sources=sources
         )
         reader.problems += problems
-        products = [*reader.names["products"], *(one.name for one in blends)]
+        products = [*reader.names["products"], *(blend.name for blend in blends)]
         reader.names = {**reader.names, "products": products}
         return cls(blends)
 
@@ -326,7 +326,7 @@ class _Reader(SettingsReader):
         before = len(self.problems)
         for number, key, values in listed:
             place, table = f"{where}.contamination[{number}]", tables[number]
-            if key == "form" and values and all(one in _PARTIAL for one in values):
+            if key == "form" and values and all(value in _PARTIAL for value in values):
                 for name in (name for name in _ONLY_FULL if name in table):
                     self.wrong(f"{place}.{name}", f"form = {values!r}", '"full" among the forms')
             if not values:
@@ -335,9 +335,9 @@ class _Reader(SettingsReader):
             return
         for values in product(*(values for _, _, values in listed)):
             chosen = [{**table} if isinstance(table, dict) else table for table in tables]
-            for (number, key, _), one in zip(listed, values, strict=True):
-                chosen[number][key] = one
-                if key == "form" and one in _PARTIAL:  # they apply to the others in the same list
+            for (number, key, _), value in zip(listed, values, strict=True):
+                chosen[number][key] = value
+                if key == "form" and value in _PARTIAL:  # they apply to the others in the same list
                     for name in _ONLY_FULL:
                         chosen[number].pop(name, None)
             one_blend = {**entry, "contamination": chosen}

@@ -46,7 +46,8 @@ _NAME = ("benchmark", "split", "instance_index")
 def inspect_changed_blends(store: Store, blends: Sequence[Blend]) -> Inspection:
     """Verify the blends that were built or modified since the last inspection."""
     products = {
-        one.name: (blend_manifest(store, one.name), blend_folder(store, one.name)) for one in blends
+        blend.name: (blend_manifest(store, blend.name), blend_folder(store, blend.name))
+        for blend in blends
     }
     return inspect_products(store, "blends", products, blend_faults)
 

@@ -133,7 +133,9 @@ def _rows(job: PartJob, number: int) -> Generator[Row]:
         try:
             yield from rows_of(current, job.sources[number], row[start:stop].tolist())
         except CorpusError as error:  # its remedy is for a shard of the corpus, not of a mixture
-            raise CorpusError(replace(one, remedy=_CHANGED) for one in error.problems) from None
+            raise CorpusError(
+                replace(problem, remedy=_CHANGED) for problem in error.problems
+            ) from None
 
 
 def row_of_text(text: TestText, source: Source) -> Row:

@@ -275,7 +275,7 @@ class _Run:
 
     def _is_anywhere_else(self, states: Mapping[str, TaskState]) -> bool:
         """Return whether a task runs on another node than those whose tasks end at once."""
-        running = (states[one.id] for one in self._tasks if one.id in states)
+        running = (states[task.id] for task in self._tasks if task.id in states)
         return any(
             state.name == "RUNNING" and state.node not in self._fruitless for state in running
         )

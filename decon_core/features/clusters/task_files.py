@@ -36,11 +36,11 @@ class TaskJobs:
     @property
     def alone(self) -> list[tuple[int, bytes]]:
         """Jobs of a task that died: each runs alone, so that the next death tells which it was."""
-        return [one for one in self.jobs if self.deaths[one[0]]]
+        return [job for job in self.jobs if self.deaths[job[0]]]
 
     @property
     def others(self) -> list[tuple[int, bytes]]:
-        return [one for one in self.jobs if not self.deaths[one[0]]]
+        return [job for job in self.jobs if not self.deaths[job[0]]]
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
     found = sorted(path for path in found if path.is_file())
     manifest = base / MANIFEST
     shards = read_json(manifest)["shards"] if manifest.is_file() else []
-    known = {one["file"]: one for one in shards}
+    known = {shard["file"]: shard for shard in shards}
     files = [_report_file(path, base, known) for path in found if path.suffix == ".jsonl"]
     others = [path.relative_to(base).as_posix() for path in found if path.suffix != ".jsonl"]
     if not files:

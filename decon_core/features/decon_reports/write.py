@@ -34,7 +34,9 @@ def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None
     reader = builder.reader
     for pack in builder.packs:
         require_scanned(reader, pack, reader.versions)
-    records = {one.benchmark: load_records(builder.store, one) for one in reader.versions}
+    records = {
+        version.benchmark: load_records(builder.store, version) for version in reader.versions
+    }
     shards = []
     with atomic_path(out) as draft:
         for pack in builder.packs:

@@ -140,8 +140,8 @@ class _Asker:
             try:
                 await asyncio.gather(*workers)
             finally:
-                for one in workers:
-                    one.cancel()
+                for worker in workers:
+                    worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
         return self.spent
 

@@ -75,11 +75,11 @@ class Task(NamedTuple):
 def within_limits(requests: Sequence[Request], settings: Endpoint) -> list[Request]:
     """Return the first requests, as many as fit into the limits of one command."""
     fitting, n_tokens = [], 0
-    for one in requests[: settings.max_requests]:
-        n_tokens += one.n_tokens + answer_limit(settings)
+    for request in requests[: settings.max_requests]:
+        n_tokens += request.n_tokens + answer_limit(settings)
         if settings.max_tokens is not None and n_tokens > settings.max_tokens:
             break
-        fitting.append(one)
+        fitting.append(request)
     return fitting
 
 
@@ -87,7 +87,7 @@ def answer_limit(settings: Endpoint) -> int:
     """Return the most tokens of an answer; 0 if the parameters do not limit it."""
     names = ("max_tokens", "max_completion_tokens")
     limits = (settings.parameters.get(name) for name in names)
-    return next((one for one in limits if isinstance(one, int)), 0)
+    return next((limit for limit in limits if isinstance(limit, int)), 0)
 
 
 def request_digest(prompt: str, settings: Endpoint) -> str:

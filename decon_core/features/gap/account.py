@@ -96,7 +96,7 @@ def score_gap(
         n_twice = gathered.add(results, task, joined)
         account.joins.append(_count(results, task.benchmark, joined, n_twice))
     _add_rates(account, items, gathered)
-    for name in sorted(gathered.scores, key=lambda one: tuple(vars(one).values())):
+    for name in sorted(gathered.scores, key=lambda score: tuple(vars(score).values())):
         rows = gathered.scores[name]
         account.gaps.append(gap_of(name, Scores(row[1:] for row in rows)))
         for at, grouping in enumerate(groupings):
@@ -208,7 +208,7 @@ def _add_categories(
     account.gaps += [gap_of(name, found, subset=one, by=by) for one, found in scores.items()]
     if rest and not grouping.is_optional:
         account.gaps.append(gap_of(name, Scores(rest), subset=NO_CATEGORY, by=by))
-    together = Scores(row for one in scores for row in by_category[one])
+    together = Scores(row for score in scores for row in by_category[score])
     account.averages.append(average_of(name, by, scores, together, n_without=len(rest)))
 
 

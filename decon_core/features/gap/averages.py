@@ -101,7 +101,9 @@ def _mean_of(name: Name, groups: Mapping[str, Floats]) -> Estimate:
     value = sum(float(found.mean()) for found in groups.values()) / len(groups)
     if not all(map(_has_interval, groups.values())):
         return Estimate(value)
-    return Estimate(value, *mean_interval({seed_of(name, one): groups[one] for one in groups}))
+    return Estimate(
+        value, *mean_interval({seed_of(name, group): groups[group] for group in groups})
+    )
 
 
 def _mean_gap_of(name: Name, pairs: Mapping[str, tuple[Floats, Floats]]) -> Estimate:

@@ -130,8 +130,8 @@ def write(account: ScoreGaps, folder: Path) -> None:
     content = {
         "report": account.report,
         "gaps": [_row(gap) for gap in account.gaps],
-        "averages": [_average_row(one) for one in account.averages],
-        "rates": [rate_row(one) for one in account.rates],
+        "averages": [_average_row(average) for average in account.averages],
+        "rates": [rate_row(rate) for rate in account.rates],
         "notes": account.notes,
         "joins": [asdict(count) for count in account.joins],
         "problems": [str(problem) for problem in account.problems],
@@ -142,8 +142,10 @@ def write(account: ScoreGaps, folder: Path) -> None:
     write_plain_json(folder / "gap.json", content)
     texts = {
         "gap.csv": as_csv([_row(gap) for gap in account.gaps], HEADS),
-        "averages.csv": as_csv([_average_row(one) for one in account.averages], AVERAGE_HEADS),
-        "rates.csv": as_csv([rate_row(one) for one in account.rates], RATE_HEADS),
+        "averages.csv": as_csv(
+            [_average_row(average) for average in account.averages], AVERAGE_HEADS
+        ),
+        "rates.csv": as_csv([rate_row(rate) for rate in account.rates], RATE_HEADS),
         "gap.md": as_markdown(account),
     }
     for name, text in texts.items():
@@ -181,12 +183,12 @@ def as_markdown(account: ScoreGaps) -> str:
         tables={
             "gaps": (HEADS, [line(gap) for gap in account.gaps]),
             "groups": (GROUP_HEADS, [group_line(gap) for gap in account.gaps]),
-            "averages": (AVERAGE_HEADS, [average_line(one) for one in account.averages]),
+            "averages": (AVERAGE_HEADS, [average_line(average) for average in account.averages]),
             "rates": (RATE_HEADS, [*rate_lines(account.rates)]),
             "joins": (JOIN_HEADS, [join_line(count) for count in account.joins]),
         },
         left_out={
-            "Not read or not joined": [str(one) for one in account.problems],
+            "Not read or not joined": [str(problem) for problem in account.problems],
             "Earlier runs, not counted": account.earlier,
             "Files without results": account.others,
         },

@@ -113,7 +113,7 @@ def draw_documents(
     jobs = _jobs(packs, settings)
     chosen = set(settings.sources) or {job.source.name for job in jobs}
     order, counts = _number_all(jobs, chosen, workers)
-    n_all = sum(one.n_documents for one in counts)
+    n_all = sum(count.n_documents for count in counts)
     training = order[: min(MOST_TRAINING, int(n_all * _TRAINING_SHARE))]
     rest = order[len(training) :]
     haystack = [one for one in rest if jobs[one[0]].source.name in chosen][: settings.documents]
@@ -121,7 +121,7 @@ def draw_documents(
         raise MissingError(Problem("the corpus", "no document", "documents to plant items among"))
     columns = tuple(dict.fromkeys(column_names(settings)))
     found = _read(jobs, [*training, *haystack], columns, workers)
-    unreadable = tuple(place for one in counts for place in one.unreadable)[:_MOST_PLACES]
+    unreadable = tuple(place for count in counts for place in count.unreadable)[:_MOST_PLACES]
     documents = tuple(found[one] for one in (*training, *haystack))
     n = len(training)
     of_sources = _of_sources(jobs, counts, training, haystack)
@@ -286,10 +286,10 @@ def _of_sources(
     jobs: Sequence[_Job], counts: Sequence[_Count], training: _Places, haystack: _Places
 ) -> tuple[SourceCount, ...]:
     totals: dict[str, list[int]] = {}
-    for job, one in zip(jobs, counts, strict=True):
+    for job, count in zip(jobs, counts, strict=True):
         total = totals.setdefault(job.source.name, [0, 0, 0, 0])
-        total[0] += one.n_documents
-        total[1] += one.n_unreadable
+        total[0] += count.n_documents
+        total[1] += count.n_unreadable
     for at, places in ((2, training), (3, haystack)):
         for number, _ in places:
             totals[jobs[number].source.name][at] += 1

@@ -57,7 +57,7 @@ def teaching_texts(n: int = N_EXAMPLES) -> list[str]:
         sentences = [draws.one_of(parts["first"]), *_several(draws, parts["then"], _SENTENCES)]
         if at % 2:
             sentences.append(draws.one_of(parts["last"]))
-        texts.append(" ".join(one.format(**slots) for one in sentences))
+        texts.append(" ".join(sentence.format(**slots) for sentence in sentences))
     return [*dict.fromkeys(texts)]
 
 

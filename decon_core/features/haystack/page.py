@@ -133,8 +133,8 @@ def as_json(study: Study, key: str) -> dict[str, Any]:
         },
         "n_documents": study.n_documents,
         "n_planted": len(study.planted),
-        "sources": [asdict(one) for one in study.sources],
-        "benchmarks": [asdict(one) for one in study.benchmarks],
+        "sources": [asdict(source) for source in study.sources],
+        "benchmarks": [asdict(benchmark) for benchmark in study.benchmarks],
         "unreadable": list(study.unreadable),
         "scorers": [
             {
@@ -157,7 +157,9 @@ def _placing(placing: Placing) -> dict[str, Any]:
         "median_percentile": rounded(placing.median),
         "lowest_percentile": rounded(placing.low),
         "highest_percentile": rounded(placing.high),
-        "amplification": [_amplification(one) for one in placing.amplifications],
+        "amplification": [
+            _amplification(amplification) for amplification in placing.amplifications
+        ],
     }
 
 

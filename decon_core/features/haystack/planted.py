@@ -59,9 +59,9 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
     training: list[Item] = []
     for version in versions:
         items = [*items_of(store, version)]
-        training += [one for one in items if is_for_training(one.split) and one.answer]
+        training += [item for item in items if is_for_training(item.split) and item.answer]
         if version.benchmark in wanted:
-            tested = [one for one in items if not is_for_training(one.split)]
+            tested = [item for item in items if not is_for_training(item.split)]
             drawn, count = _drawn(version.benchmark, tested, settings)
             planted += drawn
             counts.append(count)
@@ -74,7 +74,7 @@ def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) 
 def _drawn(
     benchmark: str, items: Sequence[Item], settings: Haystack
 ) -> tuple[list[PlantedItem], BenchmarkCount]:
-    answered = [one for one in items if one.answer]
+    answered = [item for item in items if item.answer]
     drawn = _distinct(_shuffled(answered, settings.seed))[: settings.items]
     n_without = len(items) - len(answered)
     return drawn, BenchmarkCount(benchmark, len(items), n_without, len(drawn))
@@ -86,7 +86,7 @@ def _no_item(count: BenchmarkCount) -> Problem:
 
 
 def _unknown(wanted: Iterable[str], versions: Sequence[Version]) -> list[Problem]:
-    known = [one.benchmark for one in versions]
+    known = [version.benchmark for version in versions]
     expected = f"one of {', '.join(known)}"
     return [
         Problem("haystack.benchmarks", repr(name), expected, did_you_mean(name, known))
@@ -97,17 +97,17 @@ def _unknown(wanted: Iterable[str], versions: Sequence[Version]) -> list[Problem
 
 def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
     """Return the items in a random order, in which other items move none."""
-    return sorted(items, key=lambda one: int(numbers(f"haystack {seed} {one.name}", 1)[0]))
+    return sorted(items, key=lambda item: int(numbers(f"haystack {seed} {item.name}", 1)[0]))
 
 
 def _distinct(items: Iterable[Item]) -> list[PlantedItem]:
     """Return the items as documents, each text once."""
     by_text: dict[str, PlantedItem] = {}
-    for one in items:
-        form = Contamination(benchmarks=(one.benchmark,))
-        text = item_text(one, "full", form, "0").text
-        place = one.benchmark, one.split, one.instance_index, one.sub_index
-        by_text.setdefault(text, PlantedItem(one.name, *place, one.question, text))
+    for item in items:
+        form = Contamination(benchmarks=(item.benchmark,))
+        text = item_text(item, "full", form, "0").text
+        place = item.benchmark, item.split, item.instance_index, item.sub_index
+        by_text.setdefault(text, PlantedItem(item.name, *place, item.question, text))
     return [*by_text.values()]
 
 

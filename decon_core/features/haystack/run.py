@@ -100,7 +100,7 @@ def haystack_key(packs: Sequence[Pack], versions: Sequence[Version], settings: H
         *(_VERSION, {k: v for k, v in asdict(settings).items() if k not in _LEFT_OUT}),
         fingerprints_of(settings),
         sorted(shards),
-        [[one.benchmark, one.fingerprint] for one in versions],
+        [[version.benchmark, version.fingerprint] for version in versions],
     ]
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
 

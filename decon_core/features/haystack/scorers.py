@@ -129,7 +129,7 @@ def _of_texts(name: ScorerName, about: str, score: Callable[[Sequence[str]], Flo
     return Scorer(
         str(name),
         about,
-        lambda documents: checked([one.text for one in documents]),
+        lambda documents: checked([document.text for document in documents]),
         lambda planted: checked([one.text for one in planted]),
     )
 
@@ -181,7 +181,7 @@ def _plain(text: str) -> str:
 
 def _short(name: ScorerName, *_: object) -> Scorer:
     about = "a control: the fewer characters, the higher"
-    return _of_texts(name, about, lambda texts: np.array([-float(len(one)) for one in texts]))
+    return _of_texts(name, about, lambda texts: np.array([-float(len(text)) for text in texts]))
 
 
 def _file(name: ScorerName, *_: object) -> Scorer:
@@ -202,7 +202,7 @@ def _column(name: ScorerName, _: Haystack, planting: Planting, __: Training) -> 
     scores = read_planted_scores(path, [one.item for one in planting.planted])
 
     def of_documents(documents: Sequence[HaystackDocument]) -> Floats:
-        values = (one.values.get(column) for one in documents)
+        values = (document.values.get(column) for document in documents)
         found = np.array([np.nan if value is None else value for value in values])
         if np.isnan(found).all():
             problem = f"no number in the field {column!r} of any document drawn"

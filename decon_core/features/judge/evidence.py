@@ -26,4 +26,4 @@ def evidence_of(config: Config) -> Evidence:
 
 @lru_cache(maxsize=100)
 def _candidates_at(path: Path, stamp: Stamp) -> tuple[Candidate, ...]:  # noqa: ARG001 - cache key
-    return tuple(replace(one, item_text="", text=None) for one in read_candidates(path))
+    return tuple(replace(candidate, item_text="", text=None) for candidate in read_candidates(path))

@@ -91,11 +91,11 @@ class Plan:
 
     @property
     def n_tokens(self) -> int:
-        return sum(one.n_tokens for one in self.requests)
+        return sum(request.n_tokens for request in self.requests)
 
     @property
     def n_to_ask(self) -> int:
-        return sum(len(one.pairs) for one in self.requests)
+        return sum(len(request.pairs) for request in self.requests)
 
     def within(self, settings: Endpoint) -> Plan:
         """Return the plan of the requests that fit into the limits of one command."""
@@ -116,7 +116,7 @@ def plan_requests(
     `decided`: pairs with a verdict of a person, which are not asked about.
     """
     plan, by_people = Plan(), set(decided)
-    known = {(one.pair, one.request) for one in annotations.lines if one.is_sd is not None}
+    known = {(line.pair, line.request) for line in annotations.lines if line.is_sd is not None}
     asked: dict[str, int] = {}  # by digest: the number of its request
     for members in pairs:
         candidate = members[0]
@@ -152,7 +152,7 @@ def judgement_in(content: str) -> dict[str, Any]:
 
 def _faults(value: Mapping[str, Any]) -> list[str]:
     problems = judgement_problems("answer", value)
-    return [f"{one.where.partition(': ')[2]}: found {one.found}" for one in problems]
+    return [f"{problem.where.partition(': ')[2]}: found {problem.found}" for problem in problems]
 
 
 JUDGING = Task("judgement", ANSWER_SCHEMA, lambda _, text: judgement_in(text))

@@ -77,7 +77,7 @@ def neighbours_key(
     value = [
         *(_VERSION, samples, own, sorted(shards), load_tokenizer(tokenizer).fingerprint),
         embedder_of(settings).fingerprint,
-        sorted([one.benchmark, one.fingerprint] for one in versions),
+        sorted([version.benchmark, version.fingerprint] for version in versions),
     ]
     return sha256(json.dumps(value).encode()).hexdigest()[:16]
 
@@ -160,16 +160,16 @@ def build_neighbours(
         engine=engine if is_local else LOCAL,
         on_progress=on_progress,
     )
-    items = [_items(store, one, settings, embedder, sum(sizes)) for one in versions]
+    items = [_items(store, version, settings, embedder, sum(sizes)) for version in versions]
     documents = _search(items, sampled, sizes, vectors, on_progress)
     weights = {one.source: one.weight for one in strata}
     found_rows = [*_found(items, sampled, sizes, weights, settings)]
     rows = pa.concat_tables([NEIGHBOURS.empty_table(), *found_rows])
     folder = neighbours_folder(store) / key
     nominations = nominations_of(store, key, settings)
-    for one, of_version in zip(items, found_rows, strict=True):
-        path = nominations.path(one.version.fingerprint)
-        write_parquet(path, nominated(of_version, one.table, NAME, key))
+    for item, of_version in zip(items, found_rows, strict=True):
+        path = nominations.path(item.version.fingerprint)
+        write_parquet(path, nominated(of_version, item.table, NAME, key))
     tables = {
         "neighbours": rows,
         "neighbour_similarity": _similarity(documents, strata),
@@ -271,11 +271,11 @@ def _found(
     settings: Neighbours,
 ) -> Iterator[pa.Table]:
     """Yield the neighbours of each benchmark's items."""
-    nearest = [_chosen(one, settings) for one in items]
+    nearest = [_chosen(item, settings) for item in items]
     places = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.places for one, _ in nearest)]))
     paragraphs = _paragraphs_at(places, sampled, sizes, weights)
-    for one, (found, stand_for) in zip(items, nearest, strict=True):
-        of_item = one.table.select(*ITEM, "question")[found.items].with_columns(
+    for item, (found, stand_for) in zip(items, nearest, strict=True):
+        of_item = item.table.select(*ITEM, "question")[found.items].with_columns(
             pl.Series("rank", found.ranks),
             pl.Series("similarity", found.similarities),
             pl.Series("stands_for", stand_for),
@@ -318,7 +318,7 @@ def _paragraphs_at(
 
 def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], embedder: str) -> None:
     """Write the pairs of item and neighbour as lines for a judge, the most similar first."""
-    questions = pl.concat([one.table for one in items])
+    questions = pl.concat([item.table for item in items])
     pairs = pl.DataFrame(rows).join(questions, on=ITEM, how="left", maintain_order="left")
     pairs = pairs.sort("similarity", descending=True, maintain_order=True)
     with atomic_path(neighbours_folder(store) / "candidates.jsonl") as draft:

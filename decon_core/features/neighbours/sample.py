@@ -138,14 +138,14 @@ def draw_sample(
         )
         for source, shard in shards
     ]
-    _run(_count, [one for one in jobs if one.size], "counted", workers, engine, on_progress)
+    _run(_count, [job for job in jobs if job.size], "counted", workers, engine, on_progress)
     cuts = _cuts(jobs, settings)
     jobs = [
-        _Job(one.folder, one.shard, one.source, settings, tokenizer, cut=cuts[one.source.name])
-        for one in jobs
+        _Job(job.folder, job.shard, job.source, settings, tokenizer, cut=cuts[job.source.name])
+        for job in jobs
     ]
     _run(_sample, jobs, "sampled", workers, engine, on_progress)
-    sampled = [SampledShard(one.shard, one.source.name, one.path) for one in jobs]
+    sampled = [SampledShard(job.shard, job.source.name, job.path) for job in jobs]
     return sampled, _strata(sampled)
 
 
@@ -270,9 +270,9 @@ def _token_starts(text: str, tokenizer: Tokenizer) -> list[int]:
 
 def _strata(shards: Sequence[SampledShard]) -> list[Stratum]:
     totals: dict[str, dict[str, int]] = {}
-    for one in shards:
-        total = totals.setdefault(one.source, {})
-        counts = {**one.counts, "n_paragraphs": one.paragraphs(["row"]).num_rows}
+    for shard in shards:
+        total = totals.setdefault(shard.source, {})
+        counts = {**shard.counts, "n_paragraphs": shard.paragraphs(["row"]).num_rows}
         for name, n in counts.items():
             total[name] = total.get(name, 0) + n
     return [Stratum(source, **total) for source, total in sorted(totals.items())]

@@ -57,9 +57,9 @@ def find_results(
     if errors:
         raise InputError(errors)
     _keep_latest(read)
-    for one in read.results:
-        if not is_wanted(one.task):
-            one.keep_scored()
+    for result in read.results:
+        if not is_wanted(result.task):
+            result.keep_scored()
     return read
 
 
@@ -115,6 +115,6 @@ def _keep_latest(read: ResultFiles) -> None:
     latest: dict[tuple[str, str, str, str | None], str] = {}
     for one in read.results:
         latest[key(one)] = max(latest.get(key(one), ""), one.run)
-    repeated = [one for one in read.results if one.run != latest[key(one)]]
+    repeated = [result for result in read.results if result.run != latest[key(result)]]
     read.earlier = sorted({str(one.path) for one in repeated})
-    read.results = [one for one in read.results if one.run == latest[key(one)]]
+    read.results = [result for result in read.results if result.run == latest[key(result)]]

@@ -104,7 +104,7 @@ class Items:
 
 def in_part(items: Iterable[Item], split: str | None, config: str | None) -> list[Item]:
     """Return the items of a split and config; None selects all."""
-    return [one for one in items if split in (None, one.split) and config in (None, one.config)]
+    return [item for item in items if split in (None, item.split) and config in (None, item.config)]
 
 
 def indexed_items(report: ReportItems, groupings: Sequence[Grouping] = ()) -> dict[str, Items]:
@@ -114,10 +114,10 @@ def indexed_items(report: ReportItems, groupings: Sequence[Grouping] = ()) -> di
     for row in report.rows:
         items = benchmarks[row.benchmark]
         columns = {"config": row.config, "split": row.split}
-        values = [value_of_item(columns, row.extras, one.column) for one in groupings]
+        values = [value_of_item(columns, row.extras, grouping.column) for grouping in groupings]
         categories = [
-            one.category_of(row.benchmark, value)
-            for one, value in zip(groupings, values, strict=True)
+            grouping.category_of(row.benchmark, value)
+            for grouping, value in zip(groupings, values, strict=True)
         ]
         place = (row.benchmark, row.split, row.instance_index, row.config)
         words = items.words(row.question)

@@ -102,7 +102,8 @@ def _texts(cells: Row) -> per_item.Texts:
     prediction = cells.get("prediction")
     is_text = isinstance(prediction, str)
     return per_item.Texts(
-        str(prediction) if is_text else None, tuple(one for one in references if one.strip())
+        str(prediction) if is_text else None,
+        tuple(reference for reference in references if reference.strip()),
     )
 
 

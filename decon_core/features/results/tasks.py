@@ -65,10 +65,10 @@ def task_of(
     None if there is no such benchmark.
     """
     core = _core(name)
-    for one in mappings:
-        if fnmatchcase(name, one.pattern) or fnmatchcase(core, one.pattern):
-            config, setting = _part(core, benchmarks[one.benchmark])
-            return Task(one.benchmark, config, one.split, setting)
+    for mapping in mappings:
+        if fnmatchcase(name, mapping.pattern) or fnmatchcase(core, mapping.pattern):
+            config, setting = _part(core, benchmarks[mapping.benchmark])
+            return Task(mapping.benchmark, config, mapping.split, setting)
     slug = f"{_slug(core)}_"
     fitting = [one for one in benchmarks if _slug(one) and slug.startswith(f"{_slug(one)}_")]
     if not fitting:

@@ -55,8 +55,8 @@ def clauses_reordered(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
     moved = [
         (text, at, new)
         for text, sentences in enumerate(texts)
-        for at, one in enumerate(sentences)
-        if (new := _clause_moved(one, names))
+        for at, sentence in enumerate(sentences)
+        if (new := _clause_moved(sentence, names))
     ]
     asked_last = _is_movable_question(texts[1]) and "\n" not in item.question
     n_changes = len(moved) + asked_last
@@ -127,8 +127,8 @@ def _is_movable_question(sentences: list[str]) -> bool:
     return (
         len(sentences) > 1
         and sentences[-1].endswith("?")
-        and not any(one.endswith("?") for one in sentences[:-1])
-        and all(one[-1] in ".!" for one in sentences[:-1])
+        and not any(sentence.endswith("?") for sentence in sentences[:-1])
+        and all(sentence[-1] in ".!" for sentence in sentences[:-1])
         and not any(re.search(pronoun, sentences[-1], re.IGNORECASE) for pronoun in _PRONOUNS)
         and not _REFERS_BACK.search(sentences[-1])
     )

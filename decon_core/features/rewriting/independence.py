@@ -65,15 +65,15 @@ def _use(statement: ast.stmt) -> _Use | None:
         return _use_of_definition(statement)
     if not isinstance(statement, ast.Assign):
         return None
-    written = [name for one in statement.targets for name in _targets(one, statement.value)]
+    written = [name for target in statement.targets for name in _targets(target, statement.value)]
     nodes = [*ast.walk(statement.value)]
-    called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
-    if not written or not all(_is_without_effect(one) for one in nodes):
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    if not written or not all(_is_without_effect(node) for node in nodes):
         return None
     return _Use(
-        frozenset(one.id for one in nodes if isinstance(one, ast.Name)),
+        frozenset(node.id for node in nodes if isinstance(node, ast.Name)),
         frozenset(written),
-        bool(called) or any(isinstance(one, _COMPUTED) for one in nodes),
+        bool(called) or any(isinstance(node, _COMPUTED) for node in nodes),
     )
 
 
@@ -101,8 +101,10 @@ def _is_without_effect(node: ast.AST) -> bool:
 def _use_of_definition(statement: ast.FunctionDef | ast.AsyncFunctionDef) -> _Use | None:
     """Functions without decorators are independent; only their annotations are read."""
     given = statement.args
-    defaults = [*given.defaults, *(one for one in given.kw_defaults if one)]
-    if statement.decorator_list or not all(isinstance(one, ast.Constant) for one in defaults):
+    defaults = [*given.defaults, *(kw_default for kw_default in given.kw_defaults if kw_default)]
+    if statement.decorator_list or not all(
+        isinstance(default, ast.Constant) for default in defaults
+    ):
         return None
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
     annotations = [statement.returns, *(one.annotation for one in every if one)]

@@ -72,7 +72,9 @@ def texts_below(path: Path) -> list[Texts]:
         elif is_shard(file):
             found.append(Texts(str(file), has_documents=True, texts=_texts_of_shard(file)))
     found += [
-        Texts(folder, has_documents=False, texts=(_decode(one.read_bytes()) for one in members))
+        Texts(
+            folder, has_documents=False, texts=(_decode(member.read_bytes()) for member in members)
+        )
         for folder, members in loose.items()
     ]
     return sorted(found, key=lambda one: one.name)

@@ -34,7 +34,7 @@ class EmbeddingEndpoint(JsonEndpoint):
 
     def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
         # An endpoint refuses empty texts; the caller ignores the vector of one.
-        sent = {"model": self.model, "input": [one if one.strip() else "-" for one in texts]}
+        sent = {"model": self.model, "input": [text if text.strip() else "-" for text in texts]}
         answer = self.post(sent)
         try:
             data = {int(one["index"]): one["embedding"] for one in json.loads(answer)["data"]}

@@ -57,10 +57,10 @@ class PairCard:
     def by_kind(self) -> list[Row]:
         """Return a row for each kind, with the AUC of each metric."""
         rows: dict[tuple[bool, str], Row] = {}
-        for one in self.kinds:
-            new = {"kind": one.kind, "is_duplicate": one.is_duplicate, "n": one.n, "auc": {}}
-            row = rows.setdefault((one.is_duplicate, one.kind), new)
-            row["auc"][one.metric] = one.auc
+        for kind in self.kinds:
+            new = {"kind": kind.kind, "is_duplicate": kind.is_duplicate, "n": kind.n, "auc": {}}
+            row = rows.setdefault((kind.is_duplicate, kind.kind), new)
+            row["auc"][kind.metric] = kind.auc
         return list(rows.values())
 
     def as_json(self) -> Row:
@@ -69,9 +69,9 @@ class PairCard:
             "format": _FORMAT,
             "file": self.name,
             **self.counts(),
-            "metrics": [_without_infinity(asdict(one)) for one in self.scores],
-            "kinds": [asdict(one) for one in self.kinds],
-            "unreadable": [asdict(one) for one in self.problems],
+            "metrics": [_without_infinity(asdict(score)) for score in self.scores],
+            "kinds": [asdict(kind) for kind in self.kinds],
+            "unreadable": [asdict(problem) for problem in self.problems],
             "embedders": dict(self.embedders),
             "seed": self.seed,
         }
@@ -121,7 +121,7 @@ def score_pairs(
         scores=tuple(score_metrics(pairs, values, seed=seed)),
         kinds=tuple(score_kinds(pairs, values)),
         problems=tuple(problems),
-        embedders={one.name: one.fingerprint for one in embedders},
+        embedders={embedder.name: embedder.fingerprint for embedder in embedders},
         seed=seed,
     )
 

@@ -194,7 +194,9 @@ def _joined(
             if measure.benchmark == results.task and one.segments
         }
         computed = {measure.metric for measure in translations}
-        metrics |= {measure.metric: one.metric for measure, one in translations.items()}
+        metrics |= {
+            measure.metric: translation.metric for measure, translation in translations.items()
+        }
         for sample, item in rows.pairs:
             if item is None:
                 continue
@@ -239,7 +241,9 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
             "other_files": [path for arm in found.arms for path in arm.others],
         }
         files = sorted(draft.iterdir())
-        write_json(draft / SUMMARY, content | {FILES: {one.name: hash_file(one) for one in files}})
+        write_json(
+            draft / SUMMARY, content | {FILES: {file.name: hash_file(file) for file in files}}
+        )
 
 
 def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
@@ -266,7 +270,7 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
         "arms": table(arms, schemas.ARMS),
         "differences": table(arms_page.rows_of(found.comparison), schemas.DIFFERENCES),
         "effects": table(exposure_page.rows_of(found.effects), schemas.EFFECTS),
-        "problems": table((asdict(one) for one in found.problems), schemas.PROBLEMS),
+        "problems": table((asdict(problem) for problem in found.problems), schemas.PROBLEMS),
     }
 
 
@@ -282,7 +286,7 @@ def as_markdown(study: Study, found: Found) -> str:
             [arms_page.line(one) for one in compared if one.arm != study.baseline],
         ),
         signatures=_signatures(found.arms),
-        effects=(exposure_page.HEADS, [exposure_page.line(one) for one in found.effects]),
+        effects=(exposure_page.HEADS, [exposure_page.line(effect) for effect in found.effects]),
         problems=[str(problem) for problem in found.problems],
         most=_MOST_LISTED,
     )

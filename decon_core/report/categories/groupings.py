@@ -75,7 +75,7 @@ def parse_groupings(by: Sequence[str], categories: Sequence[str]) -> tuple[Group
         groupings.append(Grouping(loaded.name, column, loaded))
     of_columns = [Grouping(column, column) for column in columns if column not in grouped]
     groupings = [*of_columns, *groupings]
-    names = Counter(one.name for one in groupings)
+    names = Counter(grouping.name for grouping in groupings)
     for name, n in names.items():
         if n > 1:
             remedy = "Rename a file."

@@ -53,9 +53,9 @@ class Categories:
         """Return the category of a value; a rule with just this value precedes a pattern."""
         key = benchmark, value
         if key not in self._known:
-            rules = [one for one in self.rules if fnmatchcase(benchmark, one.benchmark)]
-            exact = [one for one in rules if one.value == value]
-            fitting = exact or [one for one in rules if fnmatchcase(value, one.value)]
+            rules = [rule for rule in self.rules if fnmatchcase(benchmark, rule.benchmark)]
+            exact = [rule for rule in rules if rule.value == value]
+            fitting = exact or [rule for rule in rules if fnmatchcase(value, rule.value)]
             self._known[key] = fitting[0].category if fitting else None
         return self._known[key]
 

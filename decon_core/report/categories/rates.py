@@ -147,12 +147,12 @@ def require_groupings(
     extras = {name for row in report.rows for name in row.extras}
     benchmarks = sorted({row.benchmark for row in report.rows})
     problems = []
-    for one in groupings:
-        if one.column not in (*ITEM_COLUMNS, *extras, *of_results):
-            problems.append(unknown_column(one.column, extras.union(of_results)))
-        if not any(one.covers(benchmark) for benchmark in benchmarks):
+    for grouping in groupings:
+        if grouping.column not in (*ITEM_COLUMNS, *extras, *of_results):
+            problems.append(unknown_column(grouping.column, extras.union(of_results)))
+        if not any(grouping.covers(benchmark) for benchmark in benchmarks):
             expected = f"categories of a benchmark of the report: {', '.join(benchmarks)}"
-            problems.append(Problem(f"--categories {one.name}", "no such benchmark", expected))
+            problems.append(Problem(f"--categories {grouping.name}", "no such benchmark", expected))
     if problems:
         raise InputError(problems)
 
@@ -209,14 +209,16 @@ def _rate(
     *,
     is_known: bool,
 ) -> Rate:
-    total = _Counts(sum((one.rows for one in counts), Counter()))
+    total = _Counts(sum((count.rows for count in counts), Counter()))
     share = low = high = at_least = at_most = None
     groups = counts if kind == MACRO else [total]
     if is_known:
-        at_least = sum(one.n_leaked / one.n_items for one in groups) / len(groups)
-        n_at_most = [(one.n_leaked + one.n_unknown, one.n_items) for one in groups]
+        at_least = sum(group.n_leaked / group.n_items for group in groups) / len(groups)
+        n_at_most = [(group.n_leaked + group.n_unknown, group.n_items) for group in groups]
         at_most = sum(n / n_items for n, n_items in n_at_most) / len(groups)
-        shares = [(one.n_leaked_findable, one.n_findable) for one in groups if one.n_findable]
+        shares = [
+            (group.n_leaked_findable, group.n_findable) for group in groups if group.n_findable
+        ]
         if shares:
             share = sum(hits / n for hits, n in shares) / len(shares)
             low, high = mean_share_interval(shares)
@@ -249,16 +251,18 @@ def rate_row(one: Rate) -> dict[str, object]:
 
 def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:
     """Format rates as rows under HEADS."""
-    for one in rates:
-        average = f"{one.kind} of {one.n_categories}"
-        counts = (one.n_items, one.n_leaked, one.n_question_only, one.n_candidates)
-        n_not_scanned = one.n_not_fully_scanned
+    for rate in rates:
+        average = f"{rate.kind} of {rate.n_categories}"
+        counts = (rate.n_items, rate.n_leaked, rate.n_question_only, rate.n_candidates)
+        n_not_scanned = rate.n_not_fully_scanned
         yield (
-            *(one.benchmark, one.split, one.by, one.category or average),
+            *(rate.benchmark, rate.split, rate.by, rate.category or average),
             *(f"{n:,}" for n in counts),
             f"{n_not_scanned:,}" if n_not_scanned else "",
-            "–" if one.n_findable is None else f"{one.n_leaked_findable:,} of {one.n_findable:,}",
-            percent(one.leak_rate),
-            "–" if one.low is None else f"{percent(one.low)} to {percent(one.high)}",
-            "–" if one.at_least is None else bounds(one.at_least, one.at_most),
+            "–"
+            if rate.n_findable is None
+            else f"{rate.n_leaked_findable:,} of {rate.n_findable:,}",
+            percent(rate.leak_rate),
+            "–" if rate.low is None else f"{percent(rate.low)} to {percent(rate.high)}",
+            "–" if rate.at_least is None else bounds(rate.at_least, rate.at_most),
         )

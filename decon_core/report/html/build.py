@@ -60,7 +60,7 @@ def write_page(
     """Write the page of a report. The same report and additions give the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
     run = {name: facts.run.get(name) for name in ("state", "made_by")}
-    more = [one.section() for one in additions]
+    more = [addition.section() for addition in additions]
     first = {"run": run, "overview": overview(facts, more), "columns": columns(facts)}
     body = "\n".join((_SCRIPTS_HERE / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
@@ -82,7 +82,7 @@ def write_page(
 
 
 def key_of(additions: Iterable[Addition]) -> str:
-    return " ".join(one.key for one in additions)
+    return " ".join(addition.key for addition in additions)
 
 
 def additions_on_page(page: Path) -> str:

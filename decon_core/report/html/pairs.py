@@ -78,7 +78,10 @@ def doubts(facts: Facts) -> list[float | None]:
     def doubt(detectors: str | None, score: float, benchmark: str | None) -> float | None:
         names = filter(None, (detectors or "").split(", "))
         thresholds = (facts.score_threshold(name, benchmark) for name in names)
-        return min((abs(score - one) for one in thresholds if one is not None), default=None)
+        return min(
+            (abs(score - threshold) for threshold in thresholds if threshold is not None),
+            default=None,
+        )
 
     columns = (facts.pairs[name].to_pylist() for name in ("detectors", "score", "benchmark"))
     return [doubt(*pair) for pair in zip(*columns, strict=True)]

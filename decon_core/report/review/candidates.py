@@ -37,10 +37,13 @@ def with_texts(
     rest = iter(pairs)
     while batch := [*islice(rest, _PAIRS_AT_ONCE)]:
         # Candidates of files have their texts already.
-        keys = [one.pair for members in batch for one in members if not one.item_text]
+        keys = [member.pair for members in batch for member in members if not member.item_text]
         texts = report.texts(keys) if report and keys else {}
         for members in batch:
-            yield [_filled(one, texts[one.pair]) if one.pair in texts else one for one in members]
+            yield [
+                _filled(member, texts[member.pair]) if member.pair in texts else member
+                for member in members
+            ]
 
 
 def _filled(candidate: Candidate, row: Mapping[str, Any]) -> Candidate:

@@ -127,7 +127,7 @@ class Report:
 
     def _filtered(self, query: str, filters: PairFilter, kind: type[_Row]) -> list[_Row]:
         values = {name: list(wanted) for name, wanted in vars(filters).items()}
-        used = {name: one for name, one in values.items() if f"${name}" in _QUERIES[query]}
+        used = {name: value for name, value in values.items() if f"${name}" in _QUERIES[query]}
         names = [field.name for field in fields(kind)]
         rows = rows_of(self.connection, _QUERIES[query], used)
         return [kind(**{name: row[name] for name in names}) for row in rows]

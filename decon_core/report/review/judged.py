@@ -44,10 +44,12 @@ def judged_tables(
     found += [row for row in of_files if row["pair"] in labels]
     pairs = [_judged_row(row, labels[row["pair"]]) for row in found]
     known = {row["pair"] for row in found}
-    pairs += [_judged_row({"pair": pair}, one) for pair, one in labels.items() if pair not in known]
+    pairs += [
+        _judged_row({"pair": pair}, label) for pair, label in labels.items() if pair not in known
+    ]
     if not has_snippets:
         pairs = [_without_quotes(row) for row in pairs]
-    decided = {pair: one.is_sd for pair, one in labels.items() if one.is_sd is not None}
+    decided = {pair: label.is_sd for pair, label in labels.items() if label.is_sd is not None}
     rows = [row for row in found if row["pair"] in decided and row["score"] is not None]
     calibration = calibrate(points_of(rows, decided))
     curves = calibration.curves.items()
@@ -91,7 +93,9 @@ def _beside_matches(
     Of several with the same texts the one with the highest score counts.
     """
     best: dict[tuple[str, str, str], Candidate] = {}
-    for one in sorted(candidates, key=lambda one: -math.inf if one.score is None else one.score):
+    for one in sorted(
+        candidates, key=lambda candidate: -math.inf if candidate.score is None else candidate.score
+    ):
         best[one.detector, one.benchmark, one.pair] = one
     n_pairs.update((detector, ALL) for detector, _ in {(key[0], key[2]) for key in best})
     for _, one in sorted(best.items()):
@@ -121,8 +125,8 @@ def _step_rows(key: tuple[str, str], curve: Curve) -> list[Row]:
     detector, benchmark = key
     named = {"detector": detector, "benchmark": benchmark or None}
     return [
-        {**named, "step": number, **asdict(one), "probability": one.probability}
-        for number, one in enumerate(curve.steps)
+        {**named, "step": number, **asdict(step), "probability": step.probability}
+        for number, step in enumerate(curve.steps)
     ]
 
 

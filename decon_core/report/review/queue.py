@@ -16,11 +16,13 @@ def sort_pairs(pairs: Iterable[PairSummary], order: Order, policy: Policy) -> li
     """Sort pairs; `doubt` puts those with scores closest to a threshold first."""
     match order:
         case "doubt":
-            return sorted(pairs, key=lambda one: (doubt(one, policy), -one.n_documents, one.pair))
+            return sorted(
+                pairs, key=lambda pair: (doubt(pair, policy), -pair.n_documents, pair.pair)
+            )
         case "score":
-            return sorted(pairs, key=lambda one: (-one.score, -one.n_documents, one.pair))
+            return sorted(pairs, key=lambda pair: (-pair.score, -pair.n_documents, pair.pair))
         case "documents":
-            return sorted(pairs, key=lambda one: (-one.n_documents, -one.score, one.pair))
+            return sorted(pairs, key=lambda pair: (-pair.n_documents, -pair.score, pair.pair))
 
 
 def doubt(pair: PairSummary, policy: Policy) -> float:
@@ -32,7 +34,7 @@ def doubt(pair: PairSummary, policy: Policy) -> float:
 
 
 def without_verdict(pairs: Iterable[PairSummary], verdicts: Verdicts) -> list[PairSummary]:
-    return [one for one in pairs if one.pair not in verdicts.by_pair]
+    return [pair for pair in pairs if pair.pair not in verdicts.by_pair]
 
 
 def pairs_of_calls(pairs: Iterable[PairSummary], calls: Sequence[Call]) -> list[PairSummary]:

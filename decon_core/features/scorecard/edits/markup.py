@@ -18,7 +18,9 @@ def marked_up(markup: _Markup, m: Material) -> str | None:
     parts = [markup["passage"].format(_marked(markup, m, item.passage)) if item.passage else ""]
     parts.append(markup["question"].format(_marked(markup, m, item.question)))
     if item.choices:
-        listed = [markup["choice"].format(_marked(markup, m, str(one))) for one in item.choices]
+        listed = [
+            markup["choice"].format(_marked(markup, m, str(choice))) for choice in item.choices
+        ]
         parts.append("\n".join(listed).join(markup["around_choices"]))
     answer = item.answer if item.correct is None else str(item.choices[item.correct])
     if answer:

@@ -99,7 +99,7 @@ def compare_arms(
         average
         for name, metric, members in _members(arms, measures, groups)
         for arm in arms
-        if (parts := [found[arm.arm.name, one] for one in members])
+        if (parts := [found[arm.arm.name, member] for member in members])
         and (average := _average(name, metric, parts, baseline))
     ]
     return Comparison([*found.values()], averages)
@@ -122,8 +122,12 @@ def _members(
             kinds[measure.metric if is_apart else ""].append(measure)
     for metric, of_kind in sorted(kinds.items()):
         for name, members in _groups(of_kind, groups):
-            names = {one.benchmark for one in members}
-            whole = [one for one in members if not part_of.get(one.benchmark, frozenset()) & names]
+            names = {member.benchmark for member in members}
+            whole = [
+                member
+                for member in members
+                if not part_of.get(member.benchmark, frozenset()) & names
+            ]
             if len(whole) > 1 or name != AVERAGE:
                 yield name, metric, whole
 

@@ -65,7 +65,7 @@ def _headings(columns: Iterable[_Column]) -> Mapping[_Column, str]:
     named: dict[_Column, str] = {}
     for column in listed:
         others = [one for one in listed if one[0] == column[0]]
-        metrics, filters = {one[1] for one in others}, {one[2] for one in others}
+        metrics, filters = {other[1] for other in others}, {other[2] for other in others}
         parts = [column[1]] if len(metrics) > 1 else []
         parts += [column[2] or "no filter"] if len(filters) > 1 else []
         named[column] = f"{column[0]} ({', '.join(parts)})" if parts else column[0]

@@ -151,11 +151,11 @@ def read_arm(
             problems.append(Problem(one.place, found_twice, "one for each benchmark", remedy))
         scores.setdefault(measure, Scores(aggregate=one))
     scores |= _by_item(read.results, problems)
-    chosen = {key: one for key, one in scores.items() if not metrics or key.metric in metrics}
+    chosen = {key: score for key, score in scores.items() if not metrics or key.metric in metrics}
     if translation:
         segments, not_counted = translated(read.results, translation, key_of)
         problems += not_counted
-        chosen |= {Measure(*name): Scores(segments=one) for name, one in segments.items()}
+        chosen |= {Measure(*name): Scores(segments=segment) for name, segment in segments.items()}
     part_of = {one.task: one.part_of for one in aggregates if one.part_of}
     return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier, part_of)
 
@@ -163,12 +163,12 @@ def read_arm(
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:
     """Return the scores by item; a second score of an item is a problem, and does not count."""
     found: defaultdict[Measure, dict[ItemKey, float]] = defaultdict(dict)
-    for one in results:
-        problems += one.problems
-        for sample in one.samples:
-            key = key_of(one, sample)
+    for result in results:
+        problems += result.problems
+        for sample in result.samples:
+            key = key_of(result, sample)
             for metric, score in sample.scores.items():
-                of_measure = found[Measure(one.task, metric, sample.filter)]
+                of_measure = found[Measure(result.task, metric, sample.filter)]
                 if key in of_measure:
                     again = f"a second score of an item ({metric})"
                     remedy = "Only the first one counts."

@@ -78,7 +78,7 @@ class Chrf:
 
     def count(self, prediction: str, references: Sequence[str]) -> Counts:
         """Return predicted, expected and matching n-grams by order, of the best reference."""
-        counts = [self._counts(prediction, one) for one in references]
+        counts = [self._counts(prediction, reference) for reference in references]
         if len(counts) == 1:
             return counts[0]
         return counts[int(np.argmax(self.scores(np.array(counts, np.float64))))]

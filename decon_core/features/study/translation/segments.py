@@ -35,7 +35,7 @@ class Segments(Generic[K]):
     @property
     def signature(self) -> str:
         """sacrebleu's description of the settings."""
-        return self.metric.signature([len(one.references) for one in self.texts.values()])
+        return self.metric.signature([len(text.references) for text in self.texts.values()])
 
     def rows(self, keys: Iterable[K]) -> Floats:
         """Return the counts of these segments, a row for each."""
@@ -55,20 +55,20 @@ def translated(
     """Return the segments by task, metric and filter, and problems of rows that do not count."""
     problems: list[Problem] = []
     texts: defaultdict[tuple[str, str], dict[K, Texts]] = defaultdict(dict)
-    for one in results:
-        if not translation.fits(one.task):
+    for result in results:
+        if not translation.fits(result.task):
             continue
         without = 0
-        for sample in one.samples:
+        for sample in result.samples:
             if not sample.texts.are_complete:
                 without += 1
                 continue
-            of_task = texts[one.task, sample.filter]
-            if of_task.setdefault(key_of(one, sample), sample.texts) != sample.texts:
+            of_task = texts[result.task, sample.filter]
+            if of_task.setdefault(key_of(result, sample), sample.texts) != sample.texts:
                 expected, remedy = "one for each item", "Only the first one counts."
                 problems.append(Problem(sample.place, "a second translation", expected, remedy))
         if without:
-            problems.append(_without_texts(one, without))
+            problems.append(_without_texts(result, without))
     segments: dict[tuple[str, str, str], Segments[K]] = {
         (task, name, filter_name): _segments(corpus_metric(name, translation.tokenizer(task)), own)
         for (task, filter_name), own in texts.items()
@@ -84,7 +84,9 @@ def _without_texts(results: Results, n: int) -> Problem:
 
 
 def _segments(metric: CorpusMetric, texts: Mapping[K, Texts]) -> Segments[K]:
-    counts = {key: metric.count(one.prediction or "", one.references) for key, one in texts.items()}
+    counts = {
+        key: metric.count(text.prediction or "", text.references) for key, text in texts.items()
+    }
     return Segments(metric, texts, counts)
 
 
