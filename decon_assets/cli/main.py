@@ -52,7 +52,7 @@ _OF_THE_CORE = {
     "Pipeline": {
         "init": ("init:init", "inspect a corpus and benchmarks, and write a decon.toml for them"),
         "run": ("pipeline:run", "register benchmarks and packs, and build everything missing"),
-        "status": ("pipeline:status", "show what is scanned and built; exit 1 if incomplete"),
+        "status": ("status:status", "show what is scanned and built; exit 1 if incomplete"),
         "register": ("pipeline:register", "register benchmarks and packs, and nothing else"),
         "dev": ("serve:dev", "start the Dagster UI on 127.0.0.1"),
         "daemon": ("serve:daemon", "start Dagster's daemon, on a server"),

@@ -15,7 +15,7 @@ import pytest
 from dagster import AssetKey, DagsterInstance, materialize
 
 from decon_assets.assets.registration import register
-from decon_assets.cli.pipeline import remove_damaged_files
+from decon_assets.cli.store_state import remove_damaged_files
 from decon_assets.graph import GRAPH
 from decon_assets.partitions import cell
 from decon_assets.runner.pipeline import Pipeline, PipelineError

@@ -17,7 +17,7 @@ from dagster import DagsterInstance
 from moto.server import ThreadedMotoServer
 
 from decon_assets.cli.main import main
-from decon_assets.cli.pipeline import remove_damaged_files
+from decon_assets.cli.store_state import remove_damaged_files
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import load_config
 from decon_core.config.sources import Source

@@ -1,0 +1,185 @@
+"""`decon-assets status`: show what is scanned and built, and what changed on disk since."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
+
+from decon_assets.cli.store_state import (
+    AllowUnread,
+    changed_shards_of,
+    code_of,
+    damaged_files,
+    say_skipped,
+    say_unread,
+)
+from decon_assets.instance.active_run import active_run
+from decon_assets.terminal.options import AllowSkipped, ConfigPath, flag
+from decon_assets.terminal.output import say
+from decon_core.config.load import load_config
+from decon_core.config.open_store import open_store
+from decon_core.errors import DeconError, MissingError
+from decon_core.feature import feature_partitions, feature_products
+from decon_core.storage.checksums import REMEDY
+from decon_core.wording import counted
+
+if TYPE_CHECKING:  # imports Dagster, which `status` does not need
+    from decon_core.planner import Plan
+
+
+def status(
+    *,
+    verify: bool = flag(
+        "--verify", "read every file of the store and every shard; list what is damaged or changed"
+    ),
+    allow_unread: bool = AllowUnread,
+    allow_skipped: AllowSkipped = False,
+    config: ConfigPath,
+) -> int:
+    """Show what is scanned and built, and what changed on disk since.
+
+    It changes nothing. `decon-assets run` builds what is missing. Everything beside the shards that
+    no source reads is listed.
+
+    Exit codes: 0 complete, 1 incomplete, 2 an input is wrong, 4 all shards are scanned, but
+    something was not read: text in fields that a source does not read (its mixtures are refused;
+    --allow-unread), or, where all else is complete, what a source's pattern matches and is no shard
+    (--allow-skipped).
+
+    Examples:
+      decon-assets status
+      decon-assets status --verify              also read every file of the store
+    """
+    loaded = load_config(config)
+    store = open_store(loaded)
+    if verify and (damaged_files(store, say) or changed_shards_of(store, say)):
+        say(REMEDY)
+        return 1
+    from decon_core.planner import Plan
+
+    running = active_run(config)
+    plan = Plan(loaded, store)
+    is_scanned = _status_of_scan(plan)
+    is_complete = _status_of_products(plan, is_running=running is not None) and is_scanned
+    if is_complete:  # what has no line of its own above
+        from decon_assets import graph
+        from decon_assets.run_requests import missing_stages
+
+        for name in missing_stages(plan, graph.GRAPH):
+            say(f"  {name}: missing or outdated")
+            is_complete = False
+    remedy = running or "`decon-assets run` builds what is missing"
+    say_skipped(plan.changes.skipped)
+    is_unread, is_empty = say_unread(plan) if store.current_snapshot.is_file() else (False, False)
+    if is_unread and not running:
+        remedy = "mixtures of sources with unread text are refused, see above; then `run` goes on"
+    say("complete" if is_complete else f"incomplete: {remedy}")
+    if is_unread and is_scanned and not (is_empty or allow_unread):
+        return 4
+    if is_empty or not is_complete:
+        return 1
+    return code_of(plan.changes.skipped, allow_skipped=allow_skipped)
+
+
+def _status_of_scan(plan: Plan) -> bool:
+    """Print what is registered and scanned; return whether all of it is up to date."""
+    from decon_core.corpus.registration import grid_warning
+    from decon_core.index.idf import outdated_members
+    from decon_core.scan.coverage import refused
+
+    store, packs, changes = plan.store, plan.packs, plan.changes
+    say(f"{counted(len(packs), 'pack')}, {counted(plan.n_shards, 'shard')} registered")
+    for path in changes.gone:
+        say(f"  {path}: removed or changed since it was registered")
+    for path in changes.new:
+        say(f"  {path}: new or changed, not registered yet")
+    for old, new in changes.renamed:
+        say(f"  {old}: renamed to {new} since it was registered")
+    if warning := grid_warning(changes.current, len(plan.benchmarks)):
+        say(f"warning: {warning}")
+    is_registered = bool(packs) and not (changes.new or changes.gone or changes.renamed)
+    n_unscanned = 0
+    for name, state, n_missing in _states_of_benchmarks(plan):
+        say(f"  {name}: {state}")
+        n_unscanned += n_missing
+    has_snapshot = store.current_snapshot.is_file()
+    for problem in outdated_members(store) if has_snapshot else ():
+        say(f"  {problem}")
+    for shard, problem in refused(store, packs):
+        say(f"  {shard.name} could not be scanned: {problem}")
+    return is_registered and n_unscanned == 0
+
+
+def _states_of_benchmarks(plan: Plan) -> Iterator[tuple[str, str, int]]:
+    """Yield each benchmark with its state and its number of unscanned shards."""
+    from decon_core.benchmarks.records import current_version
+    from decon_core.scan.coverage import missing_tiles
+
+    store = plan.store
+    changed = "recipe or files changed since it was normalized"
+    reasons = dict.fromkeys(plan.stale_benchmarks, changed)
+    reasons |= {
+        name: "no records yet"
+        for name in plan.benchmarks
+        if not store.current_records(name).is_file()
+    }
+    if not store.current_snapshot.is_file():
+        reasons = dict.fromkeys(plan.benchmarks, "no idf snapshot yet") | reasons
+    versions = [current_version(store, name) for name in plan.benchmarks if name not in reasons]
+    n_missing: Counter[str] = Counter()
+    if versions:
+        for _, _, missing in missing_tiles(
+            store, plan.packs, versions, plan.scan, tiles=plan.tiles
+        ):
+            n_missing.update(version.benchmark for version in missing)
+    of_all = counted(plan.n_shards, "shard")
+    for name in plan.benchmarks:
+        if reason := reasons.get(name):
+            yield name, reason, plan.n_shards
+        else:
+            yield name, f"{plan.n_shards - n_missing[name]} of {of_all} scanned", n_missing[name]
+
+
+def _status_of_products(plan: Plan, *, is_running: bool) -> bool:
+    """Print which mixtures and other products are up to date; return whether all are."""
+    from decon_core.planner import missing_shares, needs_report
+    from decon_core.scan.coverage import gaps_of
+
+    n_packs = counted(len(plan.packs), "pack")
+    try:
+        unmixed = Counter(chain.from_iterable(missing_shares(plan).values()))
+    except DeconError as error:
+        if isinstance(error, MissingError) or is_running:
+            is_built = plan.store.report.is_file() or plan.store.mixtures("any").parent.is_dir()
+            say(f"  mixtures, report: {'out of date' if is_built else 'not built yet'}")
+        else:
+            say(f"  {error}")
+        return False
+    for mixture in plan.config.mixtures:
+        n_built = len(plan.packs) - unmixed[mixture.name]
+        say(f"  mixture {mixture.name}: {n_built} of {n_packs} up to date")
+    partitions = feature_partitions()
+    is_made = {}
+    for name, missing_of in feature_products().items():
+        if name not in plan.config.tables:
+            continue
+        absent = resolve_name(missing_of)(plan)
+        is_made[name] = not absent
+        if name in partitions:
+            n = len(partitions[name](plan.config))
+            say(f"  {name}s: {n - len(absent)} of {n} up to date")
+        else:
+            say(f"  {name}: {'missing or outdated' if absent else 'up to date'}")
+    is_reported = not needs_report(plan)
+    is_scanned = not gaps_of(
+        plan.store, plan.packs, plan.builder.versions, plan.scan, tiles=plan.tiles
+    )
+    coverage = "" if is_scanned or not is_reported else ", incomplete: shards were not scanned"
+    say(f"  report: {'up to date' if is_reported else 'out of date'}{coverage}")
+    has_page = plan.store.report_page.is_file()
+    if not has_page:
+        say("  page of the report: missing")
+    return not unmixed and all(is_made.values()) and is_reported and has_page

@@ -1,0 +1,126 @@
+"""What `run`, `register` and `status` print of a store: what was not read, what is damaged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from decon_assets.terminal.options import flag
+from decon_assets.terminal.output import Say, say, warn
+from decon_core.config.load import Config
+from decon_core.config.open_store import writable_store
+from decon_core.errors import Problem
+from decon_core.feature import not_made_by_run
+from decon_core.storage.listing import Skipped
+from decon_core.storage.mirror import Mirror
+from decon_core.storage.store import Store
+from decon_core.wording import counted
+
+if TYPE_CHECKING:
+    from decon_core.planner import Plan
+
+AllowUnread = flag(
+    "--allow-unread", "do not exit with code 4 because of text in fields that no source reads"
+)
+
+_MOST_SKIPPED_LISTED = 5
+
+
+def say_unread(plan: Plan) -> tuple[bool, bool]:
+    """Print what was not read of the shards that were scanned.
+
+    Returns whether unread text blocks, and whether a source has no text.
+    """
+    from decon_core.decisions.match_reader import MatchReader
+    from decon_core.decisions.unread import ledgers_of, sources_without_text, unread_texts
+
+    # Without verdicts, which may be damaged: the state of products says so.
+    policy = plan.config.policy
+    reader = MatchReader(plan.store, (), policy, plan.scan)
+    ledgers = [*ledgers_of(reader, plan.packs)]
+    empty = sources_without_text(ledgers)
+    for problem in empty:
+        warn(problem)
+    if reasons := Counter(row["reason"] for _, ledger in ledgers for row in ledger["unreadable"]):
+        named = ", ".join(f"{n:,} {reason}" for reason, n in reasons.most_common())
+        say(f"\n{counted(reasons.total(), 'row')} could not be read: {named}")
+        if policy.unreadable == "drop":
+            say('mixtures leave them out: unreadable = "drop" in [policy]')
+        else:
+            say('mixtures of their packs are refused, without unreadable = "drop" in [policy]')
+        say('the rows: decon-assets report --query "FROM unreadable"')
+    unread = unread_texts(ledgers, plan.unread)
+    for one in unread:
+        say(f"\n{one.line()}")
+        say(f"if it may stay unread, add to its [[corpus.source]]:  {one.setting}")
+    return bool(unread) and plan.unread.is_blocking, bool(empty)
+
+
+def say_skipped(skipped: Sequence[Skipped], store: Store | None = None) -> None:
+    """Print what lies beside the shards: all of it, or with a store a few and where the rest is."""
+    for is_on_purpose, what in ((False, "not read"), (True, "not read, on purpose")):
+        named = [one for one in skipped if one.is_on_purpose == is_on_purpose]
+        for one in named[:_MOST_SKIPPED_LISTED] if store else named:
+            say(f"{what}: {one}")
+        if store and len(named) > _MOST_SKIPPED_LISTED:
+            say(f"{what}: {len(named):,} files, folders and links; all are in {store.skipped}")
+
+
+def code_of(skipped: Sequence[Skipped], *, allow_skipped: bool) -> int:
+    """Return the exit code of a complete result."""
+    is_whole = allow_skipped or all(one.is_on_purpose for one in skipped)
+    return 0 if is_whole else 4
+
+
+def remove_damaged_files(config: Config, say: Say) -> None:
+    """Remove the damaged files of the store, or fetch them again; have changed shards hashed."""
+    from decon_core.corpus.registration import forget_stamps
+    from decon_core.quality.integrity import remove_damaged, to_remove
+
+    with writable_store(config) as store:
+        removed = remove_damaged(store, damaged_files(store, say))
+        if removed and config.kept is not None:  # some may be intact behind the URL
+            mirror = Mirror(config.store, config.kept)
+            mirror.pull()
+            fetched = {path for path in removed if path.exists()}
+            damaged = remove_damaged(store, damaged_files(store, say)) if fetched else []
+            mirror.discard(to_remove(store, damaged))
+            for path in sorted(fetched - {*damaged}):
+                say(f"  fetched again: {path}")
+            removed = [path for path in removed if path not in fetched or path in damaged]
+        forget_stamps(store, {problem.where for problem in changed_shards_of(store, say)})
+    for path in removed:
+        if path.exists():
+            say(f"  restored from its copy: {path}")
+            continue
+        folder = path.relative_to(store.root).parts[0]
+        remedy = f"; `decon-assets {folder}` rebuilds it" if folder in not_made_by_run() else ""
+        say(f"  removed: {path}{remedy}")
+
+
+def damaged_files(store: Store, say: Say) -> list[Problem]:
+    """Read every file of a store; print and return the problems of damaged files."""
+    from decon_core.quality.integrity import verify_store
+
+    return _say_problems(verify_store(store), "file", "of the store read, {} damaged", say)
+
+
+def changed_shards_of(store: Store, say: Say) -> list[Problem]:
+    """Read every shard; print and return the problems of changed ones."""
+    from decon_core.corpus.registration import changed_shards, list_packs
+
+    found = changed_shards(list_packs(store))
+    return _say_problems(found, "shard", "of the corpus read, {} changed", say)
+
+
+def _say_problems(
+    results: Iterable[Problem | None], noun: str, summary: str, say: Say
+) -> list[Problem]:
+    """Print how many files were read, and each problem; return the problems."""
+    every = [*results]
+    problems = [problem for problem in every if problem]
+    say(f"{counted(len(every), noun)} {summary.format(len(problems))}")
+    for problem in problems:
+        say(f"  {problem.where}: {problem.found}")
+    return problems
