@@ -16,7 +16,7 @@ Judged = Sequence[tuple[float, bool]]
 def bins(judged: Judged) -> list[list[tuple[float, bool]]]:
     """Equally many pairs each, from the highest score down; equal scores stay together."""
     n = len(judged)
-    size = max(10, ceil(min(n / 10, 1.5 * sqrt(n))))
+    size = max(20, ceil(min(n / 10, 1.5 * sqrt(n))))
     left = sorted(judged)
     found: list[list[tuple[float, bool]]] = []
     while left:
