@@ -52,9 +52,13 @@ settings.load_profile(HYPOTHESIS_PROFILE)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Test compiled kernels, with however little input; commands decide for themselves."""
+    """Test compiled kernels, with however little input; commands decide for themselves.
+
+    And wait for no disk, which takes up to half the time: no test cuts the power.
+    """
     stack = ExitStack()
     stack.enter_context(compiled_at_once())
+    stack.enter_context(pytest.MonkeyPatch.context()).setattr(os, "fsync", lambda _: None)
     config.add_cleanup(stack.close)
 
 
