@@ -24,7 +24,7 @@ def sketched(at_home):
     at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
     at_home.write_config()
-    run_command(at_home.folder)
+    run_command(at_home.folder, "run")
     return at_home, items
 
 
@@ -131,7 +131,7 @@ def test_without_a_sketch_all_shards_are_scanned(at_home, capsys):
     del at_home.benchmarks["orchard"]
     at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
-    run_command(at_home.folder)
+    run_command(at_home.folder, "run")
     tiles = at_home.tiles()
     capsys.readouterr()
     assert main(["lookup", items[1]["question"], "--json"]) == 0

@@ -7,7 +7,7 @@ from tests.first_runs import run_command
 def test_reports_are_written_read_and_compared(at_home, capsys):
     at_home.policy = {"detectors": ["decon"]}
     at_home.write_config()
-    run_command(at_home.folder)
+    run_command(at_home.folder, "run")
     capsys.readouterr()
     assert main(["reference", "write", "--out", "reports"]) == 0
     assert "3 reports: reports" in capsys.readouterr().out
