@@ -184,7 +184,7 @@ class World:
     def run(
         self, *, until: str = "", refreeze: bool = False, may_retire: bool = False
     ) -> Registration:
-        """Run; `until` some stages, for a test of what comes no later, in a fraction of the time."""
+        """Run; `until` some stages, for a test of what comes no later, in less of the time."""
         self.write_config()
         self.said.clear()
         graph = graph_until(*until.split()) if until else GRAPH
