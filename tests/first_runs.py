@@ -65,17 +65,17 @@ def home_with_history(home: Path) -> Path:
     return home
 
 
-def run_command(folder: Path) -> None:
-    """`decon-assets run` of a world with a Dagster home of its own, or a copy of what it left."""
+def run_command(folder: Path, *command: str) -> None:
+    """`decon-assets` in a world with a Dagster home of its own, or a copy of what it left."""
     from decon_assets.cli.main import main
 
-    def run() -> int:
-        return main(["run", "--config", str(folder / "decon.toml")])
+    def run(*command: str) -> int:
+        return main([*command, "--config", str(folder / "decon.toml")])
 
     home = os.environ["DAGSTER_HOME"]
     with DagsterInstance.from_config(home) as instance:
         in_memory = instance if instance.is_ephemeral else None
-    assert run_or_copy(run, [folder, Path(home)], in_memory) == 0
+    assert run_or_copy(run, [folder, Path(home)], in_memory, *command) == 0
 
 
 def run_or_copy(

@@ -42,5 +42,5 @@ def at_home(at_home_on_disk, tmp_path_factory, monkeypatch):
 @pytest.fixture
 def reported(at_home):
     """The same after a run, so with a report."""
-    run_command(at_home.folder)
+    run_command(at_home.folder, "run")
     return at_home

@@ -193,7 +193,9 @@ def test_a_script_that_the_tokenizer_splits_is_a_warning_and_run_says_it_too(at_
     at_home.write_benchmarks()
     at_home.policy = {"tokenizer_str": "cl100k", "detectors": ["ratcliff"]}
     at_home.write_config()
-    main(["run"])
+    for shard in at_home.folder.glob("corpus/*"):  # so that the run ends with the scan
+        shard.write_bytes(shard.read_bytes()[:100])
+    assert main(["run"]) == 1
     assert re.search(r"urdu: found 3\.\d times as many tokens by cl100k", capsys.readouterr().err)
     result = run_check(no_script_is_split, at_home)
     assert (result.passed, result.severity.value) == (False, "WARN")
@@ -514,39 +516,53 @@ def test_mixture_check_fails_when_a_document_is_unaccounted_for(world):
     assert not run_check(mixture_adds_up, world).passed
 
 
-def test_blend_check_fails_when_a_part_or_the_account_was_touched(world):
-    world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[blend]]\nname = "stream"\n'
-    world.mixtures += 'of = "decontaminated"\n'
+PRODUCTS = """
+[[mixture]]
+name = "decontaminated"
+[[mixture]]
+name = "control"
+take = "control"
+control_of = "decontaminated"
+[[blend]]
+name = "stream"
+of = "decontaminated"
+"""
+
+
+@pytest.fixture
+def blended(world):
+    world.mixtures = PRODUCTS
     world.start(until="blend")
-    assert run_check(blend_adds_up, world).passed
-    folder = blend_folder(world.store, "stream")
+    return world
+
+
+def test_blend_check_fails_when_a_part_or_the_account_was_touched(blended):
+    assert run_check(blend_adds_up, blended).passed
+    folder = blend_folder(blended.store, "stream")
     path = manifest_of(folder)
     manifest = json.loads(path.read_text())
     part = folder / manifest["parts"][0]["file"]
     content = part.read_bytes()
     part.write_bytes(content + b"x")
-    assert not run_check(blend_adds_up, world).passed
+    assert not run_check(blend_adds_up, blended).passed
     part.write_bytes(content)
     manifest["totals"]["n_drawn"] += 1
     path.write_text(json.dumps(manifest))
-    assert not run_check(blend_adds_up, world).passed
+    assert not run_check(blend_adds_up, blended).passed
 
 
-def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(world):
-    world.mixtures = '[[mixture]]\nname = "decontaminated"\n[[mixture]]\nname = "control"\n'
-    world.mixtures += 'take = "control"\ncontrol_of = "decontaminated"\n'
-    world.start(until="mixture")
-    path = manifest_of(world.store.mixture("control", "web-0000"))
+def test_control_check_warns_of_a_control_that_is_not_near_its_treatment(blended):
+    path = manifest_of(blended.store.mixture("control", "web-0000"))
     manifest = json.loads(path.read_text())
     (told,) = manifest["control"]
     assert told["n_drawn"] == told["n_documents"] > 0
     for changes, is_near in (({}, True), ({"n_drawn": 0}, False), ({"n_tokens": 1}, False)):
         near = {"n_drawn_tokens": told["n_tokens"]}
-        for path in world.store.mixture_manifests("control").glob("*/manifest.json"):
+        for path in blended.store.mixture_manifests("control").glob("*/manifest.json"):
             content = json.loads(path.read_text())
             content["control"] = [{**told, **near, **changes}]
             write_json(path, content)
-        found = run_check(controls_match, world)
+        found = run_check(controls_match, blended)
         assert found.passed is is_near
         assert found.severity == AssetCheckSeverity.WARN
 
@@ -652,10 +668,7 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
         assert told in said(result)
         assert "check the shards" in said(result)
         assert result.metadata["benchmarks_compared"].value == 2
-    world.policy = {"aligned_threshold": 1.0}
-    world.run(until="report")
-    assert run_check(leak_rate_is_steady, world).passed  # what stands there is whole
-    world.policy = {}
+    world.policy = {"aligned_threshold": 0.9}
     world.add_benchmark("ledger", n_items=30)
     world.run(until="report", refreeze=True)
     told = said(run_check(leak_rate_is_steady, world))

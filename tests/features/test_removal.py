@@ -29,8 +29,8 @@ import decon_assets, decon_assets.definitions, decon_core
 for package in (decon_core, decon_assets):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         __import__(module.name)
-print(decon_core.__file__)
 """
+IMPORT_GRAPH = "import decon_core, decon_assets.definitions; print(decon_core.__file__)"
 
 
 def requiring(name: str) -> set[str]:
@@ -102,11 +102,11 @@ def test_features_import_only_those_that_they_require():
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, name):
+    """That no other module imports one of it is said by the tests before and after."""
     gone = requiring(name)
     environment = copy_without(tmp_path, gone)
-    where = run(tmp_path, environment, "-c", IMPORT_ALL)
+    where = run(tmp_path, environment, "-c", IMPORT_GRAPH)
     assert where.strip() == str(tmp_path / "decon_core/__init__.py")
-    run(tmp_path, environment, *CONTRACTS)
     told = run(tmp_path, environment, *PROGRAM, "--help")
     assert "  status " in told
     for command in FEATURES[name].commands:
@@ -121,9 +121,10 @@ def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, na
         run_sample_world(tmp_path, environment, gone)
 
 
-@pytest.mark.release
 def test_the_core_alone_runs_the_sample_world(tmp_path):
     environment = copy_without(tmp_path, {*FEATURES})
+    run(tmp_path, environment, "-c", IMPORT_ALL)
+    run(tmp_path, environment, *CONTRACTS)
     run_sample_world(tmp_path, environment, {*FEATURES})
 
 

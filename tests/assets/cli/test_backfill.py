@@ -19,6 +19,7 @@ from decon_core.scan.coverage import missing_tiles, scan_fingerprint
 from decon_core.scan.scanner import scan_packs
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.drafts import remove
+from tests.first_runs import run_command
 
 SCAN = AssetKey("scan")
 
@@ -29,6 +30,18 @@ def indexed(world):
     world.start(until="index")
     assert len(list_packs(world.store)) == 3
     return world
+
+
+@pytest.fixture
+def prepared(at_home):
+    """The same where commands are typed."""
+    at_home.start(until="index")
+    return at_home
+
+
+def backfilled(world):
+    """After `backfill --missing`, or a copy of what it left in another test."""
+    run_command(world.folder, "backfill", "--missing")
 
 
 def register_world(world):
@@ -130,7 +143,7 @@ print(scan_packs(store, list_packs(store), versions, config.policy).n_shards_rea
 """
 
 
-def test_the_command_scans_what_is_missing_in_runs_of_so_many_cells(at_home, capsys):
+def test_the_command_scans_what_is_missing_in_runs_of_so_many_cells(prepared, capsys):
     assert main(["backfill", "--missing", "--cells-per-run", "2"]) == 0
     assert "3 runs" in capsys.readouterr().out
     assert main(["backfill", "--missing"]) == 0
@@ -143,14 +156,14 @@ def test_the_command_takes_patterns_and_leaves_the_rest_alone(at_home):
         assert scanned(instance) == {"harbor|web-0000", "harbor|web-0001"}
 
 
-def test_what_was_scanned_along_is_told_to_dagster_by_the_next_backfill(at_home, capsys):
+def test_what_was_scanned_along_is_told_to_dagster_by_the_next_backfill(prepared, capsys):
     assert main(["backfill", "--benchmark", "harbor"]) == 0
-    n_tiles = len(at_home.tiles())
+    n_tiles = len(prepared.tiles())
     capsys.readouterr()
     assert main(["backfill", "--missing"]) == 0
     assert "read 0 shards" in capsys.readouterr().out
-    assert len(at_home.tiles()) == n_tiles
-    with DagsterInstance.from_config(str(home_for(at_home.config_path))) as instance:
+    assert len(prepared.tiles()) == n_tiles
+    with DagsterInstance.from_config(str(home_for(prepared.config_path))) as instance:
         assert len(scanned(instance)) == 6
 
 
@@ -162,7 +175,7 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     assert "3 shards to read once" in said
     assert "assumed: nothing was scanned yet" in said
     assert sorted(p for p in at_home.folder.rglob("*") if ".dagster" not in str(p)) == before
-    main(["backfill", "--benchmark", "harbor"])
+    assert main(["backfill", "--benchmark", "harbor"]) == 0
     capsys.readouterr()
     at_home.add_shard("s9")
     assert main(["backfill", "--missing", "--dry-run"]) == 0
@@ -173,9 +186,9 @@ def test_a_dry_run_says_what_there_is_to_read_and_changes_nothing(at_home, capsy
     assert "not registered yet: 1 new shard" in said
 
 
-def test_a_dry_run_counts_cells_that_a_new_history_does_not_know(at_home, capsys, monkeypatch):
-    assert main(["backfill", "--missing"]) == 0
-    monkeypatch.setenv("DAGSTER_HOME", str(at_home.folder / "another"))
+def test_a_dry_run_counts_cells_that_a_new_history_does_not_know(prepared, capsys, monkeypatch):
+    backfilled(prepared)
+    monkeypatch.setenv("DAGSTER_HOME", str(prepared.folder / "another"))
     capsys.readouterr()
     assert main(["backfill", "--missing", "--dry-run", "--cells-per-run", "4"]) == 0
     said = capsys.readouterr().out
@@ -188,8 +201,8 @@ def test_a_dry_run_counts_cells_that_a_new_history_does_not_know(at_home, capsys
     assert "nothing is missing" in capsys.readouterr().out
 
 
-def test_a_dry_run_counts_what_is_there_twice_as_read_once(at_home, capsys):
-    shard = at_home.folder / "corpus" / "s1.jsonl.gz"
+def test_a_dry_run_counts_what_is_there_twice_as_read_once(prepared, capsys):
+    shard = prepared.folder / "corpus" / "s1.jsonl.gz"
     shutil.copy(shard, shard.with_name("s9.jsonl.gz"))
     assert main(["backfill", "--missing", "--dry-run"]) == 0
     said = capsys.readouterr().out
@@ -199,10 +212,10 @@ def test_a_dry_run_counts_what_is_there_twice_as_read_once(at_home, capsys):
     assert "read 3 shards" in capsys.readouterr().out
 
 
-def test_when_most_shards_are_gone_a_dry_run_refuses_as_the_backfill_does(at_home, capsys):
-    assert main(["backfill", "--missing"]) == 0
+def test_when_most_shards_are_gone_a_dry_run_refuses_as_the_backfill_does(prepared, capsys):
+    backfilled(prepared)
     for name in ("s1", "s2"):
-        (at_home.folder / "corpus" / f"{name}.jsonl.gz").unlink()
+        (prepared.folder / "corpus" / f"{name}.jsonl.gz").unlink()
     capsys.readouterr()
     refusals = []
     for more in (["--dry-run"], []):
@@ -213,7 +226,7 @@ def test_when_most_shards_are_gone_a_dry_run_refuses_as_the_backfill_does(at_hom
     assert main(["backfill", "--missing", "--retire", "--dry-run"]) == 0
     assert "nothing is missing" in capsys.readouterr().out
     assert main(["backfill", "--missing", "--retire"]) == 0
-    assert len(list_packs(at_home.store)) == 1
+    assert len(list_packs(prepared.store)) == 1
 
 
 def test_what_a_command_registers_is_an_inventory_in_the_ui(at_home):

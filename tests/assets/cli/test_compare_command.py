@@ -22,7 +22,7 @@ def test_a_report_is_compared_with_the_one_before(reported, capsys):
     assert main(["compare", "before.duckdb", "decon.toml", "--exit-code"]) == 0
     assert "the same: 6 leaks in both" in capsys.readouterr().out
     reported.add_shard("s9", leaks=reported.benchmarks["harbor"][3:4])
-    assert main(["run"]) == 0
+    reported.run(until="report")
     capsys.readouterr()
     more = ["--json", "c.json", "--html", "c.html"]
     assert main(["compare", "before.duckdb", "decon.toml", "--exit-code", *more]) == 1

@@ -10,7 +10,6 @@ from decon_core.config.load import load_config
 from decon_core.corpus.registration import list_packs
 from decon_core.corpus.sketch.pack_sketch import pack_key
 from decon_core.planner import Plan
-from tests.first_runs import run_command
 
 TABLE = "[sketch]\n"
 
@@ -23,8 +22,7 @@ def sketched(at_home):
     del at_home.benchmarks["orchard"]
     at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
-    at_home.write_config()
-    run_command(at_home.folder)
+    at_home.start(until="scan")
     return at_home, items
 
 
@@ -131,7 +129,7 @@ def test_without_a_sketch_all_shards_are_scanned(at_home, capsys):
     del at_home.benchmarks["orchard"]
     at_home.write_benchmarks()
     at_home.add_shard("s9", leaks=items[1:3])
-    run_command(at_home.folder)
+    at_home.start(until="scan")
     tiles = at_home.tiles()
     capsys.readouterr()
     assert main(["lookup", items[1]["question"], "--json"]) == 0

@@ -134,10 +134,11 @@ def without_styles(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def test_a_key_is_a_verdict_and_it_is_in_the_file_at_once(terminal_of, desk):
+def test_a_key_is_a_verdict_in_the_file_at_once_or_does_nothing(terminal_of, desk):
     terminal = terminal_of(desk)
     terminal.wait_for("1 of 4")
     terminal.wait_for("q quit")
+    terminal.press("\x04\x1b[15~\x1bOPLé\n")  # of F5 and F1, say, no part is a letter
     terminal.press("l")
     terminal.wait_for("2 of 4")
     assert said(desk) == [(2, "leak")]
@@ -157,24 +158,7 @@ def test_a_key_is_a_verdict_and_it_is_in_the_file_at_once(terminal_of, desk):
     assert "4 verdicts" in terminal.shown
 
 
-def test_back_shows_what_was_said_and_another_verdict_takes_its_place(terminal_of, desk):
-    terminal = terminal_of(desk)
-    terminal.wait_for("1 of 4")
-    terminal.press("sl")  # keys that are typed ahead count, one after the other
-    terminal.wait_for("3 of 4")
-    terminal.press("b")
-    terminal.wait_for("verdict: leak")
-    terminal.press("t")
-    terminal.wait_for("3 of 4")
-    terminal.press("\x1b[D")  # an arrow, and no letters
-    terminal.wait_for("verdict: template")
-    terminal.press("q")
-    assert terminal.end() == 0
-    assert said(desk) == [(1, "leak"), (1, "template")]
-    assert read_verdicts(desk / "verdicts.jsonl").by_pair[key(1)].verdict == "template"
-
-
-def test_a_note_goes_with_the_verdict_and_is_not_lost_without_a_word(terminal_of, desk):
+def test_a_note_and_a_match_type_go_with_the_verdict_which_another_replaces(terminal_of, desk):
     terminal = terminal_of(desk)
     terminal.wait_for("1 of 4")
     terminal.press("n")
@@ -187,15 +171,6 @@ def test_a_note_goes_with_the_verdict_and_is_not_lost_without_a_word(terminal_of
     terminal.wait_for("press q again")
     terminal.press("u")
     terminal.wait_for("2 of 4")
-    terminal.press("q")
-    assert terminal.end() == 0
-    (line,) = read_lines(desk / "verdicts.jsonl")
-    assert (line["verdict"], line["note"]) == ("unsure", "größ als l")
-
-
-def test_a_match_type_goes_with_the_verdict_unless_it_contradicts_it(terminal_of, desk):
-    terminal = terminal_of(desk)
-    terminal.wait_for("1 of 4")
     terminal.press("m")
     terminal.wait_for("match type (exact, ")
     terminal.press("unre\n")
@@ -203,18 +178,25 @@ def test_a_match_type_goes_with_the_verdict_unless_it_contradicts_it(terminal_of
     terminal.press("l")
     terminal.wait_for("'unrelated' contradicts leak")
     terminal.press("t")
-    terminal.wait_for("2 of 4")
+    terminal.wait_for("3 of 4")
     terminal.press("b")
     terminal.wait_for("verdict: template (unrelated)")
     terminal.press("l")
-    terminal.wait_for("2 of 4")
+    terminal.wait_for("3 of 4")
+    terminal.press("\x1b[D")  # an arrow, and no letters
+    terminal.wait_for("verdict: leak")
+    terminal.press("ss")  # keys that are typed ahead count, one after the other
+    terminal.wait_for("4 of 4")
     terminal.press("q")
     assert terminal.end() == 0
+    assert said(desk) == [(2, "unsure"), (1, "template"), (1, "leak")]
     lines = read_lines(desk / "verdicts.jsonl")
-    assert [line.get("match_type") for line in lines] == ["unrelated", None]
+    assert [line.get("note") for line in lines] == ["größ als l", None, None]
+    assert [line.get("match_type") for line in lines] == [None, "unrelated", None]
+    assert read_verdicts(desk / "verdicts.jsonl").by_pair[key(1)].verdict == "leak"
 
 
-def test_what_a_model_says_of_a_pair_is_shown_when_it_is_asked_for(terminal_of, desk):
+def test_a_text_that_is_not_kept_help_and_what_a_model_says_are_shown(terminal_of, desk):
     said = {
         "is_sd": True,
         "match_type": "subset",
@@ -225,7 +207,12 @@ def test_what_a_model_says_of_a_pair_is_shown_when_it_is_asked_for(terminal_of, 
     (desk / "annotations.jsonl").write_text(json.dumps(line) + "\n")
     terminal = terminal_of(desk)
     page = terminal.wait_for("j judge  l leak")
+    assert "not shown: the report keeps no texts" in page
     assert "duplicate" not in page
+    terminal.press("?")
+    terminal.wait_for("If in doubt: would a model")
+    terminal.press("x")
+    terminal.wait_for("1 of 4")
     terminal.press("j")
     terminal.wait_for("m: duplicate (0.80), subset. same ␛[2J sum")
     terminal.press("s")
@@ -235,7 +222,8 @@ def test_what_a_model_says_of_a_pair_is_shown_when_it_is_asked_for(terminal_of, 
     assert terminal.end() == 0
 
 
-def test_what_both_share_stands_out_and_the_window_decides_how_they_stand(terminal_of, desk):
+def test_what_both_share_stands_out_and_nothing_in_a_text_is_a_command(terminal_of, desk):
+    """The window decides how the texts stand."""
     terminal = terminal_of(desk, "--benchmark", "quiz", "--order", "documents")
     wide = terminal.wait_for("q quit")
     assert "\x1b[1;33mWhat is the number\x1b[0m" in wide
@@ -250,8 +238,16 @@ def test_what_both_share_stands_out_and_the_window_decides_how_they_stand(termin
     assert all(len(one) <= 50 for one in without_styles(narrow).splitlines())
     terminal.resize(20, 8)
     terminal.wait_for("more lines")
+    terminal.resize(120, 30)
+    terminal.press("s")
+    terminal.wait_for("evil")
+    page = terminal.wait_for("q quit")
+    assert "␛]0;owned␇␛[2J␛[31m" in without_styles(page)
+    left = without_styles(page.replace("\r\n", "\n"))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", left)
     terminal.press("q")
     assert terminal.end() == 0
+    assert "\x1b]" not in terminal.shown
 
 
 def test_without_colours_what_both_share_is_underlined(terminal_of, desk):
@@ -263,18 +259,6 @@ def test_without_colours_what_both_share_is_underlined(terminal_of, desk):
     assert terminal.end() == 0
 
 
-def test_nothing_in_a_text_reaches_the_terminal_as_a_command(terminal_of, desk):
-    terminal = terminal_of(desk, "--benchmark", "quiz", "--order", "score")
-    page = terminal.wait_for("q quit")
-    assert "evil" in page
-    assert "␛]0;owned␇␛[2J␛[31m" in without_styles(page)
-    left = without_styles(page.replace("\r\n", "\n"))
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", left)
-    terminal.press("q")
-    assert terminal.end() == 0
-    assert "\x1b]" not in terminal.shown
-
-
 def test_a_long_text_is_gone_through_page_by_page(terminal_of, desk):
     terminal = terminal_of(desk, "--benchmark", "exam", size=(80, 12))
     terminal.wait_for("more lines: space")
@@ -283,17 +267,6 @@ def test_a_long_text_is_gone_through_page_by_page(terminal_of, desk):
     terminal.wait_until(lambda page: "word word" in page and "benchmark: exam" not in page)
     terminal.press("\x1b[A")
     terminal.wait_for("benchmark: exam test 3")
-    terminal.press("q")
-    assert terminal.end() == 0
-
-
-def test_a_text_that_the_report_does_not_keep_is_said_not_to_be_shown(terminal_of, desk):
-    terminal = terminal_of(desk)
-    terminal.wait_for("not shown: the report keeps no texts")
-    terminal.press("?")
-    terminal.wait_for("If in doubt: would a model")
-    terminal.press("x")
-    terminal.wait_for("1 of 4")
     terminal.press("q")
     assert terminal.end() == 0
 
@@ -311,15 +284,6 @@ def test_stopped_at_any_time_nothing_is_lost(terminal_of, desk, is_typed):
     assert terminal.end() == 130
     assert "stopped" in terminal.shown
     assert said(desk) == [(2, "leak")]
-
-
-def test_keys_that_mean_nothing_do_nothing(terminal_of, desk):
-    terminal = terminal_of(desk)
-    terminal.wait_for("1 of 4")
-    terminal.press("\x04\x1b[15~\x1bOPLé\n")  # of F5 and F1, say, no part is a letter
-    terminal.press("q")
-    assert terminal.end() == 0
-    assert not (desk / "verdicts.jsonl").exists()
 
 
 def test_a_file_that_is_damaged_is_refused_before_anybody_looks(desk, capsys):

@@ -363,7 +363,7 @@ def test_what_a_person_said_is_told(told, at_home):
     assert one["found"][0]["said"]["note"] == "a form letter"
     clean = one["mixtures"][0]
     assert (clean["state"], clean["is_todays"]) == ("removed", False)
-    assert main(["run"]) == 0
+    at_home.run(until="mixture")
     (one,) = told("s1-1")
     assert (one["mixtures"][0]["state"], one["mixtures"][0]["is_todays"]) == ("kept", True)
 

@@ -19,6 +19,7 @@ from decon_assets.instance.home import (
 )
 from decon_assets.runner.pipeline import Pipeline
 from decon_assets.runner.stage_lines import StageLines
+from tests.conftest import graph_until
 
 SINCE = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 
@@ -31,9 +32,9 @@ def at_home(at_home_on_disk):
 
 @pytest.fixture
 def beside(at_home):
-    """Calls a function within the first run, when it says a line that begins so."""
+    """Calls a function within the first run, `until` a stage, when it says such a beginning."""
 
-    def run(beginning, call):
+    def run(beginning, call, *, until):
         told = []
 
         def echo(line):
@@ -43,7 +44,8 @@ def beside(at_home):
 
         with open_instance(home_for(at_home.config_path)) as instance:
             lines = StageLines(echo, is_verbose=True)  # a line for each part, while it is made
-            Pipeline(at_home.config_path, instance, echo, lines=lines).run()
+            graph = graph_until(until)
+            Pipeline(at_home.config_path, instance, echo, lines=lines, graph=graph).run()
         return told[0]
 
     return run
@@ -71,7 +73,7 @@ def test_beside_a_first_run_every_reading_command_says_so_and_ends_with_1(beside
         return told
 
     # While records are made there is no snapshot, index, tile, mixture or report yet.
-    for command, code, said in beside("harbor: 5 items", call):
+    for command, code, said in beside("harbor: 5 items", call, until="records"):
         assert code == 1, (command, said)
         run = rf"a run is active: `records` {SINCE}; 0 of 6 cells scanned"
         assert re.search(run, said), (command, said)
@@ -84,7 +86,7 @@ def test_beside_a_later_stage_the_cells_that_are_done_are_counted(beside, capsys
         codes = [main(["status"]), main(["report"])]
         return codes, "".join(capsys.readouterr())
 
-    codes, said = beside("decontaminated", call)
+    codes, said = beside("decontaminated", call, until="mixture")
     assert codes == [1, 1]
     told = rf"a run is active: `mixture` {SINCE}; 6 of 6 cells scanned"
     assert len(re.findall(told, said)) == 2

@@ -28,7 +28,7 @@ def at_home(at_home_on_disk):
 @pytest.fixture
 def unopenable(at_home):
     """A project after a run, whose history SQLite cannot open, as on a read-only disk."""
-    run_command(at_home.folder)
+    run_command(at_home.folder, "run")
     log = Path(os.environ["DAGSTER_HOME"], "history", "runs.db-wal")
     log.unlink(missing_ok=True)
     log.mkdir()

@@ -26,7 +26,6 @@ from dagster._core.utils import make_new_backfill_id
 
 from decon_assets.definitions import build_definitions
 from decon_assets.instance.home import ensure_home
-from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
 from tests.long_runs import only_in_long_runs
 from tests.waiting import wait_until
@@ -47,20 +46,17 @@ sys.exit(main())
 
 
 @pytest.fixture
-def grid(empty_world, tmp_path_factory):
-    """Three benchmarks, 24 shards, and what a backfill that nobody disturbs makes of them."""
+def grid(empty_world):
+    """Three benchmarks, 24 shards, and what a run that nobody disturbs makes of them."""
     world = empty_world
     items = [world.add_benchmark(name) for name in ("harbor", "ledger", "orchard")]
     for number in range(N_SHARDS):
         world.add_shard(f"s{number:02}", leaks=[items[number % 3][number % 5]], n_documents=40)
     world.snapshot = ["harbor", "ledger", "orchard"]
-    world.write_config()
-    undisturbed = tmp_path_factory.mktemp("undisturbed") / "world"
-    shutil.copytree(world.folder, undisturbed)
-    with DagsterInstance.ephemeral() as instance:
-        pipeline = Pipeline(undisturbed / "decon.toml", instance, lambda _: None)
-        pipeline.scan(unscanned_or_unknown, most_cells=1000)
-    return world, tiles_below(undisturbed)
+    world.start(until="scan")
+    undisturbed = tiles_below(world.folder)
+    shutil.rmtree(world.store.root)
+    return world, undisturbed
 
 
 def tiles_below(folder: Path) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ if __name__ == "__main__":
     method, first = sys.argv[1:]
     index = dc.build_index(ITEMS)
     index.check(VERBATIM if first == "leak" else CLEAN)
-    with multiprocessing.get_context(method).Pool(2) as pool:
+    with multiprocessing.get_context(method).Pool(1) as pool:
         work = pool.starmap_async(is_leaked, [(index, CLEAN), (index, VERBATIM)])
         try:
             print(work.get(timeout=300))

@@ -1,7 +1,6 @@
 """The library finds and decides what a scan finds and decides of the same texts."""
 
 import json
-import os
 import random
 import tempfile
 import warnings
@@ -120,7 +119,6 @@ def built(rows: list[Row], policy: Policy) -> dc.Index:
 def test_findings_and_decisions_are_those_of_a_scan(seed, form, block_bytes, threads):
     rows, texts, policy = sample_of(seed)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)  # it takes much of the time
         expected = scanned(Path(folder), rows, texts, policy)
         index = built(rows, policy)
         small = partial(blocks_of, block_bytes=block_bytes)
@@ -208,7 +206,6 @@ def test_rows_are_read_as_a_scan_reads_them(seed, form, block_bytes, has_column)
         rows = [layout(*pair) for pair in pairs]
         column = [*rows[0]][-1] if has_column else None
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
         index = built(evals, policy)
         expected = scanned_rows(Path(folder), rows, index, column)
         patch.setattr(library_index, "blocks_of", partial(blocks_of, block_bytes=block_bytes))

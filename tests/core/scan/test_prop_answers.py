@@ -1,6 +1,5 @@
 """Tiles with the sketch are those of a full scan, for any corpus, leaks, edits and settings."""
 
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -114,7 +113,6 @@ def small_blocks(*, part_bytes: int, is_one_part: bool):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "read_blocks", partial(read_blocks, block_bytes=part_bytes))
         patch.setattr(shard_sketch, "LOG2_BITS", 12)
-        patch.setattr(os, "fsync", lambda _: None)  # it takes half the time
         if is_one_part:
             patch.setattr(shard_sketch, "_share_set", lambda _: 1.0)
         yield

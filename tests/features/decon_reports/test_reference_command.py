@@ -1,13 +1,11 @@
 """`decon-assets reference`, as typed: from a pipeline to reports, from reports to a database."""
 
 from decon_assets.cli.main import main
-from tests.first_runs import run_command
 
 
 def test_reports_are_written_read_and_compared(at_home, capsys):
     at_home.policy = {"detectors": ["decon"]}
-    at_home.write_config()
-    run_command(at_home.folder)
+    at_home.start(until="report")
     capsys.readouterr()
     assert main(["reference", "write", "--out", "reports"]) == 0
     assert "3 reports: reports" in capsys.readouterr().out
