@@ -1,9 +1,9 @@
 """What a detector is: its declaration, its search, its decisions, and what it can see.
 
-Each other file here that is named like a detector holds one, complete: a subclass of `Detector`,
-registered under its name (`BUILT_IN` in `config/detector_registry.py`). A subclass states the
-attributes of `Declaration` and implements `search` and `visibility`; the rest has a default.
-docs/detectors.md shows how to add one.
+Each other file or folder here that is named like a detector holds one, complete: a subclass of
+`Detector`, registered under its name (`BUILT_IN` in `config/detector_registry.py`). A subclass
+states the attributes of `Declaration` and implements `search` and `visibility`; the rest has a
+default. docs/detectors.md shows how to add one.
 """
 
 from __future__ import annotations
