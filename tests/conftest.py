@@ -58,7 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     stack = ExitStack()
     stack.enter_context(compiled_at_once())
-    stack.enter_context(pytest.MonkeyPatch.context()).setattr(os, "fsync", lambda _: None)
+    stack.enter_context(pytest.MonkeyPatch.context()).setattr(os, "fsync", os.fstat)
     config.add_cleanup(stack.close)
 
 

@@ -26,7 +26,7 @@ from decon_core.feature import feature_partitions, feature_products
 from decon_core.storage.checksums import REMEDY
 from decon_core.wording import counted
 
-if TYPE_CHECKING:  # imports Dagster, which `status` does not need
+if TYPE_CHECKING:
     from decon_core.planner import Plan
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -33,41 +33,48 @@ def size_of(question: str, form: Form) -> tuple[int, int]:
 
 def index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
     """Return the units of the questions of each benchmark, and how many items share each."""
-    lengths: list[int] = []
+    n_questions = 0
     question_of: list[int] = []
-    units: list[Units] = []
-    shared: list[Integers] = []
+    columns = [_columns_of({}, form)]  # without a benchmark they are empty
     for rows in records:
         passages: dict[str, set[str]] = {}
         for row in rows:
             passages.setdefault(row["question"], set()).add(row["passage"] or "")
-        number_of = {question: len(lengths) + at for at, question in enumerate(passages)}
-        lengths += map(len, passages)
+        number_of = {question: n_questions + at for at, question in enumerate(passages)}
+        n_questions += len(passages)
         question_of += [number_of[row["question"]] for row in rows]
-        of_benchmark = [units_of(question, form) for question in passages]
-        n_items = [max(1, len(about - {""})) for about in passages.values()]
-        shared += items_with_runs(of_benchmark, n_items)
-        units += of_benchmark
-    keys = ["\n".join(question.keys).encode() for question in units]
-    return {
-        "keys": np.frombuffer(b"".join(keys), np.uint8),
-        "key_edges": _edges(map(len, keys)),
-        "weights": _joined([question.weights for question in units], np.uint32),
-        "is_number": _joined([question.is_number for question in units], np.uint8),
-        "is_name": _joined([question.is_name for question in units], np.uint8),
-        "n_items_with": _joined(shared, np.uint32),
-        "unit_edges": _edges(map(len, units)),
-        "n_characters": np.array(lengths, np.int64),
+        columns.append(_columns_of(passages, form))
+    joined = {name: np.concatenate([of[name] for of in columns]) for name in columns[0]}
+    return joined | {
+        "key_edges": _edges(joined.pop("n_bytes")),
+        "unit_edges": _edges(joined.pop("n_units")),
         "question_of": np.array(question_of, np.int64),
-        "record_edges": _edges(map(len, records)),
+        "record_edges": _edges([len(rows) for rows in records]),
     }
 
 
-def _edges(lengths: Any) -> Integers:
-    return np.append(0, np.cumsum(np.fromiter(lengths, np.int64)))
+def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array]:
+    """Return the questions of one benchmark, whose units are too many to keep those of all."""
+    units = [units_of(question, form) for question in passages]
+    n_items = [max(1, len(about - {""})) for about in passages.values()]
+    keys = ["\n".join(question.keys).encode() for question in units]
+    return {
+        "keys": np.frombuffer(b"".join(keys), np.uint8),
+        "n_bytes": np.array([*map(len, keys)], np.int64),
+        "weights": _joined((question.weights for question in units), np.uint32),
+        "is_number": _joined((question.is_number for question in units), np.uint8),
+        "is_name": _joined((question.is_name for question in units), np.uint8),
+        "n_items_with": _joined(items_with_runs(units, n_items), np.uint32),
+        "n_units": np.array([*map(len, units)], np.int64),
+        "n_characters": np.array([*map(len, passages)], np.int64),
+    }
 
 
-def _joined(columns: Sequence[Any], kind: type[np.generic]) -> Array:
+def _edges(lengths: Sequence[int] | Integers) -> Integers:
+    return np.append(0, np.cumsum(np.asarray(lengths, np.int64)))
+
+
+def _joined(columns: Iterable[Any], kind: type[np.generic]) -> Array:
     return np.concatenate([np.empty(0, kind), *(np.asarray(column, kind) for column in columns)])
 
 

@@ -213,6 +213,10 @@ class _Nomination:
     passage: float | None = None  # share of it that stands near; None: there is none
     is_answered: bool = False  # an answer of a record stands near
 
+    def order(self) -> tuple[float, int, int, int]:
+        """The likeliest of a benchmark come first."""
+        return -self.score, self.part, self.question, self.start
+
 
 class _Near(NamedTuple):
     """A nomination, with its characters in the document and those that the question may reach."""
@@ -395,19 +399,12 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
     depth: dict[int, npt.NDArray[np.int64]] = {}
     end = max((nomination.stop for nomination in nominations), default=0)
     kept = []
-    for one in sorted(
-        nominations,
-        key=lambda nomination: (
-            -nomination.score,
-            nomination.part,
-            nomination.question,
-            nomination.start,
-        ),
-    ):
-        at = depth.setdefault(one.part, np.zeros(end, np.int64))[one.start : one.stop]
+    for nomination in sorted(nominations, key=_Nomination.order):
+        of_part = depth.setdefault(nomination.part, np.zeros(end, np.int64))
+        at = of_part[nomination.start : nomination.stop]
         if 2 * np.count_nonzero(at >= _MOST_AT_A_PLACE) < at.size:
             at += 1
-            kept.append(one)
+            kept.append(nomination)
     return kept
 
 

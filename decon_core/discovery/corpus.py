@@ -98,7 +98,7 @@ class _Group:
 
     def parts(self) -> list[_Group]:
         """Return the files of each stem as a group."""
-        return [replace(self, files=(*stem,), is_part=True) for stem in self.stems.values()]
+        return [replace(self, files=(*files,), is_part=True) for files in self.stems.values()]
 
 
 def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:

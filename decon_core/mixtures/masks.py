@@ -114,11 +114,11 @@ class Masks:
         columns = {
             "id": pa.array(ids, pa.string()),
             "source": pa.array(sources, pa.string()),
-            "input_ids": _lists([token.ids for token in tokens], np.int32),
-            "labels": _lists([token.labels for token in tokens], np.int32),
-            "loss_mask": _lists([~token.is_masked for token in tokens], np.uint8),
+            "input_ids": _lists([row.ids for row in tokens], np.int32),
+            "labels": _lists([row.labels for row in tokens], np.int32),
+            "loss_mask": _lists([~row.is_masked for row in tokens], np.uint8),
             "masked": [[{"start": a, "stop": b} for a, b in each] for each in spans],
-            "parts": [token.parts for token in tokens],
+            "parts": [row.parts for row in tokens],
         }
         self._writer.write_table(pa.table(columns, schema=MASKS))
         self._rows, self._tokens, self._n_in_group = [], [], 0

@@ -43,7 +43,7 @@ def agreement_of(document: str, item: str, form: Form) -> Agreement:
 
 
 def _read(text: str, form: Form) -> _Text:
-    content = [place for place in words_with_places(text, form) if is_content(place[0])]
+    content = [word for word in words_with_places(text, form) if is_content(word[0])]
     words: dict[str, str] = {}
     places = []
     for stem, (_, start, stop) in zip(stems([one[0] for one in content]), content, strict=True):

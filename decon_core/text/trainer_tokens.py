@@ -67,9 +67,9 @@ class TrainerTokenizer:
         at_end = np.full(len(self.after), n_bytes, np.int64)
         last = Pieces(np.array(self.after, np.int64), at_end, at_end)
         all_pieces = [first, *sections, last]
-        columns = ([piece.ids, piece.starts, piece.stops] for piece in all_pieces)
+        columns = ([pieces.ids, pieces.starts, pieces.stops] for pieces in all_pieces)
         ids, starts, stops = (np.concatenate(column) for column in zip(*columns, strict=True))
-        n_tokens = np.cumsum([piece.ids.size for piece in all_pieces[:-1]])
+        n_tokens = np.cumsum([pieces.ids.size for pieces in all_pieces[:-1]])
         return Encoded(text, Pieces(ids, starts, stops), tuple(n_tokens.tolist()))
 
 

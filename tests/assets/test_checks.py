@@ -674,6 +674,10 @@ def test_drift_check_warns_of_a_leak_rate_that_jumped_and_says_what_changed(worl
     told = said(run_check(leak_rate_is_steady, world))
     assert "the benchmark itself" in told
     assert "idf snapshot, the thresholds" in told
+    world.policy = {"aligned_threshold": 0.8}
+    world.run(until="report")
+    result = run_check(leak_rate_is_steady, world)  # with the last report, not with the first
+    assert (result.passed, result.metadata["benchmarks_compared"].value) == (True, 3)
 
 
 def test_drift_check_goes_by_the_settings(world):

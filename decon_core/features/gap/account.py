@@ -96,7 +96,7 @@ def score_gap(
         n_twice = gathered.add(results, task, joined)
         account.joins.append(_count(results, task.benchmark, joined, n_twice))
     _add_rates(account, items, gathered)
-    for name in sorted(gathered.scores, key=lambda score: tuple(vars(score).values())):
+    for name in sorted(gathered.scores, key=lambda name: tuple(vars(name).values())):
         rows = gathered.scores[name]
         account.gaps.append(gap_of(name, Scores(row[1:] for row in rows)))
         for at, grouping in enumerate(groupings):

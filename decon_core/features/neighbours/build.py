@@ -167,9 +167,9 @@ def build_neighbours(
     rows = pa.concat_tables([NEIGHBOURS.empty_table(), *found_rows])
     folder = neighbours_folder(store) / key
     nominations = nominations_of(store, key, settings)
-    for item, of_version in zip(items, found_rows, strict=True):
-        path = nominations.path(item.version.fingerprint)
-        write_parquet(path, nominated(of_version, item.table, NAME, key))
+    for of_benchmark, rows_of_it in zip(items, found_rows, strict=True):
+        path = nominations.path(of_benchmark.version.fingerprint)
+        write_parquet(path, nominated(rows_of_it, of_benchmark.table, NAME, key))
     tables = {
         "neighbours": rows,
         "neighbour_similarity": _similarity(documents, strata),
@@ -271,11 +271,11 @@ def _found(
     settings: Neighbours,
 ) -> Iterator[pa.Table]:
     """Yield the neighbours of each benchmark's items."""
-    nearest = [_chosen(item, settings) for item in items]
+    nearest = [_chosen(of_benchmark, settings) for of_benchmark in items]
     places = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.places for one, _ in nearest)]))
     paragraphs = _paragraphs_at(places, sampled, sizes, weights)
-    for item, (found, stand_for) in zip(items, nearest, strict=True):
-        of_item = item.table.select(*ITEM, "question")[found.items].with_columns(
+    for of_benchmark, (found, stand_for) in zip(items, nearest, strict=True):
+        of_item = of_benchmark.table.select(*ITEM, "question")[found.items].with_columns(
             pl.Series("rank", found.ranks),
             pl.Series("similarity", found.similarities),
             pl.Series("stands_for", stand_for),
@@ -318,7 +318,7 @@ def _paragraphs_at(
 
 def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], embedder: str) -> None:
     """Write the pairs of item and neighbour as lines for a judge, the most similar first."""
-    questions = pl.concat([item.table for item in items])
+    questions = pl.concat([of_benchmark.table for of_benchmark in items])
     pairs = pl.DataFrame(rows).join(questions, on=ITEM, how="left", maintain_order="left")
     pairs = pairs.sort("similarity", descending=True, maintain_order=True)
     with atomic_path(neighbours_folder(store) / "candidates.jsonl") as draft:

@@ -121,7 +121,7 @@ def score_metrics(
     one original are not independent.
     """
     weights = _resamples(pairs.originals, seed)
-    return [_metric_score(name, pairs, value, weights) for name, value in values.items()]
+    return [_metric_score(name, pairs, of_metric, weights) for name, of_metric in values.items()]
 
 
 def score_kinds(pairs: LabelledPairs, values: Mapping[str, Floats]) -> list[KindScore]:
@@ -134,8 +134,8 @@ def score_kinds(pairs: LabelledPairs, values: Mapping[str, Floats]) -> list[Kind
     for is_other, kind in sorted(found):
         is_own = (pairs.are_duplicates != is_other) & (kinds == kind)
         chosen = is_own | (pairs.are_duplicates == is_other)
-        for name, value in values.items():
-            table = _Counts(value[chosen], pairs.are_duplicates[chosen])
+        for name, of_metric in values.items():
+            table = _Counts(of_metric[chosen], pairs.are_duplicates[chosen])
             auc, recall = table.point()
             score = KindScore(kind, not is_other, int(is_own.sum()), name, auc, recall)
             scores.append(score)

@@ -57,10 +57,10 @@ class PairCard:
     def by_kind(self) -> list[Row]:
         """Return a row for each kind, with the AUC of each metric."""
         rows: dict[tuple[bool, str], Row] = {}
-        for kind in self.kinds:
-            new = {"kind": kind.kind, "is_duplicate": kind.is_duplicate, "n": kind.n, "auc": {}}
-            row = rows.setdefault((kind.is_duplicate, kind.kind), new)
-            row["auc"][kind.metric] = kind.auc
+        for score in self.kinds:
+            new = {"kind": score.kind, "is_duplicate": score.is_duplicate, "n": score.n, "auc": {}}
+            row = rows.setdefault((score.is_duplicate, score.kind), new)
+            row["auc"][score.metric] = score.auc
         return list(rows.values())
 
     def as_json(self) -> Row:

@@ -93,10 +93,10 @@ def _beside_matches(
     Of several with the same texts the one with the highest score counts.
     """
     best: dict[tuple[str, str, str], Candidate] = {}
-    for one in sorted(
+    for candidate in sorted(
         candidates, key=lambda candidate: -math.inf if candidate.score is None else candidate.score
     ):
-        best[one.detector, one.benchmark, one.pair] = one
+        best[candidate.detector, candidate.benchmark, candidate.pair] = candidate
     n_pairs.update((detector, ALL) for detector, _ in {(key[0], key[2]) for key in best})
     for _, one in sorted(best.items()):
         n_pairs[one.detector, one.benchmark] += 1

@@ -23,6 +23,11 @@ class Job:
         return self.folder / f"{self.number}.began"
 
     @property
+    def pids(self) -> list[int]:
+        """The processes that began it; a process may be ended before it has written its number."""
+        return [*map(int, self.began.read_text().split())] if self.began.exists() else []
+
+    @property
     def gate(self) -> Path:
         return self.folder / "gate"
 

@@ -162,11 +162,9 @@ def test_closing_the_iterator_cancels_its_tasks(engine, tmp_path, monkeypatch, n
     jobs = [Job(0), *(Job(number, tmp_path, "wait") for number in range(1, 6))]
     with closing(run(jobs, engine)) as done:
         assert next(done)[0].number == 0
-        wait_for(lambda: any(job.began.exists() for job in jobs[1:]))
+        wait_for(lambda: any(job.pids for job in jobs[1:]))
     assert len(forgotten) == n_forgotten
-    for job in jobs[1:]:
-        if job.began.exists():
-            wait_for(lambda job=job: not is_running(int(job.began.read_text())))
+    wait_for(lambda: not any(is_running(pid) for job in jobs[1:] for pid in job.pids))
     assert results_of(run([Job(7)], engine)) == {7: 14}  # the cluster is free again
 
 
@@ -187,11 +185,11 @@ for _ in run_jobs(double, jobs, workers=1, engine=RayEngine(Ray())):
 def test_a_process_that_is_ended_cancels_its_tasks(ray_nodes, tmp_path):
     command = [sys.executable, "-c", _PROGRAM, str(tmp_path)]
     environment = {**os.environ, "RAY_ADDRESS": ray_nodes.address}
-    began = Job(0, tmp_path).began
+    job = Job(0, tmp_path)
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) as process:
-        wait_for(lambda: began.exists() and began.read_text())
+        wait_for(lambda: job.pids)
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate()
     # Ray changes the exit code if the signal arrives while it waits.
     assert process.returncode in (128 + signal.SIGTERM, 1), errors
-    wait_for(lambda: not is_running(int(began.read_text())))
+    wait_for(lambda: not any(map(is_running, job.pids)))

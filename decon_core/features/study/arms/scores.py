@@ -155,7 +155,9 @@ def read_arm(
     if translation:
         segments, not_counted = translated(read.results, translation, key_of)
         problems += not_counted
-        chosen |= {Measure(*name): Scores(segments=segment) for name, segment in segments.items()}
+        chosen |= {
+            Measure(*name): Scores(segments=of_measure) for name, of_measure in segments.items()
+        }
     part_of = {one.task: one.part_of for one in aggregates if one.part_of}
     return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier, part_of)
 

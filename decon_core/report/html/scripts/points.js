@@ -103,17 +103,23 @@ function pointList(points, holder, chart, id) {
 // drawn before. So the label waits here until Plotly shows it at once.
 const LABEL_DELAY_MS = 60;
 let labelTimer;
+let labelled; // the holder and the place of the next label; a held key moves on before it is shown
 
 function showPoint(holder, { place }) {
-  clearTimeout(labelTimer);
-  labelTimer = setTimeout(() => {
-    if (!drawn.has(holder)) return;
-    window.Plotly.Fx.hover(holder, [place]);
-    holder.querySelector(".hoverlayer .hovertext")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, LABEL_DELAY_MS);
+  labelled = { holder, place };
+  labelTimer ??= setTimeout(showLabel, LABEL_DELAY_MS);
+}
+
+function showLabel() {
+  labelTimer = undefined;
+  const { holder, place } = labelled;
+  if (!drawn.has(holder)) return;
+  window.Plotly.Fx.hover(holder, [place]);
+  holder.querySelector(".hoverlayer .hovertext")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function hidePoint(holder) {
   clearTimeout(labelTimer);
+  labelTimer = undefined;
   if (drawn.has(holder)) window.Plotly.Fx.unhover(holder);
 }
