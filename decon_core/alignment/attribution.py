@@ -30,6 +30,8 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
 
     An item that is found whole is no sibling of one with as many units: the two are equal.
     """
+    if len(claims) == 1:
+        return [*claims]
     order = sorted(
         range(len(claims)),
         key=lambda at: (-claims[at].comparison.weight_found - claims[at].support, at),
@@ -39,7 +41,7 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
     for at in order:
         claim = claims[at]
         free = sum(weight for place, weight in claim.found if place not in holder)
-        if free < _LEAST_UNCLAIMED * sum(weight for _, weight in claim.found):
+        if free < _LEAST_UNCLAIMED * claim.comparison.weight_found:
             n_units = max(holder.get(place, 0) for place, _ in claim.found)
             is_equal = claim.comparison.is_whole and claim.comparison.n_units >= n_units
             settled[at] = replace(claim, is_sibling=not is_equal)

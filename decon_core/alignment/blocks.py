@@ -51,8 +51,8 @@ def aligned(item: Item, document: Units, span: tuple[int, int]) -> list[Block]:
         common = _common(item.numbers, of_document[start:stop])
         moved = [Block(block.item, block.document + start, block.size) for block in common]
         best = _best_stretch(moved, item.worth, span)
-        if not best:
-            return []
+        if not best or best[0].size == n_units:  # nothing, or a whole copy
+            return best
         start = max(0, best[0].document - best[0].item - more)
         stop = best[-1].document + n_units - best[-1].item + more
     return best

@@ -71,7 +71,8 @@ def _found_in(text: str, form: Form) -> list[tuple[str, int, int, bool, bool]]:
     numbers = numbers_in(text)
     if not numbers:
         return [
-            (word, start, stop, False, _is_name(text, word, start)) for word, start, stop in words
+            (word, start, stop, False, text[start].isupper() and _is_name(text, word, start))
+            for word, start, stop in words
         ]
     units: list[tuple[str, int, int, bool, bool]] = []
     left = iter(numbers)
@@ -80,11 +81,13 @@ def _found_in(text: str, form: Form) -> list[tuple[str, int, int, bool, bool]]:
         while number and number.stop <= start:
             number = next(left, None)
         if not number or start < number.start:
-            units.append((word, start, stop, False, _is_name(text, word, start)))
+            is_name = text[start].isupper() and _is_name(text, word, start)
+            units.append((word, start, stop, False, is_name))
         elif not units or units[-1][1] < number.start:  # the first word of the number
             units.append((f"{number.value:.9g}", number.start, max(stop, number.stop), True, False))
     return units
 
 
 def _is_name(text: str, word: str, start: int) -> bool:
-    return text[start].isupper() and len(word) > 1 and not begins_sentence(text, start)
+    """Whether a word with a capital is a name: it is long enough, and begins no sentence."""
+    return len(word) > 1 and not begins_sentence(text, start)

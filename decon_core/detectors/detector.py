@@ -62,8 +62,7 @@ class Indexes:
         return self.verbatim
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
+class Finding(NamedTuple):
     """One record found in one document, by another detector than `decon`. Spans are in tokens, in
     characters, or in bytes of the compared form."""
 
@@ -72,10 +71,10 @@ class Finding:
     record: int
     score: float
     question_overlap: float | None
-    answer_overlap: float | None = None
     n_matched: int
     question_tokens: int
     total_tokens: int
+    answer_overlap: float | None = None
     question: Span | None = None
     answer: Span | None = None
     question_characters: Span | None = None  # of the document as it is

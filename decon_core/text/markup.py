@@ -109,7 +109,7 @@ _JOINT = re.compile("[-\u2010\u00ad][ \t]*\r?\n")
 
 def may_have_markup(text: str) -> bool:
     """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
-    if any(sign in text for sign in ("<", "&", "%", "\\", "](")):
+    if "<" in text or "&" in text or "%" in text or "\\" in text or "](" in text:
         return True
     return "\n" in text and _JOINT.search(text) is not None
 
