@@ -98,7 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
     given = parser.parse_args(arguments)
     pages = [page for page in islice(hosts_below(given.texts), 4_000) if len(page) >= _AROUND]
-    rows = pl.concat([_measured(name, pages, given) for name in given.worlds])
+    measured = (_measured(name, pages, given) for name in given.worlds)
+    rows = pl.concat([of_world for of_world in measured if of_world.width])
     if given.rows:
         rows.write_parquet(given.rows)
     print("\n".join(_tables(rows)))
