@@ -22,6 +22,7 @@ from bench.detector_rates import ALONE, INTRODUCTION, chosen_detectors, measure_
 from bench.grid_world import GridSizes
 from bench.table import Line, Page, markdown
 from decon_assets.terminal.output import Say
+from decon_core.config.policy import Policy
 from decon_core.errors import InputError, Problem
 from decon_core.execution.jobs import usable_cores
 from decon_core.storage.files import atomic_path
@@ -217,7 +218,9 @@ class _Work:
         job["benchmarks"] = index["benchmarks"]
         read = self._median("read", job, "seconds")
         n_bytes = read["n_text_bytes"]
-        page = Page(_data(read, index, made), _command())
+        default = ", ".join(Policy().detectors)
+        data = f"{_data(read, index, made)} Detector: `{default}`, where nothing else is said."
+        page = Page(data, _command())
         page.ours.append(_line("read shards", n_bytes, read))
         stages = self._median("stages", job, None)
         for name, what in (("words", "words to tokens"), ("search", "search")):
@@ -228,7 +231,7 @@ class _Work:
         page.ratios.append(("one worker with a second core to read on, over one core", ahead / one))
         all_detectors = self._scan(page, {**job, "detectors": _DETECTORS}, 1, n_bytes)
         page.ratios.append(
-            (f"time with {', '.join(_DETECTORS)} over decon alone", one / all_detectors)
+            (f"time with {', '.join(_DETECTORS)} over {default} alone", one / all_detectors)
         )
         page.ratios.append(("two workers over one", self._scan(page, job, 2, n_bytes) / one))
         page.ratios.append((_CONTROL, self._two_alone(job, sum(stages["seconds"].values()))))

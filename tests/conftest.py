@@ -54,7 +54,7 @@ settings.load_profile(HYPOTHESIS_PROFILE)
 def pytest_configure(config: pytest.Config) -> None:
     """Test compiled kernels, with however little input; commands decide for themselves.
 
-    And wait for no disk, which takes up to half the time: no test cuts the power.
+    Waiting for the disk takes up to half of the time, and no test cuts the power.
     """
     stack = ExitStack()
     stack.enter_context(compiled_at_once())

@@ -13,11 +13,11 @@ from decon_core.alignment.comparison import Question
 from decon_core.alignment.siblings import items_with_runs, own_of
 from decon_core.alignment.units import Units, units_of
 from decon_core.text.characters import Form
+from decon_core.text.word_cache import edges_of
 
 if TYPE_CHECKING:
     from decon_core.storage.tables import Array
 
-Integers = npt.NDArray[np.int64]
 Rows = Sequence[Mapping[str, Any]]
 
 _QUESTIONS_KEPT = 1 << 14
@@ -46,15 +46,15 @@ def index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
         columns.append(_columns_of(passages, form))
     joined = {name: np.concatenate([of[name] for of in columns]) for name in columns[0]}
     return joined | {
-        "key_edges": _edges(joined.pop("n_bytes")),
-        "unit_edges": _edges(joined.pop("n_units")),
+        "key_edges": edges_of(joined.pop("n_bytes")),
+        "unit_edges": edges_of(joined.pop("n_units")),
         "question_of": np.array(question_of, np.int64),
-        "record_edges": _edges([len(rows) for rows in records]),
+        "record_edges": edges_of([len(rows) for rows in records]),
     }
 
 
 def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array]:
-    """Return the questions of one benchmark, whose units are too many to keep those of all."""
+    """Return the questions of one benchmark as arrays, which take less memory than their units."""
     units = [units_of(question, form) for question in passages]
     n_items = [max(1, len(about - {""})) for about in passages.values()]
     keys = ["\n".join(question.keys).encode() for question in units]
@@ -68,10 +68,6 @@ def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array
         "n_units": np.array([*map(len, units)], np.int64),
         "n_characters": np.array([*map(len, passages)], np.int64),
     }
-
-
-def _edges(lengths: Sequence[int] | Integers) -> Integers:
-    return np.append(0, np.cumsum(np.asarray(lengths, np.int64)))
 
 
 def _joined(columns: Iterable[Any], kind: type[np.generic]) -> Array:

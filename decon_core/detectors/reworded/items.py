@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from decon_core.detectors.reworded.evidence import LEAST_COUNT, NUMBER_COUNT, number_weight
-from decon_core.detectors.visibility import Integers
 from decon_core.kernels import word_windows
 from decon_core.text.canonical import canonical
 from decon_core.text.characters import Form
 from decon_core.text.content_words import SCALE, terms_of
 from decon_core.text.markup import stripped
 from decon_core.text.numbers import numbers_in, numeral_of
+from decon_core.text.word_cache import edges_of
 
 if TYPE_CHECKING:
     from decon_core.index.joined_index import Rows
@@ -221,14 +221,14 @@ def arrays_of(texts: Sequence[Sought]) -> dict[str, Array]:
     used = [use for text in texts for use in text.uses]
     return {
         "vocabulary": np.frombuffer("\n".join(vocabulary).encode(), np.uint8),
-        "trigger_offsets": _edges(per_term).astype(np.uint32),
+        "trigger_offsets": edges_of(per_term).astype(np.uint32),
         "triggers": of_triggers[:, 1:].ravel(),
         "is_trigger": np.array([text.is_trigger for text in texts], np.int64),
         "n_own": np.array([len(text.own) for text in texts], np.int64),
-        "term_offsets": _edges([len(text.terms) for text in texts]),
+        "term_offsets": edges_of([len(text.terms) for text in texts]),
         "terms": word_windows.pack_terms(np.array(terms), np.array(weights)),
         "lengths": np.array([text.window for text in texts], np.int64),
-        "numeral_offsets": _edges([len(text.numerals) for text in texts]),
+        "numeral_offsets": edges_of([len(text.numerals) for text in texts]),
         "numerals": np.array([number_of[numeral] for numeral, _ in numerals], np.uint32),
         "numeral_counts": np.array([n for _, n in numerals], np.int64),
         "numeral_weights": np.array(
@@ -237,13 +237,9 @@ def arrays_of(texts: Sequence[Sought]) -> dict[str, Array]:
         "most_agreeing": np.array([text.most_agreeing for text in texts], np.int64),
         "word_totals": np.array([text.word_weight for text in texts], np.int64),
         "totals": np.array([text.weight for text in texts], np.int64),
-        "number_offsets": _edges([len(text.numbers) for text in texts]),
+        "number_offsets": edges_of([len(text.numbers) for text in texts]),
         "numbers": np.array([n for text in texts for n in text.numbers], np.float64),
-        "use_offsets": _edges([len(text.uses) for text in texts]),
+        "use_offsets": edges_of([len(text.uses) for text in texts]),
         "use_parts": np.array([part for part, _ in used], np.int64),
         "use_records": np.array([record for _, record in used], np.int64),
     }
-
-
-def _edges(lengths: Sequence[int] | Integers) -> Integers:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.asarray(lengths, np.int64))])
