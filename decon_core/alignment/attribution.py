@@ -8,19 +8,19 @@ or the passage that it is about, has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
 
 from decon_core.alignment.comparison import Comparison
 
 _LEAST_UNCLAIMED = 0.34  # of the weight that was found
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A comparison, its place among those of the same benchmark, and what supports it besides."""
 
     comparison: Comparison
-    found: Sequence[tuple[int, int]]  # characters of the document where a unit begins, its weight
     support: int  # weight of other evidence near: the passage
     is_sibling: bool = False  # another item holds these words
 
@@ -30,22 +30,22 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
 
     An item that is found whole is no sibling of one with as many units: the two are equal.
     """
-    if len(claims) == 1:
+    if len(claims) < 2:
         return [*claims]
     order = sorted(
         range(len(claims)),
         key=lambda at: (-claims[at].comparison.weight_found - claims[at].support, at),
     )
     settled = [*claims]
-    holder: dict[int, int] = {}  # units of the item that holds a character
+    last = max(int(claim.comparison.places[-1]) for claim in claims)
+    holder = np.zeros(last + 1, np.int64)  # units of the item that holds a unit of the document
     for at in order:
-        claim = claims[at]
-        free = sum(weight for place, weight in claim.found if place not in holder)
-        if free < _LEAST_UNCLAIMED * claim.comparison.weight_found:
-            n_units = max(holder.get(place, 0) for place, _ in claim.found)
-            is_equal = claim.comparison.is_whole and claim.comparison.n_units >= n_units
-            settled[at] = replace(claim, is_sibling=not is_equal)
-            continue
-        for place, _ in claim.found:
-            holder.setdefault(place, claim.comparison.n_units)
+        comparison = claims[at].comparison
+        held = holder[comparison.places]
+        is_free = held == 0
+        if comparison.weights[is_free].sum() < _LEAST_UNCLAIMED * comparison.weight_found:
+            is_equal = comparison.is_whole and comparison.n_units >= held.max()
+            settled[at] = claims[at]._replace(is_sibling=not is_equal)
+        else:
+            holder[comparison.places[is_free]] = comparison.n_units
     return settled

@@ -6,7 +6,7 @@ much of it was found: an item of which only the template stands there is not the
 
 from __future__ import annotations
 
-from decon_core.alignment.comparison import Comparison, Question
+from decon_core.alignment.comparison import Comparison
 
 VERBATIM, EDITED, VARIANT, PART, TEMPLATE = "verbatim", "edited", "variant", "part", "template"
 KINDS = (VERBATIM, EDITED, VARIANT, PART, TEMPLATE)
@@ -50,26 +50,6 @@ def kind_of(
             return EDITED, min(own, share)
     is_template = is_sibling or is_of_family or own < _LEAST_SHARE
     return (TEMPLATE, share) if is_template and share >= _LEAST_SHARE else None
-
-
-def may_have_kind(question: Question, text: str) -> bool:
-    """Whether a place with this text can be of any kind to a question, without its passage.
-
-    The text is in lower case, without mark-up or signs that canonical text folds. Only that words
-    occur there counts, not their order, so this excludes most places cheaply.
-    """
-    units, weights, own_weights = question.units, question.weights, question.own_weights
-    enough = max(LEAST_WEIGHT, _LEAST_SHARE * question.sums.weight[-1])
-    found = own_found = n_found = 0
-    for at, key in enumerate(units.keys):
-        if units.is_number[at] or key in text:
-            found += weights[at]
-            if found >= enough:
-                return True
-            own_found += own_weights[at]
-            n_found += 1
-    is_part = own_found >= _LEAST_OWN_WEIGHT and n_found >= _least_run(len(units))
-    return found >= LEAST_WEIGHT and is_part
 
 
 def _own_share(

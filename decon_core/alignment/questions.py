@@ -1,18 +1,18 @@
-"""The questions of all benchmarks as a scan needs them, and what other items share with each."""
+"""The index of all questions as units, with what other items share with each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.alignment.comparison import Question
 from decon_core.alignment.siblings import items_with_runs, own_of
-from decon_core.alignment.units import Units, units_of
+from decon_core.alignment.units import Integers, Units, spelled_units
+from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
 from decon_core.text.characters import Form
+from decon_core.text.content_words import is_content, weight_of_word
 from decon_core.text.word_cache import edges_of
 
 if TYPE_CHECKING:
@@ -20,83 +20,72 @@ if TYPE_CHECKING:
 
 Rows = Sequence[Mapping[str, Any]]
 
-_QUESTIONS_KEPT = 1 << 14
-_FLAGS = "is_number", "is_name"
+COLUMNS = ("question", "passage", "split", "instance_index", "is_correct")
 
 
-@lru_cache(maxsize=_QUESTIONS_KEPT)
-def size_of(question: str, form: Form) -> tuple[int, int]:
-    """Return the number of units of a question, and their weight."""
-    units = units_of(question, form)
-    return len(units), sum(units.weights)
+def sizes_of(questions: Sequence[str], form: Form) -> tuple[Integers, Integers]:
+    """Return the number of units of each question, and their weight."""
+    number_of = {question: number for number, question in enumerate(dict.fromkeys(questions))}
+    units, spelled = spelled_units([*number_of], form)
+    sums = _sums([*map(weight_of_word, spelled)], units)
+    numbers = [number_of[question] for question in questions]
+    return units.lengths[numbers], sums[numbers]
 
 
 def index_of(records: Sequence[Rows], form: Form) -> dict[str, Array]:
-    """Return the units of the questions of each benchmark, and how many items share each."""
-    n_questions = 0
+    """Return the units of the questions of each benchmark, and the question of each record."""
+    n_questions = n_items = 0
     question_of: list[int] = []
+    item_of: list[int] = []
     columns = [_columns_of({}, form)]  # without a benchmark they are empty
     for rows in records:
         passages: dict[str, set[str]] = {}
+        items: dict[tuple[str, int], int] = {}
         for row in rows:
             passages.setdefault(row["question"], set()).add(row["passage"] or "")
+            item = row["split"], row["instance_index"]
+            item_of.append(n_items + items.setdefault(item, len(items)))
         number_of = {question: n_questions + at for at, question in enumerate(passages)}
-        n_questions += len(passages)
+        n_questions, n_items = n_questions + len(passages), n_items + len(items)
         question_of += [number_of[row["question"]] for row in rows]
         columns.append(_columns_of(passages, form))
     joined = {name: np.concatenate([of[name] for of in columns]) for name in columns[0]}
+    is_wrong = [row["is_correct"] is False for rows in records for row in rows]
     return joined | {
-        "key_edges": edges_of(joined.pop("n_bytes")),
         "unit_edges": edges_of(joined.pop("n_units")),
         "question_of": np.array(question_of, np.int64),
+        "item_of": np.array(item_of, np.int64),
+        "is_wrong": np.array(is_wrong, np.uint8),
         "record_edges": edges_of([len(rows) for rows in records]),
     }
 
 
 def _columns_of(passages: Mapping[str, set[str]], form: Form) -> dict[str, Array]:
-    """Return the questions of one benchmark as arrays, which take less memory than their units."""
-    units = [units_of(question, form) for question in passages]
+    """Return the questions of one benchmark as arrays."""
+    units, spelled = spelled_units([*passages], form)
     n_items = [max(1, len(about - {""})) for about in passages.values()]
-    keys = ["\n".join(question.keys).encode() for question in units]
+    weights = np.array([*map(weight_of_word, spelled)], np.uint32)
+    n_items_with = items_with_runs(units.keys, units.lengths, n_items)
+    own = [own_of(of) for of in np.split(n_items_with, units.edges[1:-1])]
+    is_own = np.concatenate([np.empty(0, np.bool_), *(of.is_own for of in own)])
+    own_weights = weights * is_own
+    is_worth = np.array([*map(is_content, spelled)], np.bool_) | (units.is_number == 1)
     return {
-        "keys": np.frombuffer(b"".join(keys), np.uint8),
-        "n_bytes": np.array([*map(len, keys)], np.int64),
-        "weights": _joined((question.weights for question in units), np.uint32),
-        "is_number": _joined((question.is_number for question in units), np.uint8),
-        "is_name": _joined((question.is_name for question in units), np.uint8),
-        "n_items_with": _joined(items_with_runs(units, n_items), np.uint32),
-        "n_units": np.array([*map(len, units)], np.int64),
+        "keys": units.keys,
+        "is_number": units.is_number,
+        "is_name": units.is_name,
+        "weights": weights,
+        "own_weights": own_weights,
+        "worth": np.where(is_worth, WORTH, WORTH_OF_STOP_WORD).astype(np.uint8),
+        "weight": _sums(weights, units),
+        "own_weight": _sums(own_weights, units),
+        "n_family": np.array([of.n_family for of in own], np.int64)[: len(passages)],
+        "n_units": units.lengths,
         "n_characters": np.array([*map(len, passages)], np.int64),
     }
 
 
-def _joined(columns: Iterable[Any], kind: type[np.generic]) -> Array:
-    return np.concatenate([np.empty(0, kind), *(np.asarray(column, kind) for column in columns)])
-
-
-class Questions:
-    """The indexed questions, of which those that were nominated are kept."""
-
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = arrays
-        self.get = lru_cache(maxsize=_QUESTIONS_KEPT)(self._load)
-
-    def numbers(self, parts: npt.NDArray[Any], records: npt.NDArray[Any]) -> list[int]:
-        """Return the numbers of the questions of records, given as benchmark and row."""
-        rows = self._arrays["record_edges"][parts] + records
-        return [*map(int, self._arrays["question_of"][rows])]
-
-    def _load(self, number: int) -> Question:
-        arrays = self._arrays
-        start, stop = arrays["key_edges"][number : number + 2].tolist()
-        keys = arrays["keys"][start:stop].tobytes().decode()
-        of_question = slice(*arrays["unit_edges"][number : number + 2].tolist())
-        is_number, is_name = (
-            tuple(map(bool, arrays[name][of_question].tolist())) for name in _FLAGS
-        )
-        return Question(
-            Units(tuple(keys.split("\n")) if keys else (), is_number, is_name),
-            arrays["weights"][of_question].tolist(),
-            own_of(arrays["n_items_with"][of_question].astype(np.int64)),
-            int(arrays["n_characters"][number]),
-        )
+def _sums(weights: npt.ArrayLike, units: Units) -> Integers:
+    """Return the sum of the weights of each text's units."""
+    up_to = np.append(0, np.cumsum(weights, dtype=np.int64))
+    return np.diff(up_to[units.edges])

@@ -14,14 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from decon_core.alignment.units import Units
-
 _RUN = 3
 _PRIMES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 _TEMPLATE_SHARE = 0.4  # of the units of an item that are at least its template
 _NEAREST = 10  # one in so many of a family
 
 Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
 
 
 class Own(NamedTuple):
@@ -31,7 +30,7 @@ class Own(NamedTuple):
     n_family: int  # items that share half of it
 
 
-def own_of(n_items_with: npt.NDArray[np.int64]) -> Own:
+def own_of(n_items_with: Integers) -> Own:
     """Return which units are an item's own, by how many items have the runs that hold each."""
     if not n_items_with.size:
         return Own(np.zeros(0, np.bool_), 1)
@@ -41,30 +40,20 @@ def own_of(n_items_with: npt.NDArray[np.int64]) -> Own:
 
 
 def items_with_runs(
-    questions: Sequence[Units], n_items: Sequence[int]
-) -> list[npt.NDArray[np.int64]]:
+    keys: npt.NDArray[np.uint64], lengths: Integers, n_items: Sequence[int]
+) -> Integers:
     """Return for each unit how many items have the most frequent of the runs that hold it.
 
-    The questions are those of one benchmark, all different. `n_items`: how many items ask each,
-    about another passage each.
+    The units are those of the questions of one benchmark, all different, and `lengths` how many
+    each has. `n_items`: how many items ask each, about another passage each.
     """
     asked = np.array(n_items, np.int64)
-    number_of: dict[str, int] = {}
-    lengths = np.array([len(question) for question in questions], np.int64)
-    numbers = np.array(
-        [
-            number_of.setdefault(key, len(number_of))
-            for question in questions
-            for key in question.keys
-        ],
-        np.uint64,
-    )
     item_of = np.repeat(np.arange(lengths.size), lengths)
-    n_runs = max(0, numbers.size - _RUN + 1)
+    n_runs = max(0, keys.size - _RUN + 1)
     runs = np.flatnonzero(item_of[:n_runs] == item_of[_RUN - 1 :])
     digests = np.zeros(runs.size, np.uint64)
     for at, prime in enumerate(_PRIMES):
-        digests += (numbers[runs + at] + np.uint64(1)) * np.uint64(prime)
+        digests += keys[runs + at] * np.uint64(prime)
         digests ^= digests >> np.uint64(29)
     _, kinds = np.unique(digests, return_inverse=True)
     # A run that an item repeats counts once.
@@ -74,4 +63,4 @@ def items_with_runs(
     most = np.repeat(asked, lengths)
     for at in range(_RUN):
         np.maximum.at(most, runs + at, n_items_with)
-    return np.split(most, np.cumsum(lengths))[:-1]
+    return most

@@ -1,93 +1,186 @@
 """The units in which an item and a document are compared: words, and numbers by their value.
 
 Words are those of canonical text. Scripts without spaces have single characters instead. "3,000",
-"3000" and "three thousand" are one unit, `3000`.
+"3000" and "three thousand" are one unit, `3000`. A unit is compared by a hash of 64 bits.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 
-from decon_core.text.canonical import words_with_places
+import numpy as np
+import numpy.typing as npt
+
+from decon_core.kernels import word_alignment
+from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
 from decon_core.text.characters import Form
-from decon_core.text.content_words import weight_of_word
-from decon_core.text.markup import may_have_markup, stripped_with_offsets
-from decon_core.text.numbers import numbers_in
-from decon_core.text.segments import begins_sentence
+from decon_core.text.markup import Stripped, may_have_markup, stripped_with_offsets
+from decon_core.text.numbers import Number, numbers_in
+from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.uint8]
+
+_MOST_CHARACTERS = 1 << 20  # of texts that are read together
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a text in order."""
+    """The units of several texts in order, with the characters where each begins and ends."""
 
-    keys: tuple[str, ...]
-    is_number: tuple[bool, ...]
-    is_name: tuple[bool, ...]  # a capital within a sentence
+    keys: npt.NDArray[np.uint64]
+    is_number: Flags
+    is_name: Flags  # a capital within a sentence
+    starts: Integers  # in its text
+    stops: Integers
+    lengths: Integers  # units of each text
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return self.keys.size
 
     @property
-    def weights(self) -> list[int]:
-        """How rare each unit is in general text, in thousandths of a natural logarithm."""
-        return [*map(weight_of_word, self.keys)]
+    def edges(self) -> Integers:
+        """The first unit of each text, and the end of the last."""
+        return np.append(0, np.cumsum(self.lengths))
 
 
-@dataclass(frozen=True, eq=False)
-class PlacedUnits(Units):
-    """The same with the characters of the text where each begins and ends."""
-
-    starts: tuple[int, ...]
-    stops: tuple[int, ...]
-
-    def within(self, span: tuple[int, int]) -> PlacedUnits:
-        """Return the units that begin in a range of characters."""
-        chosen = slice(bisect_left(self.starts, span[0]), bisect_left(self.starts, span[1]))
-        return PlacedUnits(
-            self.keys[chosen],
-            self.is_number[chosen],
-            self.is_name[chosen],
-            self.starts[chosen],
-            self.stops[chosen],
-        )
-
-
-def units_of(text: str, form: Form, *, start: int = 0) -> PlacedUnits:
-    """Return the units of a text that begins at character `start` of a longer one."""
-    plain = stripped_with_offsets(text) if form.strip_markup and may_have_markup(text) else None
-    found = _found_in(plain.text if plain else text, replace(form, strip_markup=False))
-    keys, starts, stops, is_number, is_name = zip(*found, strict=True) if found else ((),) * 5
-    if plain:
-        places = [*map(plain.original, starts, stops)]
-        starts, stops = zip(*places, strict=True) if places else ((), ())
-    if start:
-        starts, stops = (tuple(start + at for at in places) for places in (starts, stops))
-    return PlacedUnits(keys, is_number, is_name, starts, stops)
-
-
-def _found_in(text: str, form: Form) -> list[tuple[str, int, int, bool, bool]]:
-    words = words_with_places(text, form)
-    numbers = numbers_in(text)
-    if not numbers:
-        return [
-            (word, start, stop, False, text[start].isupper() and _is_name(text, word, start))
-            for word, start, stop in words
-        ]
-    units: list[tuple[str, int, int, bool, bool]] = []
-    left = iter(numbers)
-    number = next(left, None)
-    for word, start, stop in words:
-        while number and number.stop <= start:
-            number = next(left, None)
-        if not number or start < number.start:
-            is_name = text[start].isupper() and _is_name(text, word, start)
-            units.append((word, start, stop, False, is_name))
-        elif not units or units[-1][1] < number.start:  # the first word of the number
-            units.append((f"{number.value:.9g}", number.start, max(stop, number.stop), True, False))
+def units_of(texts: Sequence[str], form: Form) -> Units:
+    plain = [_without_markup(text, form) for text in texts]
+    units, _ = _read(
+        [text if left is None else left.text for text, left in zip(texts, plain, strict=True)], form
+    )
+    edges = units.edges.tolist()
+    for left, (first, last) in zip(plain, pairwise(edges), strict=True):
+        if left is not None and last > first:
+            units.starts[first:last] = left.starts[units.starts[first:last]]
+            units.stops[first:last] = left.stops[units.stops[first:last] - 1]
     return units
 
 
-def _is_name(text: str, word: str, start: int) -> bool:
-    """Whether a word with a capital is a name: it is long enough, and begins no sentence."""
-    return len(word) > 1 and not begins_sentence(text, start)
+def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str]]:
+    """Return the units of texts, with places in them without mark-up, and how each is spelled."""
+    plain = [_without_markup(text, form) for text in texts]
+    texts = [text if left is None else left.text for text, left in zip(texts, plain, strict=True)]
+    units, other = _read(texts, form)
+    text_of = np.repeat(np.arange(len(texts)), units.lengths).tolist()
+    places = zip(text_of, units.starts.tolist(), units.stops.tolist(), strict=True)
+    return units, [
+        other[at] if at in other else texts[text][start:stop].lower()
+        for at, (text, start, stop) in enumerate(places)
+    ]
+
+
+def _without_markup(text: str, form: Form) -> Stripped | None:
+    return stripped_with_offsets(text) if form.strip_markup and may_have_markup(text) else None
+
+
+def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
+    """Return the units of texts without mark-up, and the spelling of those that need care."""
+    pieces: list[Units] = []
+    spelled: dict[int, str] = {}
+    n_units = first = 0
+    sizes = np.cumsum([0, *map(len, texts)])
+    while first < len(texts) or not pieces:
+        # As many texts as fit, and one at least.
+        stop = int(np.searchsorted(sizes, sizes[first] + _MOST_CHARACTERS))
+        units, other = _read_together(texts[first : max(stop, first + 1)], form)
+        pieces.append(units)
+        spelled |= {n_units + at: word for at, word in other.items()}
+        n_units, first = n_units + len(units), max(stop, first + 1)
+    columns = zip(*(vars(piece).values() for piece in pieces), strict=True)
+    return Units(*map(np.concatenate, columns)), spelled
+
+
+def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
+    """Do this for texts that are read as one, in lines of their own."""
+    lines = "\n".join(texts)
+    characters = np.frombuffer(lines.encode("utf-32-le", "surrogatepass"), np.uint32)
+    starts, stops = np.empty((2, characters.size), np.int64)
+    keys, kinds = np.empty(starts.size, np.uint64), np.empty(starts.size, np.uint8)
+    n = word_alignment.cut_words(characters, _classes(form.punctuation), starts, stops, keys, kinds)
+    starts, stops, keys, kinds = starts[:n], stops[:n], keys[:n], kinds[:n]
+    is_name = kinds & np.uint8(word_alignment.IS_NAME)
+    other: dict[int, str] = {}
+    for at in np.flatnonzero(kinds & word_alignment.IS_OTHER).tolist():
+        first = int(starts[at])
+        word = _normalized(lines[first : int(stops[at])].lower(), form)
+        other[at], keys[at] = word, _key_of(word)
+        is_name[at] = lines[first].isupper() and len(word) > 1 and not begins_sentence(lines, first)
+    line_edges = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    lengths = np.diff(np.searchsorted(starts, line_edges))
+    units = Units(keys, np.zeros(n, np.uint8), is_name, starts, stops, lengths)
+    is_kept = np.ones(n, np.bool_)
+    is_kept[[at for at, word in other.items() if not word]] = False
+    numbers = [
+        Number(number.value, line + number.start, line + number.stop)
+        for text, line in zip(texts, line_edges.tolist(), strict=False)
+        for number in numbers_in(text)
+    ]
+    if numbers:
+        _read_numbers(units, numbers, is_kept, other)
+    line_of = np.repeat(np.arange(len(texts)), lengths)
+    starts -= line_edges[line_of]
+    stops -= line_edges[line_of]
+    if is_kept.all():
+        return units, other
+    place = (np.cumsum(is_kept) - 1).tolist()
+    left = Units(
+        keys[is_kept],
+        units.is_number[is_kept],
+        is_name[is_kept],
+        starts[is_kept],
+        stops[is_kept],
+        np.bincount(line_of[is_kept], minlength=len(texts)),
+    )
+    return left, {place[at]: word for at, word in other.items() if is_kept[at]}
+
+
+def _read_numbers(
+    units: Units, numbers: Sequence[Number], is_kept: npt.NDArray[np.bool_], other: dict[int, str]
+) -> None:
+    """Make one unit of the words of each number, at the first of them."""
+    first = np.searchsorted(units.starts, [number.start for number in numbers]).tolist()
+    stop = np.searchsorted(units.starts, [number.stop for number in numbers]).tolist()
+    for number, begin, end in zip(numbers, first, stop, strict=True):
+        of_number = [at for at in range(begin, end) if is_kept[at]]
+        if not of_number:
+            continue
+        at = of_number[0]
+        other[at] = f"{number.value:.9g}"
+        units.keys[at], units.is_number[at], units.is_name[at] = _key_of(other[at]), 1, 0
+        units.stops[at] = max(units.stops[at], number.stop)
+        units.starts[at] = number.start
+        is_kept[of_number[1:]] = False
+
+
+def _normalized(word: str, form: Form) -> str:
+    if not form.normalize_unicode:
+        return word
+    return " ".join(normalized_words(word, punctuation=form.punctuation))
+
+
+@lru_cache(maxsize=1 << 16)
+def _key_of(word: str) -> np.uint64:
+    return word_alignment.key_of(
+        np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32)
+    )
+
+
+@lru_cache(maxsize=8)
+def _classes(punctuation: str) -> npt.NDArray[np.uint8]:
+    """Return what each character is; those that are too high for the table are letters."""
+    classes = np.zeros(max(UNSPACED[-1][1], *map(ord, punctuation + OPENS_SENTENCE)) + 1, np.uint8)
+    for first, last in UNSPACED:
+        classes[first : last + 1] |= word_alignment.ALONE
+    spaces = filter(str.isspace, map(chr, range(classes.size)))
+    for characters, kind in (
+        (WHITE_SPACE + punctuation, word_alignment.SEPARATOR),
+        (spaces, word_alignment.SPACE),
+        ("\n", word_alignment.NEW_LINE),
+        (OPENS_SENTENCE, word_alignment.OPENS_SENTENCE),
+    ):
+        classes[[*map(ord, characters)]] |= kind
+    return classes

@@ -9,16 +9,16 @@ them has. docs/aligned.md has the method, `tests/oracle/alignment.py` a plain tw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.alignment.attribution import Claim, attributed
-from decon_core.alignment.comparison import Comparison, Question, compare
+from decon_core.alignment.comparison import Comparison, Questions, Table
 from decon_core.alignment.kinds import (
     EDITED,
     FEWEST_UNITS,
@@ -27,10 +27,9 @@ from decon_core.alignment.kinds import (
     TEMPLATE,
     VARIANT,
     kind_of,
-    may_have_kind,
 )
-from decon_core.alignment.questions import Questions, index_of, size_of
-from decon_core.alignment.units import PlacedUnits, units_of
+from decon_core.alignment.questions import COLUMNS, index_of, sizes_of
+from decon_core.alignment.units import units_of
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
 from decon_core.config.rounding import reaches
@@ -43,6 +42,7 @@ from decon_core.detectors.decon import (
     possible_blocks,
 )
 from decon_core.detectors.detector import (
+    ABSENT,
     Booleans,
     Detector,
     Finding,
@@ -57,9 +57,7 @@ from decon_core.detectors.detector import (
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
-from decon_core.text.canonical import is_plain
 from decon_core.text.characters import Form
-from decon_core.text.markup import may_have_markup
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +65,7 @@ if TYPE_CHECKING:
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
-    from decon_core.text.word_cache import Encoder, Places, Ragged
+    from decon_core.text.word_cache import Places, Ragged
 
 Integers = npt.NDArray[np.int64]
 
@@ -91,8 +89,8 @@ class Aligned(Detector):
     summary = "words in order, with what was changed, of a question that shares n-grams"
     reads = Reads.OWN
     threshold = Threshold(setting="aligned_threshold")
-    versions = (("aligned", 3),)
-    own_columns = ("question", "passage")
+    versions = (("aligned", 4),)
+    own_columns = COLUMNS
     uses_ngram_index = True
     finds_question_only = True
     finds_every_place = True
@@ -132,17 +130,7 @@ class Aligned(Detector):
         entries, alike = texts.part.entries, texts.records["fingerprint"].to_pylist()
         answered = entries.records[entries.fields["answer"].of_entry >= 0]
         with_answer = {alike[record] for record in answered.tolist()}
-        n_units, weights = (
-            np.array(
-                [
-                    size_of(question, policy.form)
-                    for question in texts.records["question"].to_pylist()
-                ],
-                np.int64,
-            )
-            .reshape(-1, 2)
-            .T
-        )
+        n_units, weights = sizes_of(texts.records["question"].to_pylist(), policy.form)
         has_answer = np.array([one in with_answer for one in alike], np.bool_)
         says_little = ((weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)) & ~has_answer
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
@@ -200,36 +188,46 @@ def _copies(matches: pa.Table, policy: Policy) -> tuple[Booleans, Booleans]:
 # Search -------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Nomination:
-    """A question, the tokens of a document where it may be, and the matches of its records."""
+class _Nomination(NamedTuple):
+    """A question, the tokens of a document where it may be, and the matches of its items."""
 
+    document: int
     part: int
     question: int
+    passage_number: int  # -1: the item has no passage
     start: int
     stop: int
-    rows: list[int] = field(default_factory=list)
-    score: float = 0.0
-    passage: float | None = None  # share of it that stands near; None: there is none
-    is_answered: bool = False  # an answer of a record stands near
+    rows: list[int]  # of each item the match with its right choice and most of its answer
+    score: float
+    passage: float | None  # share of it that stands near; None: there is none
+    is_answered: bool  # an answer of a record stands near
 
-    def order(self) -> tuple[float, int, int, int]:
+    def order(self) -> tuple[float, int, int]:
         """The likeliest of a benchmark come first."""
-        return -self.score, self.part, self.question, self.start
-
-
-class _Near(NamedTuple):
-    """A nomination, with its characters in the document and those that the question may reach."""
-
-    nomination: _Nomination
-    question: Question
-    span: Span
-    window: Span
+        return -self.score, self.question, self.start
 
 
 class _Compared(NamedTuple):
     nomination: _Nomination
     claim: Claim
+
+    def order(self) -> tuple[int, int, int, int]:
+        """By item, then place."""
+        nomination = self.nomination
+        return (
+            nomination.question,
+            nomination.passage_number,
+            self.claim.comparison.start,
+            nomination.start,
+        )
+
+    def is_again(self, other: _Compared) -> bool:
+        """Whether both say of the same item that it is at about the same words."""
+        if self.order()[:2] != other.order()[:2]:
+            return False
+        one, two = self.claim.comparison, other.claim.comparison
+        shared = min(one.stop, two.stop) - max(one.start, two.start)
+        return 2 * shared >= min(one.stop - one.start, two.stop - two.start)
 
 
 class _AlignedSearch(Search):
@@ -237,10 +235,14 @@ class _AlignedSearch(Search):
         self._policy, self._form = indexes.policy, indexes.policy.form
         self._grams = indexes.grams
         self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
-        self._questions = Questions(indexes.own[Aligned.name])
+        own = indexes.own[Aligned.name]
+        self._questions = Questions(own)
+        self._item_of, self._is_wrong = own["item_of"], own["is_wrong"]
 
     def compile(self, documents: Ragged) -> None:
         self._clusters.compile(documents)
+        for _ in self._compared([]):
+            pass
 
     def compile_judging(self, documents: Ragged) -> None:
         self._clusters.compile_judging(documents)
@@ -251,96 +253,110 @@ class _AlignedSearch(Search):
 
     def find(self, texts: BatchTexts) -> list[Finding]:
         """Return for each document, item and place what the place is to the item."""
-        if texts.encoder is None:
-            raise ValueError("the encoder is needed to find the words of a match")
         matches = self._clusters.detect(texts.tokens, with_matched=False)
         self._clusters.take_counts()
-        documents = matches.whole[:, clusters.DOCUMENT]
-        numbers, first = np.unique(documents, return_index=True)
-        return [
-            finding
-            for number, (begin, end) in zip(
-                numbers.tolist(), pairwise([*first.tolist(), documents.size]), strict=True
-            )
-            for finding in self._in_document(number, matches, range(begin, end), texts)
+        documents = [
+            _Document.of(number, _most_likely([*nominations]), texts)
+            for number, nominations in groupby(self._nominations(matches), lambda one: one.document)
         ]
+        findings: list[Finding] = []
+        for document, compared in zip(documents, self._compared(documents), strict=True):
+            findings += self._in_document(document, compared, matches)
+        return findings
+
+    def _nominations(self, matches: Matches) -> Iterator[_Nomination]:
+        """Yield the matches by document, those of the records of one question together.
+
+        Records with another passage are another item.
+        """
+        whole, scores = matches.whole, matches.scores
+        entries = whole[:, clusters.ENTRY]
+        parts, records = self._grams.entry_part[entries], self._grams.entry_record[entries]
+        rows = self._questions.rows(parts, records)
+        keys = np.column_stack(
+            [
+                whole[:, clusters.DOCUMENT],
+                self._questions.numbers(rows),
+                whole[:, [clusters.START, clusters.END]],
+                self._grams.index.entry_passage[entries],
+                self._item_of[rows],
+            ]
+        )
+        # Of the records of an item the right choice comes first, then that with most of its answer.
+        is_worse = self._is_wrong[rows], -scores[:, clusters.ANSWER]
+        order = np.lexsort([*is_worse[::-1], *keys.T[::-1]])
+        keys, best = keys[order], scores[order]
+        is_item = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]
+        keys = keys[:, :-1]
+        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)])
+        rows_of = np.split(np.where(is_item, order, ABSENT), first[1:])[: first.size]
+        best = np.maximum.reduceat(best, first) if first.size else best
+        columns = keys[first].tolist(), parts[order[first]].tolist(), best.tolist(), rows_of
+        for key, part, shares, of_items in zip(*columns, strict=True):
+            document, question, start, end, passage = key
+            yield _Nomination(
+                document,
+                part,
+                question,
+                passage,
+                start,
+                end + self._policy.ngram_size,
+                of_items[of_items != ABSENT].tolist(),
+                score=shares[clusters.BASE],
+                passage=shares[clusters.PASSAGE] if passage >= 0 else None,
+                is_answered=shares[clusters.ANSWER] >= LEAST_ANSWER_OVERLAP,
+            )
+
+    def _compared(self, documents: Sequence[_Document]) -> Iterator[list[_Compared]]:
+        """Yield of each document the nominations that are of a kind, compared with its words."""
+        all_of = [one for document in documents for one in document.nominations]
+        spans = _table([span for document in documents for span in document.spans])
+        questions = np.array([one.question for one in all_of], np.int64)
+        n_characters = self._questions.n_characters(questions).tolist()
+        texts = [document for document in documents for _ in document.nominations]
+        windows = _table(
+            [
+                _window(document.text, span, length)
+                for document, span, length in zip(texts, spans.tolist(), n_characters, strict=True)
+            ]
+        )
+        number_of = np.repeat(
+            np.arange(len(documents)), [len(document.nominations) for document in documents]
+        )
+        around = _Around(documents, number_of, windows, self._form)
+        compared = self._questions.compare(
+            questions,
+            around.units,
+            around.within(number_of, windows),
+            around.touched(number_of, spans),
+        )
+        at = 0
+        for document in documents:
+            stop = at + len(document.nominations)
+            of_document = zip(document.nominations, compared[at:stop], strict=True)
+            yield _one_of_a_place([*_of_a_kind(of_document)])
+            at = stop
 
     def _in_document(
-        self, number: int, matches: Matches, rows: range, texts: BatchTexts
+        self, document: _Document, compared: Sequence[_Compared], matches: Matches
     ) -> list[Finding]:
-        batch, encoder = texts.batch, _encoder_of(texts)
-        text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
-        places = encoder.places(number, text)
         findings: list[Finding] = []
-        nominations = _most_likely(self._nominations(matches, rows))
-        compared = [*self._compared(text, places, nominations)]
         for part in sorted({one.nomination.part for one in compared}):
             of_part = [one for one in compared if one.nomination.part == part]
             claims = attributed([one.claim for one in of_part])
             for one, claim in zip(of_part, claims, strict=True):
                 kind = _kind(claim, one.nomination)
                 if kind:
-                    findings += self._findings(number, one.nomination, claim, kind, matches, places)
+                    findings += self._findings(one.nomination, claim, kind, matches, document)
         return sort_findings(findings)
-
-    def _nominations(self, matches: Matches, rows: range) -> list[_Nomination]:
-        """Return the matches of a document, those of the records of one question together."""
-        whole, scores = (of[rows.start : rows.stop] for of in (matches.whole, matches.scores))
-        entries = whole[:, clusters.ENTRY]
-        parts = self._grams.entry_part[entries]
-        columns = (
-            rows,
-            parts.tolist(),
-            self._questions.numbers(parts, self._grams.entry_record[entries]),
-            whole[:, clusters.START].tolist(),
-            (whole[:, clusters.END] + self._policy.ngram_size).tolist(),
-            self._grams.index.entry_passage[entries].tolist(),
-            scores[:, [clusters.BASE, clusters.ANSWER, clusters.PASSAGE]].tolist(),
-        )
-        found: dict[tuple[int, int, int, int], _Nomination] = {}
-        for row, part, question, start, stop, passage, shares in zip(*columns, strict=True):
-            # Records with another passage are another item.
-            key = question, start, stop, passage
-            nomination = found.get(key)
-            if nomination is None:
-                nomination = found[key] = _Nomination(part, question, start, stop)
-            score, of_answer, of_passage = shares
-            nomination.rows.append(row)
-            nomination.score = max(nomination.score, score)
-            nomination.is_answered |= of_answer >= LEAST_ANSWER_OVERLAP
-            if passage >= 0:
-                nomination.passage = max(nomination.passage or 0.0, of_passage)
-        return [*found.values()]
-
-    def _compared(
-        self, text: str, places: Places, nominations: Sequence[_Nomination]
-    ) -> Iterator[_Compared]:
-        near: list[_Near] = []
-        for nomination in nominations:
-            question = self._questions.get(nomination.question)
-            span = places.characters(nomination.start, nomination.stop)
-            window = _window(text, span, question.n_characters)
-            is_supported = nomination.passage is not None or nomination.is_answered
-            if is_supported or _may_have_kind(question, text[slice(*window)]):
-                near.append(_Near(nomination, question, span, window))
-        around = _Around(text, [one.window for one in near], self._form)
-        for nomination, question, span, window in near:
-            units = around.units(window)
-            comparison = compare(question, units, span)
-            if comparison:
-                support = round(_PASSAGE_WEIGHT * (nomination.passage or 0.0))
-                claim = Claim(comparison, _found_units(comparison, question, units), support)
-                if _kind(claim, nomination):
-                    yield _Compared(nomination, claim)
 
     def _findings(
         self,
-        number: int,
         nomination: _Nomination,
         claim: Claim,
         kind: tuple[str, float],
         matches: Matches,
-        places: Places,
+        document: _Document,
     ) -> Iterator[Finding]:
         comparison = claim.comparison
         for row in nomination.rows:
@@ -350,8 +366,9 @@ class _AlignedSearch(Search):
             ].tolist()
             has_answer = self._grams.index.entry_answer[entry] >= 0
             overlap = float(matches.scores[row, clusters.ANSWER]) if has_answer else None
+            answer = document.places.characters(start, stop) if start >= 0 else None
             yield Finding(
-                document=number,
+                document=nomination.document,
                 part=nomination.part,
                 record=int(self._grams.entry_record[entry]),
                 score=kind[1],
@@ -362,13 +379,9 @@ class _AlignedSearch(Search):
                 total_tokens=comparison.n_units,
                 question=(nomination.start, nomination.stop),
                 question_characters=(comparison.start, comparison.stop),
-                answer_characters=places.characters(start, stop) if start >= 0 else None,
+                answer_characters=answer,
                 looked_for=_with_answer(kind[0], overlap, stop - start),
             )
-
-
-def _may_have_kind(question: Question, text: str) -> bool:
-    return not is_plain(text) or may_have_markup(text) or may_have_kind(question, text.lower())
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
@@ -386,10 +399,14 @@ def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:
     return EDITED if kind == VARIANT and is_there else kind
 
 
-def _encoder_of(texts: BatchTexts) -> Encoder:
-    if texts.encoder is None:
-        raise ValueError("the encoder is needed to find the words of a match")
-    return texts.encoder
+def _of_a_kind(
+    compared: Iterable[tuple[_Nomination, Comparison | None]],
+) -> Iterator[_Compared]:
+    for nomination, comparison in compared:
+        if comparison:
+            claim = Claim(comparison, round(_PASSAGE_WEIGHT * (nomination.passage or 0.0)))
+            if _kind(claim, nomination):
+                yield _Compared(nomination, claim)
 
 
 def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
@@ -408,47 +425,89 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
     return kept
 
 
-def _window(text: str, span: Span, n_characters: int) -> Span:
+def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
+    """Return of each item one comparison at each place: that which found most of it."""
+    kept: list[_Compared] = []
+    for one in sorted(compared, key=_Compared.order):
+        if not kept or not one.is_again(kept[-1]):
+            kept.append(one)
+        elif one.claim.comparison.weight_found > kept[-1].claim.comparison.weight_found:
+            kept[-1] = one
+    return kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Document:
+    """A document with nominations, and the characters of each."""
+
+    text: str
+    places: Places
+    nominations: Sequence[_Nomination]
+    spans: Sequence[Span]
+
+    @staticmethod
+    def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
+        batch = texts.batch
+        if texts.encoder is None:
+            raise ValueError("the encoder is needed to find the words of a match")
+        text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
+        places = texts.encoder.places(number, text)
+        spans = [places.characters(one.start, one.stop) for one in nominations]
+        return _Document(text, places, nominations, spans)
+
+
+def _window(text: str, span: Sequence[int], n_characters: int) -> Span:
     """Return the span and what surrounds it, as far as the question may reach."""
     missing = max(0, n_characters - (span[1] - span[0]))
     margin = missing + n_characters // 4 + _MARGIN
     start, stop = max(0, span[0] - margin), min(len(text), span[1] + margin)
-    while start and not text[start - 1].isspace():
+    while start and span[0] - start < margin + _MARGIN and not text[start - 1].isspace():
         start -= 1
-    while stop < len(text) and not text[stop].isspace():
+    while stop < len(text) and stop - span[1] < margin + _MARGIN and not text[stop].isspace():
         stop += 1
     return start, stop
 
 
 class _Around:
-    """The units of a document in windows, which may overlap: each is read once."""
+    """The units of documents in windows, which may overlap: each is read once."""
 
-    def __init__(self, text: str, windows: Sequence[Span], form: Form) -> None:
-        self._read: list[tuple[Span, PlacedUnits]] = []
-        merged: list[list[int]] = []
-        for start, stop in sorted(windows):
-            if merged and start <= merged[-1][1]:
-                merged[-1][1] = max(merged[-1][1], stop)
+    def __init__(
+        self, documents: Sequence[_Document], number_of: Integers, windows: Table, form: Form
+    ) -> None:
+        merged: list[list[int]] = []  # document, start, stop
+        order = np.lexsort([*windows.T[::-1], number_of])
+        in_order = np.column_stack([number_of, windows])[order]
+        for number, start, stop in in_order.tolist():
+            if merged and merged[-1][0] == number and start <= merged[-1][2]:
+                merged[-1][2] = max(merged[-1][2], stop)
             else:
-                merged.append([start, stop])
-        for start, stop in merged:
-            units = units_of(text[start:stop], form, start=start)
-            self._read.append(((start, stop), units))
-
-    def units(self, window: Span) -> PlacedUnits:
-        units = next(
-            units for span, units in self._read if span[0] <= window[0] and window[1] <= span[1]
+                merged.append([number, start, stop])
+        texts = [documents[number].text[start:stop] for number, start, stop in merged]
+        self.units = units_of(texts, form)
+        numbers, starts, _ = _table(merged, 3).T
+        of_units = np.repeat(np.arange(len(merged)), self.units.lengths)
+        self.units.starts[:] += starts[of_units]
+        self.units.stops[:] += starts[of_units]
+        self._starts, self._stops = (
+            _in_row(numbers[of_units], places) for places in (self.units.starts, self.units.stops)
         )
-        return units.within(window)
+
+    def within(self, number_of: Integers, windows: Table) -> Table:
+        """Return which units begin in ranges of characters of documents."""
+        edges = (_in_row(number_of, windows[:, edge]) for edge in (0, 1))
+        return np.column_stack([np.searchsorted(self._starts, edge) for edge in edges])
+
+    def touched(self, number_of: Integers, spans: Table) -> Table:
+        """Return which units overlap ranges of characters of documents."""
+        start, stop = (_in_row(number_of, spans[:, edge]) for edge in (0, 1))
+        first = np.searchsorted(self._stops, start, side="right")
+        return np.column_stack([first, np.searchsorted(self._starts, stop)])
 
 
-def _found_units(
-    comparison: Comparison, question: Question, units: PlacedUnits
-) -> list[tuple[int, int]]:
-    """Return where each unit that was found begins, and its weight."""
-    weights = question.weights
-    return [
-        (units.starts[block.document + at], weights[block.item + at])
-        for block in comparison.blocks
-        for at in range(block.size)
-    ]
+def _in_row(number_of: Integers, places: Integers) -> Integers:
+    """Return characters of documents as if these followed each other, far apart."""
+    return (number_of << 40) + places
+
+
+def _table(rows: Sequence[Sequence[int]], n_columns: int = 2) -> Table:
+    return np.array(rows, np.int64).reshape(-1, n_columns)

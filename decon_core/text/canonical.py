@@ -234,14 +234,18 @@ def _in_words(
 
 # Words for display --------------------------------------------------------------------------------
 
-# Scripts without spaces between words: each character is shown as a word.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+# Scripts without spaces between words, from one character to another: each is shown as a word.
+UNSPACED = (
+    *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF)),
+    *((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xF900, 0xFAFF)),
+)
 
 
 @lru_cache(maxsize=8)
 def _shown_pattern(punctuation: str) -> re.Pattern[str]:
     separators = re.escape(WHITE_SPACE + punctuation)
-    return re.compile(f"[{_UNSPACED}]|[^{separators}{_UNSPACED}]+")
+    unspaced = "".join(f"{chr(first)}-{chr(last)}" for first, last in UNSPACED)
+    return re.compile(f"[{unspaced}]|[^{separators}{unspaced}]+")
 
 
 def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:

@@ -35,6 +35,7 @@ NUMBER_WORDS = tuple(_NUMBER_NAMES.split("|"))
 _NUMBER_WORD = re.compile(rf"\b(?:{_NUMBER_NAMES})\b", re.IGNORECASE)
 
 _SENTENCE_END = re.compile(r"[.!?…؟]+[\"'”’)\]]*\s+|[。！？]+[”’」』]*\s*|\s*\n\s*")
+OPENS_SENTENCE = ".!?…:;\"“”'‘(*-–—>"  # after one of these, a capital is not informative
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|vs|etc|No|Jr|Sr|e\.g|i\.e)|\b[A-Z])$")
 
 
@@ -108,7 +109,7 @@ def begins_sentence(text: str, at: int) -> bool:
     end = at
     while end and text[end - 1].isspace():
         end -= 1
-    return not end or text[end - 1] in ".!?…:;\"“”'‘(*-–—>" or "\n" in text[end:at]
+    return not end or text[end - 1] in OPENS_SENTENCE or "\n" in text[end:at]
 
 
 def spliced(text: str, changes: Iterable[tuple[Span, str]]) -> str:

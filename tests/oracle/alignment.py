@@ -1,13 +1,14 @@
 """The oracle of `alignment/` and of the kinds of `aligned`, slow and simple: words in lists.
 
 What a word and a number are, and how rare a word is, is defined by `decon_core.text`; what follows
-from them is defined here. A longest common subsequence is not unique, so what follows from equal
-words takes them as given. No code is shared with the stages: where the two differ, this one is
+from them is defined here. The best alignment is not unique, so what follows from equal words takes
+them as given. No code is shared with the stages: where the two differ, this one is
 right.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -60,50 +61,45 @@ def units(text: str, form: Form) -> list[Unit]:
 # What is equal ------------------------------------------------------------------------------------
 
 
-def length_of_common(item: Sequence[str], document: Sequence[str]) -> int:
-    """Return the length of the longest common subsequence."""
-    before = [0] * (len(document) + 1)
-    for key in item:
-        now = [0]
-        for at, other in enumerate(document):
-            now.append(before[at] + 1 if key == other else max(before[at + 1], now[-1]))
-        before = now
-    return before[-1]
-
-
-def worth(item: Sequence[Unit], runs: Sequence[Run]) -> float:
-    """Return what runs in a row are worth: their units, less 0.22 for each other one between."""
-    value = -0.22 * sum(b.document - a.document - a.size for a, b in pairwise(runs))
+def worth(item: Sequence[Unit], runs: Sequence[Run]) -> int:
+    """Return what runs in a row are worth, in hundredths: their units, less 22 for each between."""
+    value = -22 * sum(b.document - a.document - a.size for a, b in pairwise(runs))
     for run in runs:
-        alone = 1.0 if run.size > 1 else 0.7
-        for unit in item[run.item : run.item + run.size]:
-            value += alone * (1.0 if unit.is_number or is_content(unit.key) else 0.4)
+        units = item[run.item : run.item + run.size]
+        value += sum(map(_worth_of, units)) * (100 if run.size > 1 else 70) // 100
     return value
 
 
-def worth_of_best_stretch(
-    item: Sequence[Unit], runs: Sequence[Run], span: tuple[int, int]
-) -> float:
-    """Return what the best of all stretches that overlap a span is worth.
+def _worth_of(unit: Unit) -> int:
+    return 100 if unit.is_number or is_content(unit.key) else 40
 
-    A stretch has no beginning that what follows it in the document makes worthless.
+
+def worth_of_best(item: Sequence[Unit], document: Sequence[Unit], span: tuple[int, int]) -> int:
+    """Return what the best of all alignments that overlap a span is worth; 0 if there is none.
+
+    It has no beginning that the other words behind it make worthless.
     """
-    best = 0.0
-    for first in range(len(runs)):
-        for last in range(first, len(runs)):
-            stretch = runs[first : last + 1]
-            overlaps = (
-                any(span[0] < run.document + run.size for run in stretch)
-                and stretch[0].document < span[1]
-            )
-            is_joined = all(
-                worth(item, stretch[:n])
-                > 0.22 * (stretch[n].document - stretch[n - 1].document - stretch[n - 1].size)
-                for n in range(1, len(stretch))
-            )
-            if overlaps and is_joined:
-                best = max(best, worth(item, stretch))
-    return best
+    # By the last two equal units: the best that ends with them alone, and with a run.
+    best: dict[tuple[int, int], tuple[float, float]] = {}
+    most = 0.0
+    for at, unit in enumerate(item):
+        for place, other in enumerate(document):
+            if unit.key != other.key:
+                continue
+            before = [
+                max(values) - 22 * (place - of[1] - 1)
+                for of, values in best.items()
+                if of[0] < at and of[1] < place
+            ]
+            start = max([value for value in before if value > 0], default=0.0)
+            value = _worth_of(unit)
+            alone = start + 0.7 * value if start or place < span[1] else -math.inf
+            last_alone, last_run = best.get((at - 1, place - 1), (-math.inf, -math.inf))
+            run = value + max(last_run, last_alone + 0.3 * _worth_of(item[at - 1]))
+            best[at, place] = alone, run
+            if place >= span[0]:
+                most = max(most, alone, run)
+    return round(most)
 
 
 # What tells an item from others -------------------------------------------------------------------

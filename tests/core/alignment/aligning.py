@@ -1,11 +1,14 @@
 """What the tests of the alignment share: texts as units, and the questions of a benchmark."""
 
+import numpy as np
 from hypothesis import strategies as st
 
-from decon_core.alignment.comparison import Question, compare
-from decon_core.alignment.siblings import items_with_runs, own_of
-from decon_core.alignment.units import units_of
+from decon_core.alignment.comparison import Questions
+from decon_core.alignment.questions import index_of
+from decon_core.alignment.units import spelled_units, units_of
 from decon_core.config.policy import Policy
+from decon_core.kernels import word_alignment
+from tests.oracle.alignment import Run
 
 FORM = Policy().form
 
@@ -56,20 +59,66 @@ def documents(draw, question):
     return " ".join(word for piece in drawn for word in piece) or "river"
 
 
-def read(text):
-    return units_of(text, FORM)
+def read(*texts):
+    return units_of(texts, FORM)
 
 
-def questions_of(*texts, n_items=None):
-    """Return the questions of one benchmark."""
-    units = [read(text) for text in texts]
-    shared = items_with_runs(units, n_items or [1] * len(units))
-    return [
-        Question(one, one.weights, own_of(counts), len(text))
-        for one, counts, text in zip(units, shared, texts, strict=True)
+def spelled(text):
+    """Return the units of a text as they are spelled."""
+    return spelled_units([text], FORM)[1]
+
+
+def questions_of(*texts, passages=(None,)):
+    """Return the questions of one benchmark, each asked about all passages."""
+    rows = [
+        {
+            "question": text,
+            "passage": passage,
+            "split": "test",
+            "instance_index": number,
+            "is_correct": None,
+        }
+        for number, text in enumerate(texts)
+        for passage in passages
     ]
+    return Questions(index_of([rows], FORM))
 
 
-def compared(question, document, *others):
-    """Compare a question of a benchmark, which has others as well, with a document."""
-    return compare(questions_of(question, *others)[0], read(document), (0, len(document)))
+def compared(question, document, *others, span=None):
+    """Compare a question of a benchmark, which has others as well, with words of a document."""
+    units = read(document)
+    window = np.array([[0, len(units)]])
+    nominated = window if span is None else np.array([span])
+    questions = questions_of(question, *others)
+    return questions.compare(np.array([0]), units, window, nominated)[0]
+
+
+def blocks_of(question, document, span=None):
+    """Return the equal words of a question and of a document around a span of its words."""
+    questions, words = _columns_of(question), _words_of(document)
+    n = words.keys.size
+    blocks, _ = word_alignment.compare(
+        questions, 0, questions.keys.size, words, 0, n, *(span or (0, n))
+    )
+    return [Run(*block) for block in blocks.tolist()]
+
+
+def aligned(question, document, span=None, *, width=1 << 20):
+    """Return the same for all of the document at once."""
+    questions, words = _columns_of(question), _words_of(document)
+    n = words.keys.size
+    blocks = word_alignment.align(
+        questions.keys, questions.worth, words.keys, 0, n, *(span or (0, n)), 0, width
+    )
+    return [Run(*block) for block in blocks.tolist()]
+
+
+def _columns_of(question):
+    row = {"question": question, "passage": None, "split": "test", "instance_index": 0}
+    arrays = index_of([[row | {"is_correct": None}]], FORM)
+    return word_alignment.Questions(*(arrays[name] for name in word_alignment.Questions._fields))
+
+
+def _words_of(document):
+    units = read(document)
+    return word_alignment.Words(units.keys, units.is_number, units.is_name)

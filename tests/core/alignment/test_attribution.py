@@ -1,13 +1,12 @@
 """Which of the items at a place it belongs to, as the oracle says it."""
 
-from dataclasses import replace
-
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.alignment.attribution import Claim, attributed
-from tests.core.alignment.aligning import compared, read
+from tests.core.alignment.aligning import compared
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -17,14 +16,7 @@ BAKER = "What does a baker of muffins earn if every visitor of the puppet theatr
 
 
 def claim(question, text, *, support=0):
-    one, units = compared(question, text), read(question)
-    document = read(text)
-    found = [
-        (document.starts[block.document + at], units.weights[block.item + at])
-        for block in one.blocks
-        for at in range(block.size)
-    ]
-    return Claim(one, found, support)
+    return Claim(compared(question, text), support)
 
 
 def siblings(*claims):
@@ -79,21 +71,21 @@ def test_siblings_are_those_of_the_oracle_in_any_order(drawn, random):
     one = compared(LYNX, LYNX)
     claims = [
         Claim(
-            replace(
-                one,
+            one._replace(
                 weight_found=sum(places.values()),
                 n_units=len(places) + more,
                 n_found=len(places) + more * is_whole,
+                places=np.array(sorted(places)),
+                weights=np.array([places[at] for at in sorted(places)]),
             ),
-            sorted(places.items()),
             support,
         )
         for places, support, more, is_whole in drawn
     ]
     expected = oracle.siblings(
         [
-            oracle.Found(dict(one.found), one.support, one.comparison.n_units, is_whole)
-            for one, (*_, is_whole) in zip(claims, drawn, strict=True)
+            oracle.Found(places, support, len(places) + more, is_whole)
+            for places, support, more, is_whole in drawn
         ]
     )
     assert siblings(*claims) == expected

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from decon_core.alignment.blocks import Item, _best_stretch, _common, aligned
-from decon_core.text.content_words import is_content
-from tests.core.alignment.aligning import FORM, QUESTIONS, documents, read
+from tests.core.alignment.aligning import (
+    FORM,
+    QUESTIONS,
+    aligned,
+    blocks_of,
+    documents,
+    read,
+    spelled,
+)
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -16,9 +22,8 @@ TRAIN = "A train has 12 cars with 48 seats each. How many seats does the train h
 FILLER = "the committee met on monday and heard a report on drains"
 
 
-def found(item, document, span=None):
-    document = read(document)
-    return aligned(Item(read(item)), document, span or (0, len(document)))
+def found(question, document, span=None):
+    return blocks_of(question, document, span)
 
 
 def test_a_copy_is_one_block():
@@ -90,19 +95,19 @@ def test_a_copy_is_one_block_in_any_surroundings(item, before, after):
 @given(st.data(), QUESTIONS)
 def test_what_is_found_has_the_properties_of_the_oracle(data, question):
     text = data.draw(documents(question))
-    item, document = read(question), read(text)
+    item, document = spelled(question), spelled(text)
     start = data.draw(st.integers(0, len(document) - 1))
     span = start, data.draw(st.integers(start + 1, len(document)))
-    blocks = aligned(Item(item), document, span)
+    blocks = found(question, text, span)
     for block in blocks:
-        in_document = document.keys[block.document : block.document + block.size]
-        assert item.keys[block.item : block.item + block.size] == in_document
+        in_document = document[block.document : block.document + block.size]
+        assert item[block.item : block.item + block.size] == in_document
     for before, after in itertools.pairwise(blocks):
         assert before.item + before.size <= after.item
         assert before.document + before.size <= after.document
         assert (before.item + before.size, before.document + before.size) != after[:2]
-    shared = {*item.keys} & {*document.keys[span[0] : span[1]]}
-    assert shared or not blocks
+    shared = {*item} & {*document[span[0] : span[1]]}
+    assert bool(shared) == bool(blocks)
     if blocks:
         assert blocks[-1].document + blocks[-1].size > span[0]
         assert blocks[0].document < span[1]
@@ -110,20 +115,36 @@ def test_what_is_found_has_the_properties_of_the_oracle(data, question):
 
 @settings(max_examples=fewer(60))
 @given(st.data(), QUESTIONS)
-def test_a_subsequence_is_longest_and_is_cut_to_its_best_stretch(data, question):
+def test_an_alignment_is_worth_as_much_as_the_best_of_the_oracle(data, question):
     text = data.draw(documents(question))
-    item, document = read(question), read(text)
-    numbers = {key: number for number, key in enumerate({*item.keys, *document.keys})}
-    common = _common([numbers[key] for key in item.keys], [numbers[key] for key in document.keys])
-    n_common = oracle.length_of_common(item.keys, document.keys)
-    assert sum(block.size for block in common) == n_common
-    start = data.draw(st.integers(0, len(document) - 1))
-    span = start, data.draw(st.integers(start + 1, len(document)))
-    of_unit = [1.0 if number or is_content(key) else 0.4 for key, number in _kinds(item)]
+    units, of_document = oracle.units(question, FORM), oracle.units(text, FORM)
+    start = data.draw(st.integers(0, len(of_document) - 1))
+    span = start, data.draw(st.integers(start + 1, len(of_document)))
+    blocks = aligned(question, text, span)
+    best = oracle.worth_of_best(units, of_document, span)
+    assert (oracle.worth(units, blocks) if blocks else 0) == best
+
+
+@settings(max_examples=fewer(60))
+@given(st.data(), QUESTIONS, st.integers(2, 6))
+def test_a_band_is_as_good_where_no_word_leaves_it(data, question, half):
+    """A few words left out and put in move the others by at most as many."""
+    words = question.split()
+    for _ in range(half - 1):
+        at = data.draw(st.integers(0, len(words)))
+        words[at:at] = [data.draw(st.sampled_from(["zeppelin", "quorum"]))]
+    text = " ".join(words)
+    whole = aligned(question, text)
+    in_band = aligned(question, text, width=2 * half + 1)
     units = oracle.units(question, FORM)
-    best = oracle.worth(units, _best_stretch(common, of_unit, span))
-    assert best == pytest.approx(oracle.worth_of_best_stretch(units, common, span))
+    assert oracle.worth(units, in_band) == oracle.worth(units, whole)
 
 
-def _kinds(units):
-    return zip(units.keys, units.is_number, strict=True)
+def test_a_long_question_is_compared_within_a_band():
+    words = [
+        f"word{'abcdefghij'[n % 10]}{'abcdefghij'[n // 10 % 10]}{'kl'[n // 100 % 2]}"
+        for n in range(3_000)
+    ]
+    edited = [*words[:700], "zeppelin", *words[700:1_500], *words[1_502:]]
+    blocks = found(" ".join(words), f"{FILLER} {' '.join(edited)} {FILLER}", (500, 900))
+    assert sum(block.size for block in blocks) == 2_998

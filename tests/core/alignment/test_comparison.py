@@ -1,13 +1,10 @@
 """What is counted of a question at a place, as the oracle counts it."""
 
-from dataclasses import asdict
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.alignment.comparison import compare
-from tests.core.alignment.aligning import FORM, QUESTIONS, compared, documents, questions_of, read
+from tests.core.alignment.aligning import FORM, QUESTIONS, blocks_of, compared, documents, read
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -31,7 +28,7 @@ def test_changes_are_counted(changes, counts):
     text = TRAIN
     for old, new in changes.items():
         text = text.replace(old, new)
-    one = asdict(compared(TRAIN, text))
+    one = compared(TRAIN, text)._asdict()
     assert {name: one[name] for name in counts} == counts
 
 
@@ -77,20 +74,23 @@ def test_nothing_is_compared_with_other_words():
 
 @settings(max_examples=fewer(60))
 @given(st.data(), st.lists(QUESTIONS, min_size=1, max_size=3, unique=True))
-def test_counts_are_those_of_the_oracle_for_the_same_blocks(data, texts):
+def test_counts_are_those_of_the_oracle_for_the_same_words(data, texts):
     text = data.draw(documents(texts[0]))
-    start = data.draw(st.integers(0, len(text) - 1))
-    span = start, data.draw(st.integers(start + 1, len(text)))
-    one = compare(questions_of(*texts)[0], read(text), span)
+    n_units = len(read(text))
+    start = data.draw(st.integers(0, n_units - 1))
+    span = start, data.draw(st.integers(start + 1, n_units))
+    one = compared(texts[0], text, *texts[1:], span=span)
     if one is None:
         return
     units = [oracle.units(each, FORM) for each in texts]
     keys = [[unit.key for unit in each] for each in units]
-    is_own, n_family = oracle.own_units(keys, [1] * len(keys))[0]
-    runs = [oracle.Run(*block) for block in one.blocks]
+    ((is_own, n_family), *_) = oracle.own_units(keys, [1] * len(texts))
+    runs = blocks_of(texts[0], text, span)
     expected = oracle.counted(units[0], is_own, oracle.units(text, FORM), runs)
-    found = asdict(one)
+    found = one._asdict()
     assert {name: found[name] for name in expected} == expected
-    assert found["n_family"] == n_family
+    assert one.n_family == n_family
     left = {name: n for name, n in found.items() if name not in expected}
-    assert not any(left[name] for name in left.keys() - {"n_family", "blocks"})
+    assert not any(left[name] for name in left.keys() - {"n_family", "places", "weights"})
+    assert one.places.tolist() == [run.document + at for run in runs for at in range(run.size)]
+    assert sum(one.weights.tolist()) == one.weight_found

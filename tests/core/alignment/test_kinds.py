@@ -1,7 +1,5 @@
 """What a place is to an item: an example of each kind and of neighbours, and the oracle."""
 
-from dataclasses import asdict, replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,9 +12,8 @@ from decon_core.alignment.kinds import (
     VARIANT,
     VERBATIM,
     kind_of,
-    may_have_kind,
 )
-from tests.core.alignment.aligning import QUESTIONS, compared, documents, questions_of
+from tests.core.alignment.aligning import compared
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -179,7 +176,7 @@ def test_a_question_of_many_passages_needs_its_passage(passage, expected):
     question = "According to the passage, the author would most likely agree with which statement?"
     lone = "What does a baker of muffins earn if every visitor of the puppet theatre buys two?"
     one = compared(question, question, lone)
-    shared = replace(one, own_weight=0, own_found=0, n_family=12)
+    shared = one._replace(own_weight=0, own_found=0, n_family=12)
     found = kind_of(shared, passage=passage, is_sibling=False, is_answered=False)
     assert found[0] == expected
 
@@ -207,8 +204,7 @@ def comparisons(draw):
     n_least, n_most = (20, 20) if n_found == 20 else (5, 19)
     weight = draw(st.sampled_from([10_000, 40_000]))
     own = draw(st.sampled_from([4_000, 5_000, 20_000, 36_000]))
-    return replace(
-        WHOLE,
+    return WHOLE._replace(
         n_units=20,
         n_found=n_found,
         weight=weight,
@@ -230,24 +226,5 @@ def comparisons(draw):
 @given(comparisons(), SHARES, st.booleans(), st.booleans())
 def test_kinds_are_those_of_the_oracle(one, passage, is_sibling, is_answered):
     beside = {"passage": passage, "is_sibling": is_sibling, "is_answered": is_answered}
-    expected = oracle.kind(asdict(one), n_family=one.n_family, **beside)
+    expected = oracle.kind(one._asdict(), n_family=one.n_family, **beside)
     assert kind_of(one, **beside) == expected
-
-
-@settings(max_examples=fewer(200))
-@given(st.data())
-def test_a_place_that_is_excluded_by_its_words_has_no_kind(data):
-    first, second = data.draw(QUESTIONS), data.draw(QUESTIONS)
-    question = f"{BOAT} {first}" if data.draw(st.booleans()) else f"{first} {first} {first}"
-    text = data.draw(documents(question))
-    if may_have_kind(questions_of(question, second)[0], text.lower()):
-        return
-    one = compared(question, text, second)
-    beside = {"passage": None, "is_sibling": False, "is_answered": False}
-    assert one is None or kind_of(one, **beside) is None
-
-
-def test_most_text_is_excluded_by_its_words():
-    (boat,) = questions_of(BOAT)
-    assert may_have_kind(boat, changed(BOAT, ("knots", "miles")).lower())
-    assert not may_have_kind(boat, "a guide to the other islands of the archipelago")

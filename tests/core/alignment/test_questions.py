@@ -3,42 +3,79 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.alignment.questions import Questions, index_of
-from decon_core.alignment.siblings import items_with_runs, own_of
-from decon_core.alignment.units import units_of
-from tests.core.alignment.aligning import FORM
+from decon_core.alignment.questions import index_of, sizes_of
+from decon_core.text.content_words import is_content, weight_of_word
+from tests.core.alignment.aligning import FORM, read, spelled
+from tests.oracle import alignment as oracle
 
 _WORDS = ("", "...", "many", "3,000", "three", "Ann", "ｆｕｌｌ", "北京", "\n", "<b>x</b>")
 _TEXTS = st.one_of(
     st.text(max_size=40), st.lists(st.sampled_from(_WORDS), max_size=8).map(" ".join)
 )
 _ROWS = st.lists(
-    st.tuples(_TEXTS, st.sampled_from([None, "", "a passage", "another"])).map(
-        lambda row: {"question": row[0], "passage": row[1]}
+    st.fixed_dictionaries(
+        {
+            "question": _TEXTS,
+            "passage": st.sampled_from([None, "", "a passage", "another"]),
+            "split": st.sampled_from(["dev", "test"]),
+            "instance_index": st.integers(0, 2),
+            "is_correct": st.sampled_from([None, True, False]),
+        }
     ),
     max_size=6,
 )
 
 
 @given(st.lists(_ROWS, max_size=3))
-def test_questions_come_back_as_their_texts_are_read(benchmarks):
-    questions = Questions(index_of(benchmarks, FORM))
+def test_questions_are_indexed_as_their_texts_are_read(benchmarks):
+    index = index_of(benchmarks, FORM)
+    edges = index["unit_edges"].tolist()
+    at = 0
     for part, rows in enumerate(benchmarks):
         texts = [*dict.fromkeys(row["question"] for row in rows)]
         about = [
             {row["passage"] or "" for row in rows if row["question"] == text} - {""}
             for text in texts
         ]
-        units = [units_of(text, FORM) for text in texts]
-        shared = items_with_runs(units, [max(1, len(passages)) for passages in about])
-        for record, row in enumerate(rows):
-            at = texts.index(row["question"])
-            (number,) = questions.numbers([part], [record])
-            question, own = questions.get(number), own_of(shared[at])
-            assert question.units.keys == units[at].keys
-            assert question.units.is_number == units[at].is_number
-            assert question.units.is_name == units[at].is_name
-            assert question.weights == units[at].weights
-            assert question.n_characters == len(row["question"])
-            assert question.own.n_family == own.n_family
-            assert question.own.is_own.tolist() == own.is_own.tolist()
+        keys = [*map(spelled, texts)]
+        own = oracle.own_units(keys, [max(1, len(passages)) for passages in about])
+        assert index["record_edges"][part] == at
+        for row in rows:
+            question = texts.index(row["question"])
+            number = int(index["question_of"][at])
+            of_question = slice(*edges[number : number + 2])
+            units = read(row["question"])
+            weights = [*map(weight_of_word, keys[question])]
+            is_own, n_family = own[question]
+            expected = {
+                "keys": units.keys.tolist(),
+                "is_number": units.is_number.tolist(),
+                "is_name": units.is_name.tolist(),
+                "weights": weights,
+                "own_weights": [
+                    weight * flag for weight, flag in zip(weights, is_own, strict=True)
+                ],
+                "worth": [
+                    100 if is_number or is_content(key) else 40
+                    for key, is_number in zip(keys[question], units.is_number, strict=True)
+                ],
+            }
+            assert {name: index[name][of_question].tolist() for name in expected} == expected
+            assert index["n_characters"][number] == len(row["question"])
+            assert index["n_family"][number] == n_family
+            assert index["weight"][number] == sum(weights)
+            assert index["own_weight"][number] == sum(expected["own_weights"])
+            assert index["is_wrong"][at] == (row["is_correct"] is False)
+            at += 1
+    records = [(part, row) for part, rows in enumerate(benchmarks) for row in rows]
+    items = [(part, row["split"], row["instance_index"]) for part, row in records]
+    by_number = dict(zip(index["item_of"].tolist(), items, strict=True))
+    assert [by_number[number] for number in index["item_of"].tolist()] == items
+    assert len(by_number) == len({*items})
+
+
+@given(st.lists(_TEXTS, max_size=5))
+def test_sizes_are_those_of_each_text(texts):
+    n_units, weights = sizes_of(texts, FORM)
+    assert n_units.tolist() == [len(spelled(text)) for text in texts]
+    assert weights.tolist() == [sum(map(weight_of_word, spelled(text))) for text in texts]

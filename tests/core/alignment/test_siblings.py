@@ -1,10 +1,13 @@
 """Which units are an item's own, as the oracle says it."""
 
+from itertools import compress
+
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.alignment.siblings import items_with_runs, own_of
-from tests.core.alignment.aligning import read
+from tests.core.alignment.aligning import read, spelled
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -12,13 +15,16 @@ TEMPLATE = "which of these four statements about the animal called {} is true in
 LONE = "a baker sells muffins to every visitor of the puppet theatre"
 
 
+def own_of_each(questions, n_items=None):
+    units = read(*questions)
+    shared = items_with_runs(units.keys, units.lengths, n_items or [1] * len(questions))
+    return [own_of(of) for of in np.split(shared, units.edges[1:-1])][: len(questions)]
+
+
 def own_words(questions, n_items=None):
-    units = [read(one) for one in questions]
-    shared = items_with_runs(units, n_items or [1] * len(units))
-    own = [own_of(counts) for counts in shared]
     return [
-        ([key for key, is_own in zip(one.keys, of.is_own, strict=True) if is_own], of.n_family)
-        for one, of in zip(units, own, strict=True)
+        ([*compress(spelled(question), of.is_own.tolist())], of.n_family)
+        for question, of in zip(questions, own_of_each(questions, n_items), strict=True)
     ]
 
 
@@ -73,8 +79,7 @@ WORDS = st.lists(st.sampled_from(["aa", "bb", "cc", "dd", "ee"]), max_size=9)
 @settings(max_examples=fewer(60))
 @given(st.lists(st.tuples(WORDS, st.integers(1, 15)), min_size=1, max_size=8))
 def test_own_units_are_those_of_the_oracle(items):
-    units = [read(" ".join(words)) for words, _ in items]
     n_items = [n for _, n in items]
-    expected = oracle.own_units([one.keys for one in units], n_items)
-    found = [own_of(counts) for counts in items_with_runs(units, n_items)]
+    expected = oracle.own_units([words for words, _ in items], n_items)
+    found = own_of_each([" ".join(words) for words, _ in items], n_items)
     assert [(one.is_own.tolist(), one.n_family) for one in found] == expected

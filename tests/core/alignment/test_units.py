@@ -1,11 +1,13 @@
 """Texts are split into words, characters and numbers, as the oracle does it."""
 
+from itertools import compress
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decon_core.alignment.units import units_of
-from tests.core.alignment.aligning import FORM, read
+from decon_core.alignment.units import spelled_units
+from tests.core.alignment.aligning import FORM, read, spelled
 from tests.oracle import alignment as oracle
 from tests.uncompiled import fewer
 
@@ -51,16 +53,22 @@ PIECES = [
 ]
 
 
+TEXTS = st.tuples(
+    st.sampled_from([" ", "", "\n"]), st.lists(st.sampled_from(PIECES), max_size=14)
+).map(lambda drawn: drawn[0].join(drawn[1]))
+
+
 @pytest.mark.parametrize("text", ["3,000", "3000", "three thousand", "Three Thousand", "3000.0"])
 def test_a_number_is_one_unit_with_its_value(text):
-    units = read(f"about {text} people")
-    assert units.keys == ("about", "3000", "people")
-    assert units.is_number == (False, True, False)
+    text_around = f"about {text} people"
+    units = read(text_around)
+    assert spelled(text_around) == ["about", "3000", "people"]
+    assert units.is_number.tolist() == [0, 1, 0]
     assert f"about {text} people"[units.starts[1] : units.stops[1]] == text
 
 
 def test_long_numbers_differ_in_their_last_digit():
-    first, second = read("1234567 1234568").keys
+    first, second = spelled("1234567 1234568")
     assert first != second
 
 
@@ -76,39 +84,44 @@ def test_long_numbers_differ_in_their_last_digit():
     ],
 )
 def test_scripts_without_spaces_have_single_characters(text, keys):
-    assert read(text).keys == keys
+    assert spelled(text) == [*keys]
 
 
 def test_markup_is_no_unit_and_does_not_divide_a_number():
     text = "<p>Two&nbsp;hundred of <b>12</b>,500 <i>birds</i></p>"
     units = read(text)
-    assert units.keys == ("200", "of", "12500", "birds")
+    assert spelled(text) == ["200", "of", "12500", "birds"]
     shown = [text[start:stop] for start, stop in zip(units.starts, units.stops, strict=True)]
     assert shown == ["Two&nbsp;hundred", "of", "12</b>,500", "birds"]
 
 
 def test_a_name_has_a_capital_within_a_sentence():
-    units = read("Yesterday Anna met Bob. She gave I think 3 Books")
-    names = [key for key, is_name in zip(units.keys, units.is_name, strict=True) if is_name]
+    text = "Yesterday Anna met Bob. She gave I think 3 Books"
+    names = [*compress(spelled(text), read(text).is_name.tolist())]
     assert names == ["anna", "bob", "books"]
 
 
-def test_units_of_a_range_of_characters_and_of_a_longer_text():
-    text = "one red bird sings"
-    units = read(text)
-    assert units.within((4, 12)).keys == ("red", "bird")
-    assert units.within((5, 9)).keys == ("bird",)
-    assert units_of(text, FORM, start=7).stops == (10, 14, 19, 25)
-    assert len(units.weights) == len(units) == 4
-    assert units.weights[3] > units.weights[1]  # "sings" is rarer than "red"
-
-
 @settings(max_examples=fewer(60))
-@given(st.lists(st.sampled_from(PIECES), max_size=14), st.sampled_from([" ", "", "\n"]))
-def test_units_are_those_of_the_oracle(pieces, space):
-    text = space.join(pieces)
-    units = read(text)
-    columns = (units.keys, units.starts, units.stops, units.is_number, units.is_name)
-    assert [*zip(*columns, strict=True)] == [tuple(one) for one in oracle.units(text, FORM)]
-    assert all(a < b for a, b in zip(units.starts, units.stops, strict=True))
-    assert [*units.starts] == sorted(units.starts)
+@given(st.lists(TEXTS, max_size=4))
+def test_units_of_several_texts_are_those_of_the_oracle(texts):
+    units = read(*texts)
+    expected = [oracle.units(text, FORM) for text in texts]
+    assert units.lengths.tolist() == [*map(len, expected)]
+    columns = units.starts, units.stops, units.is_number, units.is_name
+    keys = [key for text in texts for key in spelled(text)]
+    assert [*zip(keys, *(column.tolist() for column in columns), strict=True)] == [
+        tuple(unit) for of_text in expected for unit in of_text
+    ]
+    of_key = dict(zip(units.keys.tolist(), keys, strict=True))
+    assert [of_key[key] for key in units.keys.tolist()] == keys
+    assert len({*keys}) == len(of_key)
+
+
+def test_many_texts_are_read_in_several_stretches(monkeypatch):
+    texts = ["one red bird", "", "12 birds sing", "x"] * 5
+    together = read(*texts)
+    monkeypatch.setattr("decon_core.alignment.units._MOST_CHARACTERS", 20)
+    apart = read(*texts)
+    for column, values in vars(together).items():
+        assert vars(apart)[column].tolist() == values.tolist()
+    assert spelled_units(texts, FORM)[1] == ["1", "red", "bird", "12", "birds", "sing", "x"] * 5

@@ -229,6 +229,27 @@ def test_a_wrong_choice_beside_the_question_is_not_its_answer():
     assert [(one.is_leak, one.is_question_only) for one in wrong] == [(False, True)]
 
 
+def test_items_with_the_same_question_are_told_apart_by_their_answers():
+    rows = [{"question": TRAIN, "answer": ITEMS[question]} for question in (TRAIN, RIVER)]
+    index = dc.build_index(rows, policy=POLICY)
+    found = index.check(with_answer(TRAIN))
+    assert [(one.instance_index, one.is_leak, one.is_question_only) for one in found] == [
+        (0, True, False),
+        (1, False, True),
+    ]
+
+
+def test_an_item_whose_middle_is_lost_is_found_once_at_its_place(index):
+    start, stop = TRAIN.index("with 48"), TRAIN.index("How many")
+    text = document(f"{TRAIN[:start]} {'and much else besides ' * 3} {TRAIN[stop:]}")
+    assert [one.looked_for for one in index.check(f"{text} {text}")] == ["edited"] * 2
+
+
+def test_a_text_without_spaces_is_read_no_further_than_needed(index):
+    beside = "x" * 100_000
+    assert told(index, f"{beside} {TRAIN} {ITEMS[TRAIN]}{beside}") == [(0, "verbatim", "leak")]
+
+
 def test_an_item_without_an_answer_is_a_leak_by_its_question():
     index = dc.build_index([{"question": TRAIN}, {"question": RIVER}], policy=POLICY)
     (one,) = index.check(document(TRAIN))
