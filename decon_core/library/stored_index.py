@@ -44,7 +44,7 @@ from decon_core.wording import counted
 
 _MANIFEST = "index.json"
 _TEMPORARY = "decon-index-"
-_LAYOUT = 2
+_LAYOUT = 3
 _BUILD = "build it again with `build_index`"
 
 OnStep = Callable[[str], None]
