@@ -42,15 +42,9 @@ INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}
 MUST_BE_FOUND = {"verbatim", "at_start", "at_end", "punctuation_and_case", "single_edit"}
 
 
-def copy_of_data(
-    folder: Path, *, with_later: bool = False, with_one_shard_each: bool = False
-) -> Path:
-    """A copy to run in, of all shards or of the first of each source; its configuration."""
+def copy_of_data(folder: Path, *, with_later: bool = False) -> Path:
+    """A copy to run in; its configuration."""
     shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".d*", "__pycache__"))
-    if with_one_shard_each:
-        for shard in (folder / "corpus").iterdir():
-            if "-0000" not in shard.name:
-                shard.unlink()
     if with_later:
         add_later(folder)
     return folder / "decon.toml"
