@@ -45,3 +45,10 @@ def copy_finished_world(folder: Path) -> Path:
     for name in ("data", "home"):
         shutil.copytree(Path(os.environ[_PLACE]) / name, folder / name)
     return folder / "data" / "decon.toml"
+
+
+def keep_one_mixture(config: Path) -> None:
+    """Leave one mixture of the variants, and no feature."""
+    before, variants, _ = config.read_text().partition("# Variants of the corpus")
+    assert variants
+    config.write_text(f'{before}[[mixture]]\nname = "decontaminated"\n')

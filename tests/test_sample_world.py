@@ -12,7 +12,6 @@ from dagster import DagsterInstance
 
 from decon_assets.cli.main import main
 from decon_assets.cli.pipeline import say_truth
-from decon_assets.instance.home import ensure_home
 from decon_assets.run_requests import unscanned_or_unknown
 from decon_assets.runner.pipeline import Pipeline
 from decon_core.config.load import load_config
@@ -33,7 +32,7 @@ from decon_core.report.items import load_report_items
 from decon_core.report.truth import compare
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
-from tests.finished_world import copy_finished_world
+from tests.finished_world import copy_finished_world, keep_one_mixture
 from tests.long_runs import only_in_long_runs
 
 pytestmark = pytest.mark.release
@@ -43,15 +42,9 @@ INSIDE = {"harbor_mc", "ledger_math", "almanac_rc", "strait_mt"}
 MUST_BE_FOUND = {"verbatim", "at_start", "at_end", "punctuation_and_case", "single_edit"}
 
 
-def copy_of_data(
-    folder: Path, *, with_later: bool = False, with_one_shard_each: bool = False
-) -> Path:
-    """A copy to run in, of all shards or of the first of each source; its configuration."""
+def copy_of_data(folder: Path, *, with_later: bool = False) -> Path:
+    """A copy to run in; its configuration."""
     shutil.copytree(DATA, folder, ignore=shutil.ignore_patterns(".d*", "__pycache__"))
-    if with_one_shard_each:
-        for shard in (folder / "corpus").iterdir():
-            if "-0000" not in shard.name:
-                shard.unlink()
     if with_later:
         add_later(folder)
     return folder / "decon.toml"
@@ -91,41 +84,28 @@ def n_shards_read(said: list[str]) -> int:
 
 
 @pytest.fixture(scope="module")
-def four_report(tmp_path_factory):
-    """Where the report of the four benchmarks is kept when the fifth joins."""
-    return tmp_path_factory.mktemp("report") / "four.duckdb"
+def config(tmp_path_factory):
+    """Of the finished world with its four benchmarks, which no test changes."""
+    return copy_finished_world(tmp_path_factory.mktemp("sample"))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("sample") / "data"
+def four_report(config):
+    return Store(load_config(config).store).report
 
 
 @pytest.fixture(scope="module")
-def finished(folder, four_report):
-    """The four benchmarks; then the fifth joins. Both states are kept."""
-    config = copy_finished_world(folder.parent)
-    four = (tiles(config), score(config), [])
-    shutil.copy2(folder / ".decon" / "report" / "contamination.duckdb", four_report)
-    for masks in ("mixtures/loss_masked", "manifests/mixtures/loss_masked"):
-        kept = four_report.parent / "data" / ".decon" / masks
-        shutil.copytree(folder / ".decon" / masks, kept)
-    shutil.copy2(folder / ".decon" / "haystack" / "haystack.svg", four_report.parent)
-    add_later(folder)
-    with DagsterInstance.from_config(str(folder.with_name("home"))) as instance:
-        second = run(config, instance)
-        five = (tiles(config), score(config), second)
-    return four, five
+def joined(tmp_path_factory):
+    """A copy with one mixture that a fifth benchmark has joined, and what its run said."""
+    config = copy_finished_world(tmp_path_factory.mktemp("joined"))
+    keep_one_mixture(config)
+    add_later(config.parent)
+    with DagsterInstance.from_config(str(config.parent.with_name("home"))) as instance:
+        return config, run(config, instance)
 
 
-@pytest.fixture(scope="module")
-def config(finished, folder):
-    """Of the world as it is when the fifth has joined."""
-    return folder / "decon.toml"
-
-
-def test_every_plant_that_must_be_found_is_found_and_no_hard_negative_is_flagged(finished, capsys):
-    (_, (benchmarks, phenomena), _), _ = finished
+def test_every_plant_that_must_be_found_is_found_and_no_hard_negative_is_flagged(config, capsys):
+    benchmarks, phenomena = score(config)
     with capsys.disabled():  # the truth table is for people, in a run that passes as well
         say_truth(benchmarks, phenomena)
     by_name = {found.phenomenon: found for found in phenomena}
@@ -142,7 +122,7 @@ def test_every_plant_that_must_be_found_is_found_and_no_hard_negative_is_flagged
     assert all(found.n_false_alarms == 0 for found in benchmarks)
 
 
-def test_the_verdict_on_the_readme_s_first_screen_is_the_report_s(finished, four_report):
+def test_the_verdict_on_the_readme_s_first_screen_is_the_report_s(four_report):
     with duckdb.connect(str(four_report), read_only=True) as connection:
         row = connection.execute(
             "SELECT n_matched, n_grams, round(question_overlap, 2), answer_overlap, "
@@ -155,7 +135,7 @@ def test_the_verdict_on_the_readme_s_first_screen_is_the_report_s(finished, four
     assert "and the whole answer: score 0.95 where 0.6 is a leak" in readme
 
 
-def test_the_page_on_the_score_gap_shows_what_comes_out(finished, four_report):
+def test_the_page_on_the_score_gap_shows_what_comes_out(four_report):
     account = score_gap([DATA / "scores.csv"], four_report)
     assert account.problems == []
     assert len(account.gaps) == 8
@@ -164,7 +144,7 @@ def test_the_page_on_the_score_gap_shows_what_comes_out(finished, four_report):
         assert " ".join(" ".join(line(gap)).split()) in page
 
 
-def test_the_page_on_categories_shows_what_comes_out(finished, four_report):
+def test_the_page_on_categories_shows_what_comes_out(four_report):
     account = score_gap(
         [DATA / "scores.csv"], four_report, groupings=parse_groupings(["split"], [])
     )
@@ -178,13 +158,13 @@ def test_the_page_on_categories_shows_what_comes_out(finished, four_report):
         assert " ".join(" ".join(row).split()) in shown
 
 
-def test_the_picture_on_the_page_of_haystack_is_the_one_that_the_demo_draws(finished, four_report):
-    drawn = four_report.parent / "haystack.svg"
+def test_the_picture_on_the_page_of_haystack_is_the_one_that_the_demo_draws(config):
+    drawn = load_config(config).store / "haystack" / "haystack.svg"
     shown = DATA.parent / "docs" / "images" / "haystack.svg"
     assert shown.read_text() == drawn.read_text()
 
 
-def test_items_keep_the_short_fields_of_their_recipes(finished, four_report):
+def test_items_keep_the_short_fields_of_their_recipes(four_report):
     items = load_report_items(four_report).rows
     kept = {one.benchmark: {*one.extras} for one in items}
     assert kept == {
@@ -195,15 +175,12 @@ def test_items_keep_the_short_fields_of_their_recipes(finished, four_report):
     }
 
 
-def test_the_page_on_loss_masks_shows_what_its_program_prints(
-    finished, four_report, monkeypatch, capsys
-):
+def test_the_page_on_loss_masks_shows_what_its_program_prints(config, monkeypatch, capsys):
     page = (DATA.parent / "docs" / "studies" / "loss-masks.md").read_text()
     program, printed = re.findall(
         r"```python\n(from collections.*?)```\n\n```\n(.*?)```", page, re.DOTALL
     )[0]
-    monkeypatch.chdir(four_report.parent)
-    shutil.copy2(DATA / "tokenizer.json", "data/tokenizer.json")
+    monkeypatch.chdir(config.parent.parent)
     exec(program, {})
     assert capsys.readouterr().out == printed
     manifests = Path("data/.decon/manifests/mixtures/loss_masked").glob("parlor-*/manifest.json")
@@ -216,8 +193,10 @@ def test_the_page_on_loss_masks_shows_what_its_program_prints(
     assert f"1,290 documents, {n_left:,} tokens" in page
 
 
-def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):
-    (before, _, _), (after, (benchmarks, _), said) = finished
+def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(config, joined):
+    later, said = joined
+    before, after = tiles(config), tiles(later)
+    benchmarks, _ = score(later)
     assert {path: after[path] for path in before} == before
     assert len(set(after) - set(before)) == 18  # a tile for each shard, and its counts
     assert n_shards_read(said) == 9  # every shard once
@@ -227,8 +206,8 @@ def test_a_fifth_benchmark_fills_only_its_column_and_finds_its_leaks(finished):
 
 
 @only_in_long_runs("takes half a minute; test_chain.py has the same of a small world")
-def test_five_from_scratch_equal_four_and_one_byte_for_byte(finished, tmp_path):
-    _, (grown, _, _) = finished
+def test_five_from_scratch_equal_four_and_one_byte_for_byte(joined, tmp_path):
+    grown = tiles(joined[0])
     config = copy_of_data(tmp_path / "data", with_later=True)
     said: list[str] = []
     with DagsterInstance.ephemeral() as instance:
@@ -299,16 +278,14 @@ def test_the_grid_has_every_form_at_every_time_and_once_ten_and_a_hundred_times(
 def test_sessions_of_agents_are_read_whole_and_a_source_that_reads_less_is_not_clean(
     tmp_path, monkeypatch, capsys
 ):
-    """Of each source one shard, and one mixture."""
-    config = copy_of_data(tmp_path / "data", with_one_shard_each=True)
-    whole = config.read_text().partition("# Variants of the corpus")[0]
-    whole += '[[mixture]]\nname = "decontaminated"\n'
+    config = copy_finished_world(tmp_path)
+    keep_one_mixture(config)
+    whole = config.read_text()
     mixture = Store(config.parent / ".decon").mixtures("decontaminated")
 
-    monkeypatch.setenv("DAGSTER_HOME", str(ensure_home(tmp_path / "home")))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "home"))
     command = ["run", "--config", str(config)]
 
-    config.write_text(whole)
     assert main(command) == 0
     assert "was not read" not in "".join(capsys.readouterr())
     assert leaked_sessions(config) == {0, 39, 94, 119}

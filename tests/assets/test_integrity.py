@@ -37,6 +37,9 @@ of = "decontaminated"
 """
 
 
+# All stages before the report.
+PARTS = "common_ngrams clean_benchmark blend"
+
 SMALL = {"per_transformation": 1, "background": 5, "detectors": ["decon"]}
 
 
@@ -105,14 +108,15 @@ def damaged_in_kind(store, path: Path) -> set[str]:
     return {one.where for one in integrity._faults_of_listed(manifest, folder) if one}
 
 
-# The folders of a store in the order of the stages: each is made of what lies in earlier ones.
+# The folders of a store in the order of the stages: each is made of what lies in earlier ones. The
+# report is left out; it is made anew whenever they have changed.
 STAGES = [
     *("packs", "records", "idf", "index", "search", "tiles", "common"),
-    *("draws", "manifests", "mixtures", "clean", "blends", "checks", "report"),
+    *("draws", "manifests", "mixtures", "clean", "blends", "checks"),
 ]
 # Those whose files are the same at any time, and made whenever they are missing: `search` and
 # `draws` keep what a stage computes, until it is needed again.
-PRODUCTS = set(STAGES) - {"packs", "search", "draws", "checks", "report"}
+PRODUCTS = set(STAGES) - {"packs", "search", "draws", "checks"}
 KINDS = [
     "packs/*.json",
     "packs/copies/*.json",
@@ -165,7 +169,7 @@ def test_every_file_of_a_store_is_of_one_of_these_kinds(world):
 def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(world, pattern):
     """A bit flips, and all that later stages made has to be made once more."""
     world.mixtures = MIXTURES
-    world.start()
+    world.start(until=PARTS)
     before = products_of(world.store)
     rng = random.Random(pattern)
     path = rng.choice(sorted(world.store.root.glob(pattern)))
@@ -173,7 +177,7 @@ def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(world, 
     for stage in STAGES[STAGES.index(pattern.split("/")[0]) + 1 :]:
         shutil.rmtree(world.store.root / stage)
     try:
-        world.run()
+        world.run(until=PARTS)
     except (PipelineError, DeconError) as error:
         assert str(path) in str(error)  # noqa: PT017 - either is right
         assert "decon-assets run --verify" in str(error)  # noqa: PT017
@@ -184,7 +188,7 @@ def test_what_is_damaged_is_refused_by_name_or_made_again_and_never_used(world, 
         assert {**parts, str(path): ""}.items() <= {**before, str(path): ""}.items()
         found = [problem for problem in verify_store(world.store) if problem]
         assert path in remove_damaged(world.store, found)
-        world.run()
+        world.run(until=PARTS)
     assert damaged_in(world.store) == set()
     assert products_of(world.store) == before
 
@@ -221,11 +225,11 @@ def test_a_damaged_pack_leaves_no_mixture_behind_that_a_later_benchmark_would_no
     world, has_copy
 ):
     world.mixtures = MIXTURES
-    world.start()
+    world.start(until=PARTS)
     path, folders = world.store.pack("web-0000"), world.store.mixtures_of("web-0000")
     flip(path, random.Random(3))
     with pytest.raises(DeconError, match=r"web-0000\.json.*run --verify"):
-        world.run()
+        world.run(until=PARTS)
     if not has_copy:
         world.store.pack_copy("web-0000").unlink()
     said = []
@@ -239,7 +243,7 @@ def test_a_damaged_pack_leaves_no_mixture_behind_that_a_later_benchmark_would_no
         inspection = inspect_changed_mixtures(world.store, (), list_packs(world.store))
         assert str(folders[0]) in {problem.where for problem in inspection.problems}
     world.add_benchmark("orchard")
-    world.run()
+    world.run(until=PARTS)
     packs = {pack.name for pack in list_packs(world.store)}
     assert ("web-0000" in packs) == has_copy
     assert {folder.name for folder in world.store.root.glob("mixtures/*/*/")} == packs
@@ -269,19 +273,19 @@ def products_of(store) -> dict[str, str]:
 )
 def test_damaged_weights_are_not_counted_over_other_versions_without_being_asked_to(world, pattern):
     """After a corrected recipe the snapshot is that of the version before; it stays so."""
-    world.start()
+    world.start(until="scan")
     world.benchmarks["harbor"][0]["question"] += " and corrected"
     world.write_benchmarks()
-    world.run()
+    world.run(until="scan")
     (path,) = world.store.root.glob(pattern)
     flip(path, random.Random(1))
     remove_damaged(world.store, [problem for problem in verify_store(world.store) if problem])
     assert not path.exists()
     tiles = world.tiles()
     with pytest.raises((PipelineError, DeconError), match="--refreeze"):
-        world.run()
+        world.run(until="scan")
     assert world.tiles() == tiles
-    world.run(refreeze=True)
+    world.run(until="scan", refreeze=True)
     assert damaged_in(world.store) == set()
 
 
@@ -300,7 +304,7 @@ def test_why_a_shard_was_not_scanned_is_found_out_again_when_its_file_is_damaged
 
 
 def test_a_damaged_snapshot_of_earlier_goes_alone(world):
-    world.start()
+    world.start(until="scan")
     before = world.store.current_snapshot.read_bytes()
     (current,) = world.store.root.glob("idf/[0-9a-f]*.arrow")
     old = current.with_stem("0123456789abcdef")

@@ -30,7 +30,14 @@ for package in (decon_core, decon_assets):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         __import__(module.name)
 """
-IMPORT_GRAPH = "import decon_core, decon_assets.definitions; print(decon_core.__file__)"
+# The asset graph is imported, and the commands are listed.
+LOAD_ALL = """
+import decon_core, decon_assets.definitions
+from decon_assets.cli.program import program
+
+print(decon_core.__file__, flush=True)
+program()
+"""
 
 
 def requiring(name: str) -> set[str]:
@@ -105,9 +112,8 @@ def test_a_feature_is_deleted_with_its_folder_its_file_and_its_line(tmp_path, na
     """That no other module imports one of it is said by the tests before and after."""
     gone = requiring(name)
     environment = copy_without(tmp_path, gone)
-    where = run(tmp_path, environment, "-c", IMPORT_GRAPH)
-    assert where.strip() == str(tmp_path / "decon_core/__init__.py")
-    told = run(tmp_path, environment, *PROGRAM, "--help")
+    where, _, told = run(tmp_path, environment, "-c", LOAD_ALL, "--help").partition("\n")
+    assert where == str(tmp_path / "decon_core/__init__.py")
     assert "  status " in told
     for command in FEATURES[name].commands:
         assert not re.search(rf"^  {command} ", told, re.MULTILINE)

@@ -226,7 +226,7 @@ def require_ray(settings: Ray) -> None:
             socket.create_connection((host, int(port)), _SECONDS_TO_CONNECT).close()
 
 
-def _connected(settings: Ray) -> ModuleType:
+def _connected(settings: Ray) -> Any:
     """Return Ray, connected to the cluster."""
     require_ray(settings)
     import ray
