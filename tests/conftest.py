@@ -30,7 +30,7 @@ from decon_core.corpus.packs import Shard
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.kernels.jit import compiled_at_once
 from decon_core.storage.store import Store
-from tests.compiled_kernels import compile_once
+from tests.compiled_kernels import compile_kernels
 from tests.finished_world import remove_finished_world
 from tests.first_runs import empty, held_connection, run_or_copy
 
@@ -63,11 +63,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile kernels and tests before the processes of a parallel test run start."""
+    """Compile the kernels before the processes of a parallel test run start."""
     if getattr(session.config.option, "numprocesses", None) and not (
         hasattr(session.config, "workerinput") or os.environ.get("NUMBA_DISABLE_JIT")
     ):
-        compile_once(session.config)
+        compile_kernels()
 
 
 def pytest_collection_finish() -> None:
