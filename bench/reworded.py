@@ -27,7 +27,7 @@ from decon_core.benchmarks.folder import records_in
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Finding, Indexes, Search, detector
-from decon_core.detectors.reworded.evidence import SAME_ITEM
+from decon_core.detectors.reworded.evidence import REWORDED
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.features.scorecard.corpora import texts_below
 from decon_core.text.word_cache import Ragged
@@ -67,11 +67,11 @@ class Detector:
             "list[Finding]", self._search.find(BatchTexts(Batch.of_texts(texts), tokens, None))
         )
         return [
-            Hit(document, item, one.score, one.looked_for == SAME_ITEM)
+            Hit(document, item, one.score, one.looked_for == REWORDED)
             for (document, item), one in {
                 (one.document, self.item_of[one.record]): one
                 for one in found
-                if one.looked_for == SAME_ITEM or (one.question_overlap or 0) >= _WORDS_OF_VARIANT
+                if one.looked_for == REWORDED or (one.question_overlap or 0) >= _WORDS_OF_VARIANT
             }.items()
         ]
 

@@ -29,11 +29,10 @@ from decon_core.detectors.detector import (
     Detector,
     Floats,
     Indexes,
-    Judged,
+    Ruled,
     Search,
     column,
     of_needed,
-    steps,
 )
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
@@ -75,7 +74,7 @@ class Decon(Detector):
     reads = Reads.INDEX
     threshold = Threshold(setting="contamination_score_threshold", floor="evidence_floor")
     uses_ngram_index = True
-    finds_question_only = True
+    needed_parts = ("answer", "passage")
     finds_every_place = True
     advice = (
         "**To clean a corpus, `decon`.** It flagged no hard negative and no background. Case, "
@@ -103,58 +102,30 @@ class Decon(Detector):
         entry = int(np.argmax(grams.entry_question == text))
         return int(grams.entry_part[entry]), int(grams.entry_record[entry])
 
-    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
-        overlap = column(matches, "question_overlap")
-        least = policy.least_question_overlap
-        at_length = policy.decay(column(matches, "question_tokens"), least)
-        passes = reaches(overlap, np.maximum(least, at_length))
+    def rule(self, matches: pa.Table, policy: Policy, threshold: float) -> Ruled:
+        """Apply the length penalty and the gates of the published rule.
+
+        The penalty makes the score depend on the threshold. A stricter policy never adds a leak.
+        """
+        policy = replace(policy, contamination_score_threshold=threshold)
+        overlap, lengths = column(matches, "question_overlap"), column(matches, "question_tokens")
+        passes = reaches(overlap, _needed_overlap(lengths, policy))
         base = column(matches, "base_score")
         score = _penalized(base, column(matches, "total_tokens"), policy)
-        is_leak = passes & reaches(score, policy.contamination_score_threshold)
+        is_leak = passes & reaches(score, threshold)
         is_question_only = passes & ~is_leak & _is_leak_without_answer(matches, policy)
-        return Judged(score, is_leak, is_question_only, np.zeros(score.size, np.bool_))
+        return Ruled(score, is_leak, is_question_only)
 
-    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        """The length penalty makes the score depend on the threshold, so every step is judged.
-
-        A stricter policy never adds a leak, so the last step with a leak is the result.
-        """
-        highest = np.full(matches.num_rows, np.nan)
-        for step in steps(policy.evidence_floor, policy.contamination_score_threshold):
-            judged = self.judge(matches, replace(policy, contamination_score_threshold=step))
-            highest[judged.is_leak] = step
-        return highest
+    def unmet_gates(self, entry: Mapping[str, Any], policy: Policy) -> Iterator[str]:
+        needed = float(_needed_overlap(np.array([entry["question_tokens"]]), policy)[0])
+        if not reaches(entry["question_overlap"], needed):
+            yield f"question overlap {of_needed(entry['question_overlap'], needed)}"
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         from decon_core.index.joined_index import most_records_of_search
 
         limit = most_records_of_search(policy, texts.part.n_records)
         return index_visibility(texts, policy, limit)
-
-    def missing(
-        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
-    ) -> Iterator[str]:
-        """Yield the conditions of `judge` that fail and the texts that were not found."""
-        least = policy.least_question_overlap
-        length = np.array([entry["question_tokens"]])
-        needed = max(least, float(policy.decay(length, least)[0]))
-        if not reaches(entry["question_overlap"], needed):
-            yield f"question overlap {of_needed(entry['question_overlap'], needed)}"
-        if reaches(entry["score"], policy.contamination_score_threshold):
-            return
-        for part in ("answer", "passage"):
-            if record[part]:
-                setting = f"index_{part}s"
-                if getattr(policy, setting):
-                    yield from part_missing(part, entry[f"{part}_overlap"])
-                else:
-                    yield f"{part} not searched ({setting} is off)"
-        yield self.missing_score(entry, policy)
-        if entry["score"] < entry["base_score"]:
-            yield (
-                f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
-                f"({entry['total_tokens']} tokens)"
-            )
 
 
 def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
@@ -390,6 +361,12 @@ def _sorted_unique(
 # Decisions ----------------------------------------------------------------------------------------
 
 
+def _needed_overlap(lengths: Floats, policy: Policy) -> Floats:
+    """Return the question overlap that questions of these lengths need."""
+    least = policy.least_question_overlap
+    return np.maximum(least, policy.decay(lengths, least))
+
+
 def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
     """Apply the length penalty: a short text needs a higher score, unless it is exactly 1."""
     threshold = policy.contamination_score_threshold
@@ -422,13 +399,6 @@ def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Boolean
     is_indexed = lengths >= policy.eval_min_token_length
     score = _penalized(base, lengths, policy)
     return is_indexed & reaches(score, policy.contamination_score_threshold)
-
-
-def part_missing(part: str, overlap: float | None) -> Iterator[str]:
-    if not overlap:
-        yield f"{part} not found"
-    elif overlap < 1:
-        yield f"only {overlap:.2f} of the {part} found"
 
 
 # Visibility ---------------------------------------------------------------------------------------

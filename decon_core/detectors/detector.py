@@ -42,8 +42,6 @@ Span = tuple[int, int]
 
 ABSENT = -1  # in arrays
 
-_STEPS = 100  # from 0 to 1
-
 
 @dataclass(frozen=True, eq=False)
 class Indexes:
@@ -209,13 +207,12 @@ class Search:
         return np.empty(0, np.uint32), np.empty(0, np.int64)
 
 
-class Judged(NamedTuple):
-    """Score and class of each match, by score alone, without verdicts."""
+class Ruled(NamedTuple):
+    """What the rule of a detector says of each match, whatever its kind and its verdict."""
 
     score: Floats
-    is_leak: Booleans
-    is_question_only: Booleans  # never together with `is_leak`
-    is_candidate: Booleans  # nor with one of these: for a person to look at
+    reaches: Booleans
+    is_question_only: Booleans  # never together with `reaches`
 
 
 class Detector(Declaration):
@@ -256,43 +253,21 @@ class Detector(Declaration):
         """
         raise NotImplementedError
 
-    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
-        """Score and classify matches of this detector."""
+    def rule(self, matches: pa.Table, policy: Policy, threshold: float) -> Ruled:
+        """Score matches of this detector, and say which reach a threshold."""
+        del policy  # needed by rules with further settings
         scores = column(matches, "base_score")
         if self.threshold.is_length:
-            scores = np.minimum(
-                column(matches, "n_matched") / self.configured_threshold(policy), 1.0
-            )
-        is_leak = self.reaches_threshold(scores, self.score_threshold(policy))
-        no = np.zeros(scores.size, np.bool_)
-        return Judged(scores, is_leak, no, no.copy())
+            scores, threshold = np.minimum(column(matches, "n_matched") / threshold, 1.0), 1.0
+        return Ruled(scores, self.reaches_threshold(scores, threshold), np.zeros(len(scores), bool))
 
     def reaches_threshold(self, scores: Floats, threshold: float) -> Booleans:
         return (exceeds if self.threshold.is_exclusive else reaches)(scores, threshold)
 
-    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        """Return for each match the highest threshold at which it is a leak; nan if there is none.
-
-        Of lengths the number of matched tokens, of scores one of `steps`.
-        """
-        if self.threshold.is_length:
-            return column(matches, "n_matched")
-        scores = column(matches, "base_score")
-        highest = np.full(scores.size, np.nan)
-        for step in steps(0.0, self.score_threshold(policy)):
-            highest[self.reaches_threshold(scores, step)] = step
-        return highest
-
-    def missing(
-        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
-    ) -> Iterator[str]:
-        """Yield what an entry that is no leak by its score lacks, in words."""
-        del record  # needed by detectors that look for several texts of a record
-        yield self.missing_score(entry, policy)
-
-    def missing_score(self, entry: Mapping[str, Any], policy: Policy) -> str:
-        more = "more than " if self.threshold.is_exclusive else ""
-        return f"score {of_needed(entry['score'], self.score_threshold(policy), more)}"
+    def unmet_gates(self, entry: Mapping[str, Any], policy: Policy) -> Iterator[str]:
+        """Yield what an entry lacks by its rule, whatever its score."""
+        del entry, policy
+        yield from ()
 
 
 def detector(name: str) -> Detector:
@@ -305,13 +280,6 @@ def detector(name: str) -> Detector:
 
 def column(matches: pa.Table, name: str) -> Floats:
     return np.asarray(matches[name].to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def steps(floor: float, threshold: float) -> list[float]:
-    """Return the thresholds that a sweep tries: hundredths from the floor, and the current one."""
-    hundredths = np.arange(1, _STEPS + 1) / _STEPS
-    every = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
-    return [*map(float, every)]
 
 
 def of_needed(value: float, needed: float, more: str = "") -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Indexes, detector
-from decon_core.detectors.reworded.evidence import SAME_ITEM
+from decon_core.detectors.reworded.evidence import REWORDED as SAME_ITEM
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import load_tokenizer
@@ -221,9 +221,9 @@ def test_a_reworded_question_is_the_same_item_wherever_it_stands(before):
 @pytest.mark.parametrize(
     ("changed", "kind"),
     [
-        (ITEM, "same item"),
+        (ITEM, "reworded"),
         (ITEM.replace("16", "20").replace("three", "five"), "other numbers"),
-        (ITEM.replace("three", "3").replace("four", "4.0"), "same item"),
+        (ITEM.replace("three", "3").replace("four", "4.0"), "reworded"),
         (REWORDED.replace("16", "90").replace("four", "12").replace("$2", "$7"), "other numbers"),
     ],
 )
