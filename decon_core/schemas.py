@@ -261,8 +261,8 @@ ENTRIES = pa.schema(
         required(
             "is_candidate",
             pa.bool_(),
-            "whether the policy calls its kind a candidate (variant, part, reworded, names, near in "
-            "meaning), and nobody confirmed or cleared it",
+            "whether the policy calls its kind a candidate (variant, part, reworded, names, near "
+            "in meaning), and nobody confirmed or cleared it",
         ),
         required(
             "is_question_only",

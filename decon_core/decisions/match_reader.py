@@ -21,7 +21,7 @@ from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
 from decon_core.decisions.decide import decide
 from decon_core.decisions.judging import highest_thresholds, may_be_candidate
-from decon_core.decisions.nominations import Nominations
+from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
@@ -62,7 +62,7 @@ class MatchReader:
     scan: str
     verdicts: Verdicts = NO_VERDICTS
     calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
-    nominations: tuple[Nominations, ...] = ()  # what is found beside the scan
+    nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
     @property

@@ -45,6 +45,7 @@ from decon_core.detectors.detector import (
     Detector,
     Finding,
     Indexes,
+    Nominations,
     Search,
     Span,
     sort_findings,
@@ -201,7 +202,7 @@ class _AlignedSearch(Search):
     def is_ready_to_judge(self) -> bool:
         return self._clusters.is_ready_to_judge
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document, item and place what the place is to the item."""
         if texts.encoder is None:
             raise ValueError("the encoder is needed to find the words of a match")
@@ -209,13 +210,14 @@ class _AlignedSearch(Search):
         self._clusters.take_counts()
         documents = matches.whole[:, clusters.DOCUMENT]
         numbers, first = np.unique(documents, return_index=True)
-        return [
+        findings = [
             finding
             for number, (begin, end) in zip(
                 numbers.tolist(), pairwise([*first.tolist(), documents.size]), strict=True
             )
             for finding in self._in_document(number, matches, range(begin, end), texts)
         ]
+        return Nominations.of(findings, "_characters")
 
     def _in_document(
         self, number: int, matches: Matches, rows: range, texts: BatchTexts

@@ -33,6 +33,7 @@ from decon_core.detectors.detector import (
     Detector,
     Finding,
     Indexes,
+    Nominations,
     Search,
     Span,
     sort_findings,
@@ -388,19 +389,20 @@ class _CodeSearch(Search):
             self._programs.index, policy.code_ngram_size, self._floor * _SCREENED_SHARE
         )
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return the programs that a document has, each at its best place."""
         batch = texts.batch
         has_code = np.zeros(batch.starts.size, np.uint8)
         if self._programs.programs:
             mark_code(batch.text, batch.starts, batch.stops, has_code)
-        return sort_findings(
+        findings = sort_findings(
             finding
             for number in np.flatnonzero(has_code).tolist()
             for finding in self._in_document(
                 number, batch.text[batch.starts[number] : batch.stops[number]]
             )
         )
+        return Nominations.of(findings)
 
     def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
         found = self._search.windows_in(content)

@@ -25,10 +25,12 @@ from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import (
+    ABSENT,
     Booleans,
     Detector,
     Floats,
     Indexes,
+    Nominations,
     Ruled,
     Search,
     column,
@@ -53,6 +55,10 @@ if TYPE_CHECKING:
 _INITIAL_RUNS = 1 << 12
 _INITIAL_MATCHES = 1 << 10
 _MAX_SERIAL = 1 << 31
+_SPANS = [
+    *(clusters.START, clusters.END, clusters.ANSWER_START, clusters.ANSWER_STOP),
+    *(clusters.PASSAGE_START, clusters.PASSAGE_STOP),
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +217,7 @@ class ClusterSearch(Search):
         `least_overlap`: find questions with this overlap instead, whatever their length and answer.
         """
         self._index, self._thresholds = _needed(search, policy, least_overlap)
-        self._entry_question = search.entry_question
+        self._search, self._ngram_size = search, policy.ngram_size
         self._is_exhaustive = policy.sampling == "exhaustive"
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64
         self._scratch: npt.NDArray[Any] = np.zeros(search.n_questions, kind)
@@ -238,8 +244,37 @@ class ClusterSearch(Search):
     def is_ready_to_judge(self) -> bool:
         return is_ready(self._judging)
 
-    def find(self, texts: BatchTexts) -> Matches:
-        return self.detect(texts.tokens)
+    def nominate(self, texts: BatchTexts) -> Nominations:
+        matches, search, index = self.detect(texts.tokens), self._search, self._search.index
+        whole, scores = matches.whole, matches.scores
+        entry = whole[:, clusters.ENTRY]
+        question = search.entry_question[entry]
+        answer, passage = index.entry_answer[entry], index.entry_passage[entry]
+        n_tokens = np.diff(index.question_offsets)[question]
+        n_answer = np.append(index.answer_different, 0)[answer]
+        n_passage = np.append(np.diff(index.passage_offsets), 0)[passage]
+        tokens = whole[:, _SPANS]
+        tokens[:, 1] += self._ngram_size
+        # A cluster that extends into the answer is cut off where the answer begins.
+        start, stop, answer_start = tokens[:, :3].T
+        is_cut = (start < answer_start) & (answer_start < stop)
+        tokens[is_cut, 1] = answer_start[is_cut]
+        return Nominations(
+            document=whole[:, clusters.DOCUMENT],
+            part=search.entry_part[entry],
+            record=search.entry_record[entry],
+            score=scores[:, clusters.BASE],
+            question_overlap=scores[:, clusters.QUESTION],
+            answer_overlap=np.where(answer < 0, ABSENT, scores[:, clusters.ANSWER]),
+            passage_overlap=np.where(passage < 0, ABSENT, scores[:, clusters.PASSAGE]),
+            n_matched=whole[:, clusters.N_MATCHED],
+            n_grams=np.diff(index.question_gram_offsets)[question],
+            question_tokens=n_tokens,
+            total_tokens=n_tokens + n_answer + n_passage,
+            tokens=tokens,
+            places=tokens,
+            matched=matches.matched,
+        )
 
     def detect(self, documents: Ragged, *, with_matched: bool = True) -> Matches:
         """Return all matches in documents whose tokens are numbered as in the index.
@@ -280,7 +315,7 @@ class ClusterSearch(Search):
 
     def _matched(self, documents: Ragged, whole: npt.NDArray[np.int64]) -> list[bytes]:
         index = self._index
-        questions = self._entry_question[whole[:, clusters.ENTRY]].astype(np.int64)
+        questions = self._search.entry_question[whole[:, clusters.ENTRY]].astype(np.int64)
         n_grams = np.diff(index.question_gram_offsets)[questions]
         edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_grams)])
         bits = np.zeros(edges[-1], np.uint8)
