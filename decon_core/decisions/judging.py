@@ -40,22 +40,12 @@ class Judged(NamedTuple):
     is_by_score: Booleans  # a leak, or a candidate whose kind has a threshold
 
 
-class _Allowed(NamedTuple):
-    """What each match may be by its kind, its answer and the policy, if its score is enough."""
-
-    leak: Booleans
-    question_only: Booleans
-    candidate: Booleans
-    has_threshold: Booleans
-
-
 def judge(matches: pa.Table, policy: Policy) -> Judged:
     """Score and classify every match by the settings of its benchmark."""
     n = matches.num_rows
     judged = Judged(np.zeros(n), *(np.zeros(n, np.bool_) for _ in range(4)))
     for one, rows, of_detector, own in _by_rule(matches, policy):
-        allowed = _allowed(one, of_detector, own)
-        values = _judged(one, of_detector, own, allowed, one.configured_threshold(own))
+        values = _judge_of(one, of_detector, own)(one.configured_threshold(own))
         for into, of_rows in zip(judged, values, strict=True):
             into[rows] = of_rows
     return judged
@@ -72,10 +62,9 @@ def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
         if one.threshold.is_length:
             highest[rows] = column(of_detector, "n_matched")
             continue
-        allowed = _allowed(one, of_detector, own)
+        judge_at = _judge_of(one, of_detector, own)
         for step in _steps(one, own):
-            judged = _judged(one, of_detector, own, allowed, step)
-            highest[rows[judged.is_by_score]] = step
+            highest[rows[judge_at(step).is_by_score]] = step
     return highest
 
 
@@ -107,27 +96,34 @@ def _by_rule(
             yield detector(name), rows, of_rows, own
 
 
-def _allowed(one: Detector, matches: pa.Table, policy: Policy) -> _Allowed:
-    """Return what each match may be. A leak has its answer, if its kind needs one.
+def _judge_of(one: Detector, matches: pa.Table, policy: Policy) -> Callable[[float], Judged]:
+    """Return what judges matches of a detector at a threshold.
 
-    Without it a question is a leak only if there is none to have. A short one then says too little,
-    and is no question-only item, either.
+    If its kind needs the answer, a match without it is a leak only if there is none to have. A
+    short question then says too little, and is not question-only, either.
     """
     is_kind = _kinds_of(matches)
     has_kind, of = is_kind(kind.name for kind in one.kinds), one.threshold.of
-    may_leak = (has_kind & is_kind(policy.leak)) | (~has_kind & (None in of))
+    has_threshold = is_kind(filter(None, of)) | (~has_kind & (None in of))
+    may_leak = np.where(has_kind, is_kind(policy.leak), None in of)
+    may_wait = has_kind & is_kind(policy.review)
     needs_answer = is_kind(kind.name for kind in one.kinds if kind.needs_answer)
     answer = column(matches, "answer_overlap")
     is_right = matches["is_correct"].fill_null(fill_value=True).to_numpy(zero_copy_only=False)
     is_answered = (answer >= LEAST_ANSWER_OVERLAP) & is_right.astype(np.bool_)
     lacks_answer = needs_answer & ~np.isnan(answer) & ~is_answered
     is_telling = column(matches, "question_tokens") >= one.fewest_words
-    return _Allowed(
-        leak=may_leak & ~lacks_answer & (is_answered | is_telling),
-        question_only=may_leak & lacks_answer & is_telling,
-        candidate=has_kind & is_kind(policy.review),
-        has_threshold=is_kind(filter(None, of)) | (~has_kind & (None in of)),
-    )
+
+    def judge_at(threshold: float) -> Judged:
+        ruled = one.rule(matches, policy, threshold)
+        is_enough = ruled.reaches | ~has_threshold
+        is_copy, is_candidate = may_leak & is_enough, may_wait & is_enough
+        is_leak = is_copy & ~lacks_answer & (is_answered | is_telling)
+        is_question_only = ruled.is_question_only | (is_copy & lacks_answer & is_telling)
+        is_by_score = is_leak | (is_candidate & has_threshold)
+        return Judged(ruled.score, is_leak, is_question_only, is_candidate, is_by_score)
+
+    return judge_at
 
 
 def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Booleans]:
@@ -142,21 +138,6 @@ def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Booleans]:
         return is_wanted[number]
 
     return is_kind
-
-
-def _judged(
-    one: Detector, matches: pa.Table, policy: Policy, allowed: _Allowed, threshold: float
-) -> Judged:
-    ruled = one.rule(matches, policy, threshold)
-    is_enough = ruled.reaches | ~allowed.has_threshold
-    is_leak, is_candidate = allowed.leak & is_enough, allowed.candidate & is_enough
-    return Judged(
-        ruled.score,
-        is_leak,
-        ruled.is_question_only | (allowed.question_only & is_enough),
-        is_candidate,
-        is_leak | (is_candidate & allowed.has_threshold),
-    )
 
 
 def may_be_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
