@@ -16,7 +16,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import orjson
@@ -26,11 +26,10 @@ import pyarrow.compute as pc
 from decon_core.benchmarks.folder import records_in
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.detector import Finding, Indexes, Search, detector
-from decon_core.detectors.reworded.evidence import SAME_ITEM
-from decon_core.detectors.shared_runs import BatchTexts
+from decon_core.detectors.detector import detector
+from decon_core.detectors.reworded.evidence import REWORDED
+from decon_core.detectors.reworded.search import RewordedSearch
 from decon_core.features.scorecard.corpora import texts_below
-from decon_core.text.word_cache import Ragged
 
 _THRESHOLDS = [round(0.2 + 0.01 * step, 2) for step in range(31)]
 _MOST_PER_10_MB = 1.0
@@ -56,22 +55,18 @@ class Detector:
         reworded = detector("reworded")
         rows = records.select([*reworded.own_columns]).to_pylist()
         self.item_of = records["instance_index"].to_pylist()
-        own = {"reworded": reworded.own_index([rows], policy)}
-        # It reads neither n-grams nor texts.
-        self._search: Search = reworded.search(Indexes(None, None, policy, own))  # type: ignore[arg-type]
+        own = reworded.own_index([rows], policy)
+        self._search = RewordedSearch(own, policy, policy.reworded_floor)
 
     def hits(self, texts: Sequence[str]) -> list[Hit]:
         """Return matches of either kind, once for each item and document."""
-        tokens = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
-        found = cast(
-            "list[Finding]", self._search.find(BatchTexts(Batch.of_texts(texts), tokens, None))
-        )
+        found = self._search.findings(Batch.of_texts(texts))
         return [
-            Hit(document, item, one.score, one.looked_for == SAME_ITEM)
+            Hit(document, item, one.score, one.looked_for == REWORDED)
             for (document, item), one in {
                 (one.document, self.item_of[one.record]): one
                 for one in found
-                if one.looked_for == SAME_ITEM or (one.question_overlap or 0) >= _WORDS_OF_VARIANT
+                if one.looked_for == REWORDED or (one.question_overlap or 0) >= _WORDS_OF_VARIANT
             }.items()
         ]
 

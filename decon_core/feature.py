@@ -70,8 +70,8 @@ class Feature:
     """(configuration) -> annotations and candidates of pairs: an `Evidence`."""
     nominations: Mapping[str, str] = field(default_factory=dict)
     """What finds places beside the scan that may be an item, by the name that stands for a detector
-    and is also that of its table of decon.toml: a function of the plan that returns `Nominations`,
-    or None."""
+    and is also that of its table of decon.toml: a function of the plan that returns
+    `NominatedPlaces`, or None."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Keys of the account of a document, and the value of each: a function of configuration,
     builder of mixtures and place. why.txt.j2 in the feature's folder prints them."""

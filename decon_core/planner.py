@@ -21,7 +21,7 @@ from decon_core.corpus.registration import PackChanges, changes_of_packs, list_p
 from decon_core.corpus.sketch.pack_sketch import has_pack_sketch
 from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import has_common
-from decon_core.decisions.nominations import Nominations
+from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.unread import UnreadRule
 from decon_core.decisions.verdicts import read_verdicts
 from decon_core.errors import Problem, StaleError
@@ -157,7 +157,7 @@ class Plan:
         )
 
     @cached_property
-    def nominations(self) -> tuple[Nominations, ...]:
+    def nominations(self) -> tuple[NominatedPlaces, ...]:
         """What features found beside the scan."""
         hooks = map(resolve_name, feature_nominations().values())
         return tuple(found for hook in hooks if (found := hook(self)))

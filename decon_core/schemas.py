@@ -193,8 +193,8 @@ _MATCH = pa.schema(
         field(
             "looked_for",
             pa.string(),
-            "exact: which text; reworded: same item or other numbers; aligned: what the place is "
-            "to the item; null: its fields",
+            "exact: which text; aligned, reworded, code: the kind, what the place is to the item; "
+            "null: its fields",
         ),
         required(
             "n_matched",
@@ -261,8 +261,8 @@ ENTRIES = pa.schema(
         required(
             "is_candidate",
             pa.bool_(),
-            "whether it was found in a way that is no proof (reworded, other numbers or names, a "
-            "part, near in meaning), and nobody confirmed or cleared it",
+            "whether the policy calls its kind a candidate (variant, part, reworded, names, near "
+            "in meaning), and nobody confirmed or cleared it",
         ),
         required(
             "is_question_only",

@@ -13,6 +13,7 @@ from decon_assets.cli.main import command_line
 from decon_assets.definitions import definitions
 from decon_core.config import detector_registry as registry
 from decon_core.config.json_schema import config_schema
+from decon_core.config.policy import Policy
 
 Node = Mapping[str, Any]  # of a JSON schema
 
@@ -170,7 +171,7 @@ def detectors() -> str:
             for name in dict.fromkeys(filter(None, names))
             if name in policy
         ]
-        acts = "is a leak" if one.acts_on_score else "is a candidate, a leak only by a verdict"
+        acts = "is a leak" if one.acts(Policy.leak) else "is a candidate, a leak only by a verdict"
         parts += [
             f"## `{one.name}`",
             f"Compares: {one.summary}. Reads: {one.reads.value}.",

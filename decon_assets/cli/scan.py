@@ -233,7 +233,7 @@ def scan(
         )
     if outcome.sample:
         say(f"found in a {outcome.sample.words}, not in the whole corpus:\n")
-    _say_table(outcome)
+    _say_table(outcome, settings)
     for line in _result_lines(outcome, out, has_question_only=settings.keep_question_only):
         say(line)
     _say_estimates(outcome, out)
@@ -278,14 +278,13 @@ def _require_layout(name: str | None) -> None:
         raise InputError(Problem("--layout", repr(name), expected, did_you_mean(name, names)))
 
 
-def _say_table(outcome: Outcome) -> None:
+def _say_table(outcome: Outcome, policy: Policy) -> None:
     """Print per benchmark the items that leaked or are question-only, and what each detector found.
 
-    Candidates have a column if a detector whose score is no proof was chosen.
+    Candidates have a column if a detector was chosen that finds nothing else.
     """
     detectors = [*outcome.n_unseen]
-    unproven = registry.names_where(lambda one: not one.acts_on_score)
-    has_candidates = len(detectors) > 1 and not {*unproven}.isdisjoint(detectors)
+    has_candidates = len(detectors) > 1 and len(policy.acting) < len(detectors)
     rows = []
     for count in outcome.benchmarks:
         by_detector = {**count.n_items_by_detector, "all of them": count.n_items_by_all}

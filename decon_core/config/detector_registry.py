@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
@@ -45,10 +45,23 @@ class Reads(Enum):
 class Threshold:
     """Which matches of a detector are leaks, by settings of the policy."""
 
-    setting: str
+    setting: str  # "": there is none
     floor: str | None = None  # setting: matches are kept from here on
     is_exclusive: bool = False  # a leak has more than the threshold, not the same
     is_length: bool = False  # a number of tokens; the score is the matched share of it, at most 1
+    # The kinds that it applies to. None: what has no kind, and is a leak by the threshold alone.
+    of: tuple[str | None, ...] = (None,)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a match may be to its item: the policy says if that is a leak."""
+
+    name: str  # a value of `looked_for`
+    lacks: str = ""  # why it is less than a copy of the item, if it is
+    _: KW_ONLY
+    is_apart: bool = False  # its judged pairs tell nothing of the detector's other matches
+    needs_answer: bool = False  # as a leak, if the item has one; else it is question-only
 
 
 class Declaration:
@@ -58,6 +71,7 @@ class Declaration:
     summary: ClassVar[str]  # what it compares, in one line
     reads: ClassVar[Reads]
     threshold: ClassVar[Threshold]
+    kinds: ClassVar[tuple[Kind, ...]] = ()
 
     # Settings that change its matches: they enter the fingerprint of tiles if it is chosen. Those
     # that the policy has no field for are in `own_settings`, with their defaults.
@@ -72,11 +86,10 @@ class Declaration:
 
     # Whether it finds the records of the n-gram index, which has equal ones once, and no others.
     uses_ngram_index: ClassVar[bool] = False
-    # Whether a score is enough to remove a document. If not, mixtures need verdicts or calibration.
-    acts_on_score: ClassVar[bool] = True
-    # Values of `looked_for` of what is no copy of the item. Judged pairs of each are a curve apart.
-    near_kinds: ClassVar[tuple[str, ...]] = ()
-    finds_question_only: ClassVar[bool] = False
+    # What a leak has of an item besides its question, if the item has it; else it is question-only.
+    needed_parts: ClassVar[tuple[str, ...]] = ()
+    # A question of fewer words is no leak by its kind without its answer.
+    fewest_words: ClassVar[int] = 0
     finds_every_place: ClassVar[bool] = False  # else one match per document and text
     finds_other_numbers: ClassVar[bool] = False  # the question with other numbers or names
     compares_any_order: ClassVar[bool] = False  # words and numbers agree, in any order
@@ -91,9 +104,17 @@ class Declaration:
         settings = {name: self.setting(policy, name) for name in self.scan_settings}
         return settings | dict(self.versions)
 
+    def acts(self, leak: Collection[str]) -> bool:
+        """Return whether it finds leaks, if these kinds are leaks. Else it finds candidates only.
+
+        Mixtures then need verdicts or calibration to remove what it finds.
+        """
+        return None in self.threshold.of or any(kind.name in leak for kind in self.kinds)
+
     def configured_threshold(self, policy: Any) -> float:
         """Return the threshold as configured: a score, or a number of tokens."""
-        value: float = self.setting(policy, self.threshold.setting)
+        setting = self.threshold.setting
+        value: float = self.setting(policy, setting) if setting else 1.0
         return value
 
     def score_threshold(self, policy: Any) -> float:
@@ -164,9 +185,15 @@ def declarations() -> Iterator[Declaration]:
     return map(get, names())
 
 
+def kinds() -> dict[str, Kind]:
+    """Return the kinds of all detectors, and of what is found beside the scan."""
+    every = (*declarations(), *map(get, feature_nominations()))
+    return {kind.name: kind for detector in every for kind in detector.kinds}
+
+
 def near_kinds() -> list[str]:
-    """Return the kinds of matches that are no copies of their item."""
-    return sorted({kind for detector in declarations() for kind in detector.near_kinds})
+    """Return the kinds of matches that are judged apart, as they are no copies of their item."""
+    return sorted(name for name, kind in kinds().items() if kind.is_apart)
 
 
 def curve_of(detector: str, kind: str | None) -> str:

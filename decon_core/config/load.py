@@ -228,6 +228,7 @@ class ConfigReader(SettingsReader):
             where=str(self.path),
             sources=sources,
             detectors=[*detectors, *nominating],
+            leak=policy.leak if policy else Policy.leak,
         )
         self.problems += problems
         self._check_masked_sources()

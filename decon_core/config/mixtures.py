@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.detector_registry import BUILT_IN, get
+from decon_core.config.policy import Policy
 from decon_core.config.validation import (
     TABLE,
     Flag,
@@ -59,14 +60,14 @@ class Leaks:
     verdicts: Names[Literal["leak"]] = ()
     """Only leaks with this verdict of a person."""
     min_probability: PositiveShare | None = None
-    """Of detectors whose score alone may not remove anything: leaks with at least this probability,
-    by the judged pairs; without it only what a person or a judge called one."""
+    """Of candidates: those with at least this probability of a leak, by the judged pairs; without
+    it only what a person or a judge called one."""
     min_judged: Positive = 50
     """Judged pairs that must be behind such a probability."""
     question_only: FoundButNoLeak = "remove"
     """What to do with questions found without their answer."""
     candidates: FoundButNoLeak = "keep"
-    """What to do with what waits for review: matches whose score is no proof."""
+    """What to do with what waits for review: matches of kinds under `review` in [policy]."""
 
     def needs(self, benchmark: str) -> bool:
         return not self.benchmarks or benchmark in self.benchmarks
@@ -182,12 +183,20 @@ _EFFECTIVE_WITH: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def read_mixtures(
-    value: object, *, where: str, sources: Sequence[str], detectors: Sequence[str] = BUILT_IN
+    value: object,
+    *,
+    where: str,
+    sources: Sequence[str],
+    detectors: Sequence[str] = BUILT_IN,
+    leak: Sequence[str] = Policy.leak,
 ) -> tuple[tuple[Mixture, ...], list[Problem]]:
-    """Return the parsed mixtures, without any table (None) the default one, and all problems."""
+    """Return the parsed mixtures, without any table (None) the default one, and all problems.
+
+    `leak`: the kinds of matches that are leaks by the policy.
+    """
     if value is None:
         return (DEFAULT,), []
-    reader = _Reader(where)
+    reader = _Reader(where, names={"leak": leak})
     return reader.mixtures(value, sources, detectors), reader.problems
 
 
@@ -243,13 +252,13 @@ class _Reader(SettingsReader):
 
     def _check_probability(self, where: str, leaks: Leaks, detectors: Sequence[str]) -> None:
         """Report settings of a probability without an effect."""
-        unproven = [name for name in leaks.detectors or detectors if not get(name).acts_on_score]
+        chosen = leaks.detectors or detectors
         if leaks.min_probability is None:
             if leaks.min_judged != Leaks.min_judged:
                 self.wrong(f"{where}.min_judged", leaks.min_judged, "min_probability beside it")
-        elif not unproven:
-            found = f"{leaks.min_probability:g}, but every detector acts on its score"
-            expected = "a detector whose score alone may not remove anything"
+        elif all(get(name).acts(self.names["leak"]) for name in chosen):
+            found = f"{leaks.min_probability:g}, but every detector finds leaks by its score"
+            expected = "a detector that finds candidates only"
             remedy = "leave it out; least_score selects by score"
             self.wrong(f"{where}.min_probability", found, expected, remedy)
 

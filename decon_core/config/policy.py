@@ -108,7 +108,21 @@ Detectors = Annotated[
     AfterValidator(_each_once),
     expects(f"some of {', '.join(registry.BUILT_IN)}, each once"),
 ]
-Kind = Literal["verbatim", "edited", "variant", "part", "template"]
+
+
+def _known_kind(name: str) -> str:
+    known = registry.kinds()
+    if name not in known:
+        raise invalid(f"one of {', '.join(known)}", did_you_mean(name, known))
+    return name
+
+
+Kind = Annotated[
+    str,
+    AfterValidator(_known_kind),
+    # The detectors are not known yet when this file is imported.
+    Field(json_schema_extra=lambda schema: schema.update(enum=[*registry.kinds()])),
+]
 Kinds = Distinct[Kind]
 AtLeastTwo = Annotated[Whole, Field(ge=2)]
 ShareBelowOne = Annotated[float, Field(strict=True, gt=0, lt=1), AS_WRITTEN]
@@ -230,9 +244,11 @@ class Policy:
 
     # decisions
     leak: Kinds = ("verbatim", "edited")
-    """`aligned`: kinds of places that are leaks; without the answer, question-only."""
-    review: Kinds = ("variant", "part")
-    """`aligned`: kinds of places that are candidates: they wait for a person's verdict."""
+    """Kinds of places that are leaks, of detectors that name a kind; without the answer, those of
+    `aligned` are question-only."""
+    review: Kinds = ("variant", "part", "reworded", "names", "near in meaning")
+    """Kinds of places that are candidates: they wait for a person's verdict. A list replaces the
+    default: a kind in neither list is recorded and no more."""
     contamination_score_threshold: PositiveShare = 0.8
     """`decon`: a leak has at least this score."""
     aligned_threshold: PositiveShare = 0.6
@@ -246,7 +262,8 @@ class Policy:
     ngram_any_size: Positive = 13
     """`ngram_any`: a leak shares this many consecutive tokens."""
     reworded_threshold: PositiveShare = 0.27
-    """`reworded`: a candidate has at least this score."""
+    """`reworded`: least score of a place that is a candidate, or a leak if `leak` names its
+    kind."""
     code_threshold: PositiveShare = 0.45
     """`code`: a leak has at least this score."""
     common_share: PositiveShare = 0.001
@@ -385,6 +402,11 @@ class Policy:
         """Whether a chosen detector searches for passage, question and choices as one text."""
         return self.ratcliff_prompt == "whole" and "ratcliff" in self.detectors
 
+    @property
+    def acting(self) -> list[str]:
+        """The chosen detectors that find leaks. Others find candidates only."""
+        return [detector.name for detector in self._chosen if detector.acts(self.leak)]
+
     def threshold_of(self, detector: str) -> float:
         """Return the score at which a match of a detector counts as a leak."""
         return registry.get(detector).score_threshold(self)
@@ -436,11 +458,14 @@ def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Probl
 def without_effect(policy: Policy) -> Iterator[Problem]:
     """Yield a problem for each threshold that was set for a detector that is not chosen."""
     default = Policy()
-    if "aligned" not in policy.detectors:
-        for name in ("leak", "review"):
-            if getattr(policy, name) != getattr(default, name):
-                found = f"without effect on {', '.join(policy.detectors)}"
-                yield Problem(f"policy.{name}", found, "aligned among the detectors")
+    naming = {kind.name: one.name for one in registry.declarations() for kind in one.kinds}
+    for name in ("leak", "review"):
+        changed = {*getattr(policy, name)} ^ {*getattr(default, name)}
+        needed = {naming.get(kind) for kind in changed}  # None: what is found beside the scan
+        if needed and needed.isdisjoint({*policy.detectors, None}):
+            found = f"without effect on {', '.join(policy.detectors)}"
+            expected = f"{' or '.join(sorted(filter(None, needed)))} among the detectors"
+            yield Problem(f"policy.{name}", found, expected)
     for detector in registry.declarations():
         value, usual = map(detector.configured_threshold, (policy, default))
         if detector.name not in policy.detectors and value != usual:

@@ -1,18 +1,15 @@
 """Decides which matches are leaks at a threshold, without scanning again.
 
 A match carries its overlaps and lengths, so every gate and the length penalty can be applied for
-any threshold at or above the evidence floor. How a detector judges is in its own file; a property
-test compares the result with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its
-score. If the score of its detector is no proof, a match without a verdict is a candidate, no leak;
-where no score is a proof and no person decided, a judgement of a file or a model does. Which of all
-these count for a mixture is decided by its `Leaks`.
+any threshold at or above the evidence floor (`judging.py`); a property test compares the result
+with the oracle, tests/oracle/decon.py. A verdict on a pair overrides its score. Where no score is a
+proof and no person decided, a judgement of a file or a model does. Which of all these count for a
+mixture is decided by its `Leaks`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,19 +18,16 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from decon_core.config.detector_registry import curve_of, get, near_kinds
+from decon_core.config.detector_registry import curve_of, get
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
+from decon_core.decisions.judging import judge
 from decon_core.decisions.verdicts import LEAK, NO_VERDICTS, Verdicts
-from decon_core.detectors.detector import Detector, Judged, detector
-from decon_core.detectors.nominator import FOR_REVIEW
-from decon_core.feature import feature_nominations
 from decon_core.schemas import ENTRIES
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _PARTS = ("question", "answer", "passage")
 
@@ -43,7 +37,7 @@ _PARTS = ("question", "answer", "passage")
 # by another.
 _BEST_FIRST = (
     *("is_contaminated", "is_question_only", "is_candidate", "is_confirmed"),
-    *("reaches_threshold", "score", "has_verdict", "is_correct"),
+    *("is_by_score", "score", "has_verdict", "is_correct"),
 )
 _TIE_BREAKERS = ("record", "question_stop")
 _ITEM = [
@@ -67,21 +61,20 @@ def decide(
     `holds_to` is the highest threshold at which each match would be a leak. An entry gets the
     highest value of all matches that it was chosen from.
     """
-    score, is_leak, is_question_only, is_candidate = judge(matches, policy)
-    highest = pa.nulls(len(score)) if holds_to is None else pa.array(holds_to, from_pandas=True)
+    judged = judge(matches, policy)
+    highest = pa.nulls(matches.num_rows)
+    if holds_to is not None:
+        highest = pa.array(holds_to, from_pandas=True)
     verdict = {pair: one.verdict for pair, one in verdicts.by_pair.items()}
-    has_places = pl.col("detector").is_in(
-        [one for one in _detectors(matches) if get(one).finds_every_place]
-    )
+    detectors = matches["detector"].unique().to_pylist()
+    with_places = [name for name in detectors if get(name).finds_every_place]
+    has_places = pl.col("detector").is_in(with_places)
     # What is found beside the scan has no tokens.
     start = pl.coalesce("question_start", "question_char_start")
     place = pl.when(has_places).then(start)
     frame = pl.DataFrame(matches).with_columns(
         place.alias("place"),
-        pl.Series("score", score),
-        pl.Series("reaches_threshold", is_leak),
-        pl.Series("is_question_only", is_question_only),
-        pl.Series("is_for_review", is_candidate),
+        *(pl.Series(name, values) for name, values in judged._asdict().items()),
         pl.Series("verdict", _of_pairs(matches["pair"], verdict, pa.string())),
         pl.Series("is_judged_duplicate", _of_pairs(matches["pair"], verdicts.judged, pa.bool_())),
         pl.Series("holds_to", highest).cast(pl.Float64),
@@ -98,14 +91,9 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     A verdict that clears a pair clears it of all three. A judgement makes a leak of what is none by
     its score, nor question-only, or clears a candidate.
     """
-    reaches_threshold = pl.col("reaches_threshold")
-    acting = [name for name in frame["detector"].unique() if get(name).acts_on_score]
-    is_proof = pl.col("detector").is_in(acting)
     if not verdicts:
         return frame.with_columns(
-            (reaches_threshold & is_proof).alias("is_contaminated"),
-            (pl.col("is_for_review") | (reaches_threshold & ~is_proof)).alias("is_candidate"),
-            reaches_threshold.alias("is_by_score"),
+            pl.col("is_leak").alias("is_contaminated"),
             pl.lit(value=False).alias("is_confirmed"),
             pl.lit(value=False).alias("has_verdict"),
         )
@@ -114,9 +102,8 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
     best_cleared = pl.col("score").filter(is_clearing).max().over(_SAME_WORDS)
     is_cleared = is_clearing | (verdict.is_null() & (pl.col("score") <= best_cleared))
     is_open = ~is_cleared.fill_null(value=False)
-    is_found = reaches_threshold & is_open
-    is_leak = is_confirmed.fill_null(value=False) | (is_found & is_proof)
-    is_candidate = is_found | (pl.col("is_for_review") & is_open)
+    is_leak = is_confirmed.fill_null(value=False) | (pl.col("is_leak") & is_open)
+    is_candidate = pl.col("is_candidate") & is_open
     judged = pl.col("is_judged_duplicate")
     is_duplicate = judged.fill_null(value=False) & is_open & ~pl.col("is_question_only")
     if verdicts.judged_is == "leak":
@@ -130,7 +117,7 @@ def _apply_verdicts(frame: pl.DataFrame, verdicts: Verdicts) -> pl.DataFrame:
         is_leak.alias("is_contaminated"),
         (pl.col("is_question_only") & is_open & ~is_leak).alias("is_question_only"),
         (is_candidate & ~is_leak).alias("is_candidate"),
-        reaches_threshold.max().over(_ITEM).alias("is_by_score"),
+        pl.col("is_by_score").max().over(_ITEM),
         is_confirmed.alias("is_confirmed"),
         verdict.is_not_null().alias("has_verdict"),
     )
@@ -151,85 +138,6 @@ def _of_pairs(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataT
         return pa.nulls(len(pairs), kind)
     values = pa.array([*said.values()], kind)
     return values.take(pc.index_in(pairs.combine_chunks(), pa.array(said, pa.string())))
-
-
-def is_never_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
-    """Return whether each match is no candidate, whatever its score and the verdicts."""
-    unproven = [
-        name
-        for name in _detectors(matches)
-        if not get(name).acts_on_score and name not in feature_nominations()
-    ]
-    of_benchmarks = (policy.for_benchmark(name).review for name in policy.benchmark)
-    kinds = pa.array(
-        {*near_kinds(), FOR_REVIEW, *policy.review, *chain(*of_benchmarks)}, pa.string()
-    )
-    return pc.invert(
-        pc.or_(
-            pc.is_in(matches["detector"], pa.array(unproven, pa.string())),
-            pc.is_in(matches["looked_for"], kinds),
-        )
-    )
-
-
-def _detectors(matches: pa.Table) -> list[str]:
-    names: list[str] = matches["detector"].unique().to_pylist()
-    return names
-
-
-def judge(matches: pa.Table, policy: Policy) -> Judged:
-    """Score and classify every match by the thresholds of its benchmark."""
-    judged = _judge(matches, policy)
-    for rows, benchmark_policy in by_threshold(matches, policy):
-        of_rows = _judge(matches.take(pa.array(rows)), benchmark_policy)
-        for column, values in zip(judged, of_rows, strict=True):
-            column[rows] = values
-    return judged
-
-
-def by_threshold(matches: pa.Table, policy: Policy) -> Iterator[tuple[Integers, Policy]]:
-    """Yield the rows of each benchmark with its own thresholds, and the policy for them."""
-    for name in policy.benchmark:
-        is_of_benchmark = pc.equal(matches["benchmark"], name).to_numpy(zero_copy_only=False)
-        if (rows := np.flatnonzero(is_of_benchmark)).size:
-            yield rows, policy.for_benchmark(name)
-
-
-def _judge(matches: pa.Table, policy: Policy) -> Judged:
-    n = matches.num_rows
-    judged = Judged(np.zeros(n), *(np.zeros(n, np.bool_) for _ in range(3)))
-    for one, rows, of_detector in by_detector(matches):
-        for column, values in zip(judged, one.judge(of_detector, policy), strict=True):
-            column[rows] = values
-    return judged
-
-
-def by_detector(matches: pa.Table) -> Iterator[tuple[Detector, Integers, pa.Table]]:
-    """Yield each detector with the rows of its matches, and these matches."""
-    detectors = matches["detector"].to_numpy(zero_copy_only=False)
-    for name in _detectors(matches):
-        rows = np.flatnonzero(detectors == name)
-        of_detector = matches if rows.size == len(detectors) else matches.take(pa.array(rows))
-        yield detector(name), rows, of_detector
-
-
-def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
-    """Return for each match the highest step at which it is a leak; nan if there is none.
-
-    Steps are hundredths, starting at the detector's floor, and the current threshold. Where a
-    threshold is a length, the result is the number of matched tokens.
-    """
-    highest = _highest(matches, replace(policy, benchmark={}))
-    for rows, benchmark_policy in by_threshold(matches, policy):
-        highest[rows] = _highest(matches.take(pa.array(rows)), benchmark_policy)
-    return highest
-
-
-def _highest(matches: pa.Table, policy: Policy) -> Floats:
-    highest = np.full(matches.num_rows, np.nan)
-    for one, rows, of_detector in by_detector(matches):
-        highest[rows] = one.highest_thresholds(of_detector, policy)
-    return highest
 
 
 def counts(

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from decon_core.config.load import Config
 
 _ITEM = ("split", "instance_index")
+_OF_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 _ABSENT = -1
 
 # Why an item cannot be found that is visible to no other detector than these.
@@ -57,11 +58,12 @@ def findable_by_others(
 ) -> dict[str, dict[str, int]]:
     """Count, per benchmark, the items that no chosen detector can find and another one could.
 
-    Asked are the detectors that search for the texts of an item, and whose score is proof.
+    Asked are the detectors that search for the texts of an item, and find leaks.
     `visible`: the table of `indexability`.
     """
-    others = [name for name in registry.names_where(_finds_texts) if name not in policy.detectors]
-    blind = blind_items(visible)
+    finders = registry.names_where(lambda one: one.acts(policy.leak) and one.reads in _OF_TEXTS)
+    others = [name for name in finders if name not in policy.detectors]
+    blind = blind_items(visible, policy)
     ordered = sorted((one for one in versions if one.benchmark in blind), key=_benchmark_name)
     if not others or not ordered:
         return {}
@@ -86,18 +88,9 @@ def findable_by_others(
     return counts
 
 
-def _finds_texts(one: registry.Declaration) -> bool:
-    return one.acts_on_score and one.reads in (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
-
-
-def proving_detectors() -> list[str]:
-    """Return the detectors that make a leak of what they find; others only make candidates."""
-    return registry.names_where(lambda one: one.acts_on_score)
-
-
-def blind_items(visible: pa.Table) -> BlindItems:
+def blind_items(visible: pa.Table, policy: Policy) -> BlindItems:
     """Return, per benchmark, the items that no chosen detector can find as a leak."""
-    proves = pc.is_in(visible["detector"], pa.array(proving_detectors(), pa.string()))
+    proves = pc.is_in(visible["detector"], pa.array(policy.acting, pa.string()))
     seen = visible.select(["benchmark", *_ITEM]).append_column(
         "is_seen", pc.and_(visible["is_visible"], proves)
     )

@@ -19,8 +19,9 @@ from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.decisions.calibration import NO_CALIBRATION, Calibration
 from decon_core.decisions.common_ngrams import current_common, places_of, without_common
-from decon_core.decisions.decide import decide, highest_thresholds, is_never_candidate
-from decon_core.decisions.nominations import Nominations
+from decon_core.decisions.decide import decide
+from decon_core.decisions.judging import highest_thresholds, may_be_candidate
+from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import MissingError, Problem
 from decon_core.index.parts import index_fingerprint, twins_of
@@ -61,7 +62,7 @@ class MatchReader:
     scan: str
     verdicts: Verdicts = NO_VERDICTS
     calibration: Calibration = NO_CALIBRATION  # for mixtures that select by probability
-    nominations: tuple[Nominations, ...] = ()  # what is found beside the scan
+    nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False, repr=False)
 
     @property
@@ -236,7 +237,7 @@ class MatchReader:
         columns = ["shard", "pair", "record", "detector", "looked_for", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
         matches = pa.concat_tables([rows, self._of_verdicts(rows, version)])
-        never = is_never_candidate(matches, self.policy)
+        never = pc.invert(may_be_candidate(matches, self.policy))
         for kind in (True, False):
             wanted = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
             is_wanted = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], wanted))

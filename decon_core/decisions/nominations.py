@@ -19,7 +19,7 @@ NOMINATED = pa.schema([*MATCHES, field("text", pa.string(), "the text of the pla
 
 
 @dataclass(frozen=True)
-class Nominations:
+class NominatedPlaces:
     """The places of one nominator: a Parquet file of `NOMINATED` for each benchmark version."""
 
     detector: str  # the name that stands for one

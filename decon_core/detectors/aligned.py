@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,32 +26,28 @@ from decon_core.alignment.kinds import (
     PART,
     TEMPLATE,
     VARIANT,
+    VERBATIM,
     kind_of,
 )
 from decon_core.alignment.questions import COLUMNS, index_of, sizes_of
 from decon_core.alignment.units import units_of
-from decon_core.config.detector_registry import Reads, Threshold, register
+from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
-from decon_core.config.rounding import reaches
 from decon_core.detectors.decon import (
     ClusterSearch,
     Decon,
     Matches,
     index_visibility,
-    part_missing,
     possible_blocks,
 )
 from decon_core.detectors.detector import (
     ABSENT,
-    Booleans,
     Detector,
     Finding,
-    Floats,
     Indexes,
-    Judged,
+    Nominations,
     Search,
     Span,
-    column,
     sort_findings,
 )
 from decon_core.detectors.shared_runs import BatchTexts
@@ -60,8 +56,6 @@ from decon_core.kernels import clusters
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
@@ -73,12 +67,6 @@ _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
-# What is said of kinds that the policy does not call a leak.
-_LACKED = {
-    VARIANT: "numbers or names of the question were replaced by others",
-    PART: "only a part of the question was found",
-    TEMPLATE: "only what other items share with the question was found",
-}
 _TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
@@ -88,14 +76,27 @@ class Aligned(Detector):
     name = "aligned"
     summary = "words in order, with what was changed, of a question that shares n-grams"
     reads = Reads.OWN
-    threshold = Threshold(setting="aligned_threshold")
+    threshold = Threshold(setting="aligned_threshold", of=(EDITED,))
     versions = (("aligned", 4),)
     own_columns = COLUMNS
     uses_ngram_index = True
-    finds_question_only = True
+    needed_parts = ("answer",)
+    fewest_words = FEWEST_UNITS
     finds_every_place = True
     finds_other_numbers = True
-    near_kinds = (VARIANT, PART, TEMPLATE)
+    kinds = (
+        Kind(VERBATIM, needs_answer=True),
+        Kind(EDITED, needs_answer=True),
+        # With other numbers or names the answer is another one.
+        Kind(VARIANT, "numbers or names of the question were replaced by others", is_apart=True),
+        Kind(PART, "only a part of the question was found", is_apart=True, needs_answer=True),
+        Kind(
+            TEMPLATE,
+            "only what other items share with the question was found",
+            is_apart=True,
+            needs_answer=True,
+        ),
+    )
     advice = (
         "**To find edited copies and say what was changed, `aligned`.** It finds questions with "
         "some words replaced, left out or added, tells copies with other numbers or names and "
@@ -135,54 +136,6 @@ class Aligned(Detector):
         says_little = ((weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)) & ~has_answer
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
-
-    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
-        scores = column(matches, "base_score")
-        is_edited = _is_kind(matches, EDITED)
-        is_high = ~is_edited | self.reaches_threshold(scores, self.score_threshold(policy))
-        can_leak, can_be_question_only = _copies(matches, policy)
-        is_candidate = _is_kind(matches, *policy.review) & is_high
-        return Judged(scores, can_leak & is_high, can_be_question_only & is_high, is_candidate)
-
-    def missing(
-        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
-    ) -> Iterator[str]:
-        """Yield why a kind is no leak, and what one lacks that is."""
-        kind = entry["looked_for"]
-        if kind not in policy.leak:
-            yield _LACKED.get(kind, f"[policy] leak does not name {kind}")
-        elif kind == EDITED and not reaches(entry["score"], self.score_threshold(policy)):
-            yield self.missing_score(entry, policy)
-        elif entry["question_tokens"] < FEWEST_UNITS:
-            yield f"the question has only {entry['question_tokens']} words"
-        if record["answer"]:
-            yield from part_missing("answer", entry["answer_overlap"])
-
-    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        can_leak, _ = _copies(matches, policy)
-        highest = super().highest_thresholds(matches, policy)
-        # The threshold is that of edited copies.
-        highest = np.where(_is_kind(matches, EDITED), highest, 1.0)
-        return np.where(can_leak, highest, np.nan)
-
-
-def _is_kind(matches: pa.Table, *kinds: str) -> Booleans:
-    return np.isin(matches["looked_for"].to_numpy(zero_copy_only=False), kinds)
-
-
-def _copies(matches: pa.Table, policy: Policy) -> tuple[Booleans, Booleans]:
-    """Return what may leak: with its answer, or of items without one; and questions alone.
-
-    A short question alone is neither. With other numbers or names, the answer is another one.
-    """
-    is_copy = _is_kind(matches, *policy.leak)
-    answer = column(matches, "answer_overlap")
-    is_right = matches["is_correct"].fill_null(fill_value=True).to_numpy(zero_copy_only=False)
-    is_answered = (answer >= LEAST_ANSWER_OVERLAP) & is_right.astype(np.bool_)
-    is_telling = column(matches, "question_tokens") >= FEWEST_UNITS
-    has_none = np.isnan(answer) | _is_kind(matches, VARIANT)
-    is_leak = is_copy & (is_answered | (has_none & is_telling))
-    return is_leak, is_copy & is_telling & ~has_none & ~is_answered
 
 
 # Search -------------------------------------------------------------------------------------------
@@ -251,7 +204,7 @@ class _AlignedSearch(Search):
     def is_ready_to_judge(self) -> bool:
         return self._clusters.is_ready_to_judge
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document, item and place what the place is to the item."""
         matches = self._clusters.detect(texts.tokens, with_matched=False)
         self._clusters.take_counts()
@@ -262,7 +215,7 @@ class _AlignedSearch(Search):
         findings: list[Finding] = []
         for document, compared in zip(documents, self._compared(documents), strict=True):
             findings += self._in_document(document, compared, matches)
-        return findings
+        return Nominations.of(findings, "_characters")
 
     def _nominations(self, matches: Matches) -> Iterator[_Nomination]:
         """Yield the matches by document, those of the records of one question together.

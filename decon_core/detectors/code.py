@@ -6,8 +6,8 @@ programs of the benchmark, that a document has in one place, in any order.
 
 What a translation into another programming language keeps is names. A place is nominated if it has
 a name of several words that few programs of the benchmark have; the score then is the share of the
-words in the program's names, or in all of its text, that stand around it. Such a match is a
-candidate, whatever its score.
+words in the program's names, or in all of its text, that stand around it. Such a match is of a
+kind of its own.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from decon_core.benchmarks.records import StoredRecords
-from decon_core.config.detector_registry import Reads, Threshold, register
+from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import (
     Detector,
     Finding,
-    Floats,
     Indexes,
-    Judged,
+    Nominations,
     Search,
     Span,
     sort_findings,
@@ -52,9 +51,6 @@ from decon_core.text.code_form import (
 )
 from decon_core.text.python_flow import features
 from decon_core.text.word_cache import edges_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # A fingerprint in more than this share of a benchmark's programs, and in more than so many, is
 # boilerplate. Measured: without them recall is as high, and the scan twice as fast.
@@ -93,11 +89,11 @@ class Code(Detector):
     name = "code"
     summary = "programs in other names, comments, layout and order"
     reads = Reads.ORIGINAL
-    threshold = Threshold(setting="code_threshold", floor="code_floor")
+    threshold = Threshold(setting="code_threshold", floor="code_floor", of=(None, NAMES))
+    kinds = (Kind(NAMES, "only names of the program were found", is_apart=True),)
     scan_settings = ("code_ngram_size", "code_min_tokens", "code_floor")
     # Which programs parse depends on the version of Python.
     versions = (("code_form", 1), ("code_names", 1), ("code_python", sys.version_info.minor))
-    near_kinds = (NAMES,)
     advice = (
         "**For benchmarks of programs, `code`.** It compares programs without their names, "
         "comments and layout, in any order of statements, and nothing else: items that are no "
@@ -107,17 +103,6 @@ class Code(Detector):
 
     def search(self, indexes: Indexes) -> Search:
         return _CodeSearch(indexes.records, indexes.policy)
-
-    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
-        judged = super().judge(matches, policy)
-        has_names = _by_names(matches)
-        return judged._replace(
-            is_leak=judged.is_leak & ~has_names, is_candidate=judged.is_leak & has_names
-        )
-
-    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        highest = super().highest_thresholds(matches, policy)
-        return np.where(_by_names(matches), np.nan, highest)
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         programs = _programs_of(texts.stored, policy.code_ngram_size)
@@ -134,10 +119,6 @@ class Code(Detector):
             "only what most programs have": is_informative,
         }
         return first_unmet(requirements).note_tokens(n_tokens, {short: policy.code_min_tokens})
-
-
-def _by_names(matches: pa.Table) -> npt.NDArray[np.bool_]:
-    return np.array([kind == NAMES for kind in matches["looked_for"].to_pylist()], np.bool_)
 
 
 # Programs of benchmarks ---------------------------------------------------------------------------
@@ -408,19 +389,20 @@ class _CodeSearch(Search):
             self._programs.index, policy.code_ngram_size, self._floor * _SCREENED_SHARE
         )
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return the programs that a document has, each at its best place."""
         batch = texts.batch
         has_code = np.zeros(batch.starts.size, np.uint8)
         if self._programs.programs:
             mark_code(batch.text, batch.starts, batch.stops, has_code)
-        return sort_findings(
+        findings = sort_findings(
             finding
             for number in np.flatnonzero(has_code).tolist()
             for finding in self._in_document(
                 number, batch.text[batch.starts[number] : batch.stops[number]]
             )
         )
+        return Nominations.of(findings)
 
     def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
         found = self._search.windows_in(content)

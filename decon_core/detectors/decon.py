@@ -25,15 +25,16 @@ from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import (
+    ABSENT,
     Booleans,
     Detector,
     Floats,
     Indexes,
-    Judged,
+    Nominations,
+    Ruled,
     Search,
     column,
     of_needed,
-    steps,
 )
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
@@ -54,6 +55,10 @@ if TYPE_CHECKING:
 _INITIAL_RUNS = 1 << 12
 _INITIAL_MATCHES = 1 << 10
 _MAX_SERIAL = 1 << 31
+_SPANS = [
+    *(clusters.START, clusters.END, clusters.ANSWER_START, clusters.ANSWER_STOP),
+    *(clusters.PASSAGE_START, clusters.PASSAGE_STOP),
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +80,7 @@ class Decon(Detector):
     reads = Reads.INDEX
     threshold = Threshold(setting="contamination_score_threshold", floor="evidence_floor")
     uses_ngram_index = True
-    finds_question_only = True
+    needed_parts = ("answer", "passage")
     finds_every_place = True
     advice = (
         "**To clean a corpus, `decon`.** It flagged no hard negative and no background. Case, "
@@ -103,58 +108,30 @@ class Decon(Detector):
         entry = int(np.argmax(grams.entry_question == text))
         return int(grams.entry_part[entry]), int(grams.entry_record[entry])
 
-    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
-        overlap = column(matches, "question_overlap")
-        least = policy.least_question_overlap
-        at_length = policy.decay(column(matches, "question_tokens"), least)
-        passes = reaches(overlap, np.maximum(least, at_length))
+    def rule(self, matches: pa.Table, policy: Policy, threshold: float) -> Ruled:
+        """Apply the length penalty and the gates of the published rule.
+
+        The penalty makes the score depend on the threshold. A stricter policy never adds a leak.
+        """
+        policy = replace(policy, contamination_score_threshold=threshold)
+        overlap, lengths = column(matches, "question_overlap"), column(matches, "question_tokens")
+        passes = reaches(overlap, _needed_overlap(lengths, policy))
         base = column(matches, "base_score")
         score = _penalized(base, column(matches, "total_tokens"), policy)
-        is_leak = passes & reaches(score, policy.contamination_score_threshold)
+        is_leak = passes & reaches(score, threshold)
         is_question_only = passes & ~is_leak & _is_leak_without_answer(matches, policy)
-        return Judged(score, is_leak, is_question_only, np.zeros(score.size, np.bool_))
+        return Ruled(score, is_leak, is_question_only)
 
-    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        """The length penalty makes the score depend on the threshold, so every step is judged.
-
-        A stricter policy never adds a leak, so the last step with a leak is the result.
-        """
-        highest = np.full(matches.num_rows, np.nan)
-        for step in steps(policy.evidence_floor, policy.contamination_score_threshold):
-            judged = self.judge(matches, replace(policy, contamination_score_threshold=step))
-            highest[judged.is_leak] = step
-        return highest
+    def unmet_gates(self, entry: Mapping[str, Any], policy: Policy) -> Iterator[str]:
+        needed = float(_needed_overlap(np.array([entry["question_tokens"]]), policy)[0])
+        if not reaches(entry["question_overlap"], needed):
+            yield f"question overlap {of_needed(entry['question_overlap'], needed)}"
 
     def visibility(self, texts: RecordTexts, policy: Policy) -> Unmet:
         from decon_core.index.joined_index import most_records_of_search
 
         limit = most_records_of_search(policy, texts.part.n_records)
         return index_visibility(texts, policy, limit)
-
-    def missing(
-        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
-    ) -> Iterator[str]:
-        """Yield the conditions of `judge` that fail and the texts that were not found."""
-        least = policy.least_question_overlap
-        length = np.array([entry["question_tokens"]])
-        needed = max(least, float(policy.decay(length, least)[0]))
-        if not reaches(entry["question_overlap"], needed):
-            yield f"question overlap {of_needed(entry['question_overlap'], needed)}"
-        if reaches(entry["score"], policy.contamination_score_threshold):
-            return
-        for part in ("answer", "passage"):
-            if record[part]:
-                setting = f"index_{part}s"
-                if getattr(policy, setting):
-                    yield from part_missing(part, entry[f"{part}_overlap"])
-                else:
-                    yield f"{part} not searched ({setting} is off)"
-        yield self.missing_score(entry, policy)
-        if entry["score"] < entry["base_score"]:
-            yield (
-                f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
-                f"({entry['total_tokens']} tokens)"
-            )
 
 
 def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
@@ -240,7 +217,7 @@ class ClusterSearch(Search):
         `least_overlap`: find questions with this overlap instead, whatever their length and answer.
         """
         self._index, self._thresholds = _needed(search, policy, least_overlap)
-        self._entry_question = search.entry_question
+        self._search, self._ngram_size = search, policy.ngram_size
         self._is_exhaustive = policy.sampling == "exhaustive"
         kind: type[Any] = np.float64 if self._is_exhaustive else np.int64
         self._scratch: npt.NDArray[Any] = np.zeros(search.n_questions, kind)
@@ -267,8 +244,37 @@ class ClusterSearch(Search):
     def is_ready_to_judge(self) -> bool:
         return is_ready(self._judging)
 
-    def find(self, texts: BatchTexts) -> Matches:
-        return self.detect(texts.tokens)
+    def nominate(self, texts: BatchTexts) -> Nominations:
+        matches, search, index = self.detect(texts.tokens), self._search, self._search.index
+        whole, scores = matches.whole, matches.scores
+        entry = whole[:, clusters.ENTRY]
+        question = search.entry_question[entry]
+        answer, passage = index.entry_answer[entry], index.entry_passage[entry]
+        n_tokens = np.diff(index.question_offsets)[question]
+        n_answer = np.append(index.answer_different, 0)[answer]
+        n_passage = np.append(np.diff(index.passage_offsets), 0)[passage]
+        tokens = whole[:, _SPANS]
+        tokens[:, 1] += self._ngram_size
+        # A cluster that extends into the answer is cut off where the answer begins.
+        start, stop, answer_start = tokens[:, :3].T
+        is_cut = (start < answer_start) & (answer_start < stop)
+        tokens[is_cut, 1] = answer_start[is_cut]
+        return Nominations(
+            document=whole[:, clusters.DOCUMENT],
+            part=search.entry_part[entry],
+            record=search.entry_record[entry],
+            score=scores[:, clusters.BASE],
+            question_overlap=scores[:, clusters.QUESTION],
+            answer_overlap=np.where(answer < 0, ABSENT, scores[:, clusters.ANSWER]),
+            passage_overlap=np.where(passage < 0, ABSENT, scores[:, clusters.PASSAGE]),
+            n_matched=whole[:, clusters.N_MATCHED],
+            n_grams=np.diff(index.question_gram_offsets)[question],
+            question_tokens=n_tokens,
+            total_tokens=n_tokens + n_answer + n_passage,
+            tokens=tokens,
+            places=tokens,
+            matched=matches.matched,
+        )
 
     def detect(self, documents: Ragged, *, with_matched: bool = True) -> Matches:
         """Return all matches in documents whose tokens are numbered as in the index.
@@ -309,7 +315,7 @@ class ClusterSearch(Search):
 
     def _matched(self, documents: Ragged, whole: npt.NDArray[np.int64]) -> list[bytes]:
         index = self._index
-        questions = self._entry_question[whole[:, clusters.ENTRY]].astype(np.int64)
+        questions = self._search.entry_question[whole[:, clusters.ENTRY]].astype(np.int64)
         n_grams = np.diff(index.question_gram_offsets)[questions]
         edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_grams)])
         bits = np.zeros(edges[-1], np.uint8)
@@ -390,6 +396,12 @@ def _sorted_unique(
 # Decisions ----------------------------------------------------------------------------------------
 
 
+def _needed_overlap(lengths: Floats, policy: Policy) -> Floats:
+    """Return the question overlap that questions of these lengths need."""
+    least = policy.least_question_overlap
+    return np.maximum(least, policy.decay(lengths, least))
+
+
 def _penalized(base: Floats, lengths: Floats, policy: Policy) -> Floats:
     """Apply the length penalty: a short text needs a higher score, unless it is exactly 1."""
     threshold = policy.contamination_score_threshold
@@ -422,13 +434,6 @@ def _is_leak_of_length(base: Floats, lengths: Floats, policy: Policy) -> Boolean
     is_indexed = lengths >= policy.eval_min_token_length
     score = _penalized(base, lengths, policy)
     return is_indexed & reaches(score, policy.contamination_score_threshold)
-
-
-def part_missing(part: str, overlap: float | None) -> Iterator[str]:
-    if not overlap:
-        yield f"{part} not found"
-    elif overlap < 1:
-        yield f"only {overlap:.2f} of the {part} found"
 
 
 # Visibility ---------------------------------------------------------------------------------------

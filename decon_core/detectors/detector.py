@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # so that a detector can be asked for its words before pyarro
 
     from decon_core.benchmarks.records import StoredRecords
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
-    from decon_core.detectors.decon import Matches
     from decon_core.detectors.shared_runs import BatchTexts
     from decon_core.index.joined_index import Rows
     from decon_core.index.joined_index import Search as GramIndex
@@ -41,8 +40,6 @@ Booleans = npt.NDArray[np.bool_]
 Span = tuple[int, int]
 
 ABSENT = -1  # in arrays
-
-_STEPS = 100  # from 0 to 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +60,8 @@ class Indexes:
 
 
 class Finding(NamedTuple):
-    """One record found in one document, by another detector than `decon`. Spans are in tokens, in
-    characters, or in bytes of the compared form."""
+    """One record found in one document. Spans are in tokens, in characters, or in bytes of the
+    compared form."""
 
     document: int  # number in the batch
     part: int  # number of the benchmark
@@ -85,86 +82,58 @@ class Finding(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FindingTable:
-    """Findings as columns, sorted by document. `ABSENT` is what they lack."""
+class Nominations:
+    """Records that were found in documents of a batch, as columns, sorted by document.
+
+    `ABSENT` is what they lack, in all rows if a column is left out.
+    """
 
     document: Integers
-    part: Integers
-    record: Integers
+    part: npt.NDArray[np.signedinteger[Any]]
+    record: npt.NDArray[np.signedinteger[Any]]
     score: Floats
     question_overlap: Floats
-    answer_overlap: Floats
     n_matched: Integers
     question_tokens: Integers
-    total_tokens: Integers
-    tokens: Integers  # start and stop of the question, then of the answer
+    tokens: Integers  # start and stop of the question, then of the answer and of the passage
     places: Integers  # the same in the unit in which the detector reads documents
-    looked_for: npt.NDArray[np.object_]
+    answer_overlap: Floats | float = float(ABSENT)
+    passage_overlap: Floats | float = float(ABSENT)
+    total_tokens: Integers | None = None  # default: those of the question
+    n_grams: Integers | None = None  # likewise
+    looked_for: npt.NDArray[np.object_] | None = None
+    matched: Sequence[bytes] | None = None  # one bit for each of `n_grams`
 
     def __len__(self) -> int:
         return self.document.size
 
     @staticmethod
-    def of(findings: Sequence[Finding], unit: str) -> FindingTable:
+    def of(findings: Sequence[Finding], unit: str = "_bytes") -> Nominations:
         """Return findings as columns; places are the spans of this unit."""
-        values = {
-            name: _column(findings, name)
-            for name in _NAMES
-            if name not in ("tokens", "places", "looked_for")
-        }
-        looked_for = np.empty(len(findings), object)
-        looked_for[:] = [finding.looked_for for finding in findings]
-        tokens, places = (
+        names = [one.name for one in fields(Nominations) if one.name in Finding._fields]
+        values: Any = {name: _column(findings, name) for name in names}
+        values["tokens"], values["places"] = (
             np.column_stack([_spans(findings, f"{text}{of}") for text in ("question", "answer")])
             for of in ("", unit)
         )
-        return FindingTable(**values, tokens=tokens, places=places, looked_for=looked_for)
+        return Nominations(**values)
 
     @staticmethod
-    def of_uses(
-        verbatim: Verbatim,
-        use: Integers,
-        *,
-        document: Integers,
-        score: Floats,
-        share: Floats,
-        n_matched: Integers,
-        n_tokens: Integers,
-        tokens: Integers,
-        places: Integers,
-        looked_for: npt.NDArray[np.object_] | None = None,
-    ) -> FindingTable:
-        """Return findings of uses of texts, of which the question is found; without an answer."""
-        nowhere = np.full((use.size, 2), ABSENT)
-        return FindingTable(
-            document=document,
-            part=verbatim.use_part[use].astype(np.int64),
-            record=verbatim.use_record[use],
-            score=score,
-            question_overlap=share,
-            answer_overlap=np.full(use.size, float(ABSENT)),
-            n_matched=n_matched,
-            question_tokens=n_tokens,
-            total_tokens=n_tokens,
-            tokens=np.hstack([tokens, nowhere]),
-            places=np.hstack([places, nowhere]),
-            looked_for=np.full(use.size, None) if looked_for is None else looked_for,
-        )
-
-    @staticmethod
-    def joined(tables: Sequence[FindingTable]) -> FindingTable:
-        """Return several tables, which are in order, as one."""
-        tables = tables or [FindingTable.of([], "")]
-        return FindingTable(
-            **{name: np.concatenate([getattr(table, name) for table in tables]) for name in _NAMES}
-        )
-
-
-_NAMES = [one.name for one in fields(FindingTable)]
+    def joined(tables: Iterable[Nominations]) -> Nominations:
+        """Return several tables of the same columns, which are in order, as one."""
+        every = [vars(one) for one in tables if len(one)]
+        values: Any = {
+            name: np.concatenate([one[name] for one in every])
+            for name, column in (every[0].items() if every else ())
+            if isinstance(column, np.ndarray)
+        }
+        return Nominations(**values) if values else Nominations.of([])
 
 
 def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
-    values = (getattr(finding, name) for finding in findings)
+    values = [getattr(finding, name) for finding in findings]
+    if name == "looked_for":
+        return np.array([*values, None], object)[:-1]
     kind = np.float64 if name in ("score", "question_overlap", "answer_overlap") else np.int64
     return np.array([ABSENT if value is None else value for value in values], kind)
 
@@ -189,8 +158,8 @@ class Search:
     # Numbers the words of texts in a way of its own; the encoder of a scan then does it as well.
     terms: Words | None = None
 
-    def find(self, texts: BatchTexts) -> list[Finding] | FindingTable | Matches:
-        """Return the matches in a batch, in order of documents."""
+    def nominate(self, texts: BatchTexts) -> Nominations:
+        """Return the records that may be in the documents of a batch."""
         raise NotImplementedError
 
     def compile(self, documents: Ragged) -> None:
@@ -209,13 +178,12 @@ class Search:
         return np.empty(0, np.uint32), np.empty(0, np.int64)
 
 
-class Judged(NamedTuple):
-    """Score and class of each match, by score alone, without verdicts."""
+class Ruled(NamedTuple):
+    """What the rule of a detector says of each match, whatever its kind and its verdict."""
 
     score: Floats
-    is_leak: Booleans
-    is_question_only: Booleans  # never together with `is_leak`
-    is_candidate: Booleans  # nor with one of these: for a person to look at
+    reaches: Booleans
+    is_question_only: Booleans  # never together with `reaches`
 
 
 class Detector(Declaration):
@@ -256,43 +224,21 @@ class Detector(Declaration):
         """
         raise NotImplementedError
 
-    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
-        """Score and classify matches of this detector."""
+    def rule(self, matches: pa.Table, policy: Policy, threshold: float) -> Ruled:
+        """Score matches of this detector, and say which reach a threshold."""
+        del policy  # needed by rules with further settings
         scores = column(matches, "base_score")
         if self.threshold.is_length:
-            scores = np.minimum(
-                column(matches, "n_matched") / self.configured_threshold(policy), 1.0
-            )
-        is_leak = self.reaches_threshold(scores, self.score_threshold(policy))
-        no = np.zeros(scores.size, np.bool_)
-        return Judged(scores, is_leak, no, no.copy())
+            scores, threshold = np.minimum(column(matches, "n_matched") / threshold, 1.0), 1.0
+        return Ruled(scores, self.reaches_threshold(scores, threshold), np.zeros(len(scores), bool))
 
     def reaches_threshold(self, scores: Floats, threshold: float) -> Booleans:
         return (exceeds if self.threshold.is_exclusive else reaches)(scores, threshold)
 
-    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        """Return for each match the highest threshold at which it is a leak; nan if there is none.
-
-        Of lengths the number of matched tokens, of scores one of `steps`.
-        """
-        if self.threshold.is_length:
-            return column(matches, "n_matched")
-        scores = column(matches, "base_score")
-        highest = np.full(scores.size, np.nan)
-        for step in steps(0.0, self.score_threshold(policy)):
-            highest[self.reaches_threshold(scores, step)] = step
-        return highest
-
-    def missing(
-        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
-    ) -> Iterator[str]:
-        """Yield what an entry that is no leak by its score lacks, in words."""
-        del record  # needed by detectors that look for several texts of a record
-        yield self.missing_score(entry, policy)
-
-    def missing_score(self, entry: Mapping[str, Any], policy: Policy) -> str:
-        more = "more than " if self.threshold.is_exclusive else ""
-        return f"score {of_needed(entry['score'], self.score_threshold(policy), more)}"
+    def unmet_gates(self, entry: Mapping[str, Any], policy: Policy) -> Iterator[str]:
+        """Yield what an entry lacks by its rule, whatever its score."""
+        del entry, policy
+        yield from ()
 
 
 def detector(name: str) -> Detector:
@@ -305,13 +251,6 @@ def detector(name: str) -> Detector:
 
 def column(matches: pa.Table, name: str) -> Floats:
     return np.asarray(matches[name].to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def steps(floor: float, threshold: float) -> list[float]:
-    """Return the thresholds that a sweep tries: hundredths from the floor, and the current one."""
-    hundredths = np.arange(1, _STEPS + 1) / _STEPS
-    every = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
-    return [*map(float, every)]
 
 
 def of_needed(value: float, needed: float, more: str = "") -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import ABSENT, Detector, FindingTable, Indexes, Search
+from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import NAMES, WHOLE
@@ -55,7 +55,7 @@ class _ExactSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim = indexes.texts
 
-    def find(self, texts: BatchTexts) -> FindingTable:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return one finding per document, record and text."""
         wholes, verbatim = texts.screened.wholes, self._verbatim
         keys = wholes[:, : prefilter.PLACE]
@@ -64,15 +64,14 @@ class _ExactSearch(Search):
         document, text, start = wholes[first].T
         stop = start + np.diff(verbatim.texts.offsets)[text]
         row, use = verbatim.uses_of(text, WHOLE, document)
-        nothing = np.zeros(row.size, np.int64)
-        return FindingTable.of_uses(
-            verbatim,
-            use,
+        return Nominations(
             document=document[row],
+            part=verbatim.use_part[use],
+            record=verbatim.use_record[use],
             score=verbatim.use_weight[use],
-            share=np.ones(row.size),
+            question_overlap=np.ones(row.size),
             n_matched=counts[row],
-            n_tokens=nothing,
+            question_tokens=np.zeros(row.size, np.int64),
             tokens=np.full((row.size, 2), ABSENT),
             places=np.column_stack([start, stop])[row],
             looked_for=np.array(NAMES, object)[verbatim.use_kind[use]],

@@ -10,7 +10,7 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import ABSENT, Detector, FindingTable, Indexes, Search
+from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Shared
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import ANSWER, FIELDS, NAMES, QUESTION
@@ -59,16 +59,16 @@ class _LongestMatchSearch(Search):
     def __init__(self, indexes: Indexes) -> None:
         self._verbatim, self._floor = indexes.texts, indexes.policy.longest_match_floor
 
-    def find(self, texts: BatchTexts) -> FindingTable:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return a finding for each record with either field's share at or above the floor."""
-        return FindingTable.joined([self._in_document(document) for document in texts.shared])
+        return Nominations.joined(self._in_document(document) for document in texts.shared)
 
-    def _in_document(self, document: Shared) -> FindingTable:
+    def _in_document(self, document: Shared) -> Nominations:
         verbatim, runs = self._verbatim, document.best
         text = runs.text[reaches(runs.share, self._floor)]
         _, use = verbatim.uses_of(text, FIELDS, np.zeros(text.size, np.int64))
         if not use.size:
-            return FindingTable.of([], "")
+            return Nominations.of([])
         part, record = verbatim.use_part[use].astype(np.int64), verbatim.use_record[use]
         is_first = np.append(True, (np.diff(part) != 0) | (np.diff(record) != 0))
         part, record = part[is_first], record[is_first]
@@ -87,7 +87,7 @@ class _LongestMatchSearch(Search):
             np.where(has_run, [edge[row] for edge in edges], ABSENT).T.reshape(-1, 4)
             for edges in ((runs.start, runs.stop), (runs.first_byte, runs.last_byte))
         )
-        return FindingTable(
+        return Nominations(
             document=np.full(record.size, document.number),
             part=part,
             record=record,
@@ -99,5 +99,4 @@ class _LongestMatchSearch(Search):
             total_tokens=length.sum(axis=0),
             tokens=tokens,
             places=places,
-            looked_for=np.full(record.size, None),
         )

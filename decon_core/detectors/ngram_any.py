@@ -12,7 +12,7 @@ import numpy as np
 
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.detectors.detector import Detector, FindingTable, Indexes, Integers, Search
+from decon_core.detectors.detector import Detector, Indexes, Integers, Nominations, Search
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 from decon_core.index.record_texts import QUESTION
@@ -94,7 +94,7 @@ class _NgramSearch(Search):
         self._place = np.zeros((verbatim.n_rows, 2), np.int64)
         self._touched = np.empty(verbatim.n_rows, np.int64)
 
-    def find(self, texts: BatchTexts) -> FindingTable:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return all questions that share a run with a document."""
         verbatim = self._verbatim
         document, text, n_matched, first = np.hstack([*self._runs(texts.tokens)])
@@ -102,14 +102,14 @@ class _NgramSearch(Search):
         row, use = verbatim.uses_of(text, (QUESTION,), document)
         share = (n_matched / length)[row]
         run = np.column_stack([first, first + n_matched])[row]
-        return FindingTable.of_uses(
-            verbatim,
-            use,
+        return Nominations(
             document=document[row],
+            part=verbatim.use_part[use],
+            record=verbatim.use_record[use],
             score=share,
-            share=share,
+            question_overlap=share,
             n_matched=n_matched[row],
-            n_tokens=length[row],
+            question_tokens=length[row],
             tokens=run,
             places=run,
         )

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, FindingTable, Indexes, Search
+from decon_core.detectors.detector import Detector, Indexes, Nominations, Search
 from decon_core.detectors.shared_runs import COMPARISON, BatchTexts, Runs, Shared, joined
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
 from decon_core.errors import Problem
@@ -86,24 +86,24 @@ class _RatcliffSearch(Search):
         uses = np.append(0, np.cumsum(indexes.texts.use_kind == self._kind))
         self._is_prompt = np.diff(uses[indexes.texts.use_offsets]) > 0
 
-    def find(self, texts: BatchTexts) -> FindingTable:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return a finding for each prompt whose aligned share reaches the floor."""
-        return FindingTable.joined([self._in_document(document) for document in texts.shared])
+        return Nominations.joined(self._in_document(document) for document in texts.shared)
 
-    def _in_document(self, document: Shared) -> FindingTable:
+    def _in_document(self, document: Shared) -> Nominations:
         aligned = _Aligner(document, self._verbatim, self._policy).runs(self._is_prompt)
         runs = joined(document.wholes, aligned).best()
         number = np.full(runs.text.size, document.number)
         row, use = self._verbatim.uses_of(runs.text, (self._kind,), number)
         runs = runs.take(row)
-        return FindingTable.of_uses(
-            self._verbatim,
-            use,
+        return Nominations(
             document=number[row],
+            part=self._verbatim.use_part[use],
+            record=self._verbatim.use_record[use],
             score=runs.share,
-            share=runs.share,
+            question_overlap=runs.share,
             n_matched=runs.n_matched,
-            n_tokens=runs.n_tokens,
+            question_tokens=runs.n_tokens,
             tokens=np.column_stack([runs.start, runs.stop]),
             places=np.column_stack([runs.first_byte, runs.last_byte]),
             looked_for=None

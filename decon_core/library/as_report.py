@@ -15,7 +15,7 @@ import orjson
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import ONLY_SOURCE
-from decon_core.decisions.indexability import ONLY_CANDIDATE, proving_detectors
+from decon_core.decisions.indexability import ONLY_CANDIDATE
 from decon_core.errors import MissingError, Problem, StaleError
 from decon_core.library import results
 from decon_core.report.database import write_database
@@ -84,7 +84,7 @@ def read_folder(folder: Path, database: Path) -> None:
         "unreadable": table_of("unreadable", unreadable),
         "invalid_utf8": table_of("invalid_utf8", invalid),
     }
-    proving = {"proving": proving_detectors(), "only_candidate": ONLY_CANDIDATE}
+    proving = {"proving": policy.acting, "only_candidate": ONLY_CANDIDATE}
     with duckdb.connect() as connection:
         try:
             for name, file, more in (

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from decon_core.benchmarks.records import Version
-from decon_core.decisions.indexability import proving_detectors
+from decon_core.config.policy import Policy
 
 _ITEM = ("split", "instance_index")  # of one benchmark
 _DOCUMENT = ("file", "row")
@@ -54,11 +54,11 @@ class Counts:
 
 
 def count_matches(
-    matches: Path, indexability: Path, versions: Sequence[Version], detectors: Sequence[str]
+    matches: Path, indexability: Path, versions: Sequence[Version], policy: Policy
 ) -> Counts:
     """Count the matches, and the items that can be found, from the files of a folder scan."""
     found = {row["benchmark"]: row for row in _pairs_by_benchmark(matches)}
-    findable = {row.pop("benchmark"): row for row in _findable(matches, indexability)}
+    findable = {row.pop("benchmark"): row for row in _findable(matches, indexability, policy)}
     n_question_only = sum(row.pop("n_question_only") for row in found.values())
     n_candidates = sum(row.pop("n_candidates") for row in found.values())
     counts = {
@@ -66,14 +66,14 @@ def count_matches(
             n_items=version.n_items,
             n_records=version.n_records,
             **findable.get(version.benchmark, {}),
-            n_items_by_detector=dict.fromkeys(detectors, 0),
+            n_items_by_detector=dict.fromkeys(policy.detectors, 0),
             **found.get(version.benchmark, {"benchmark": version.benchmark}),
         )
         for version in versions
     }
     for row in _items_by_detectors(matches):
         count = counts[row["benchmark"]]
-        count.n_items_by_all += row["n"] if len(row["detectors"]) == len(detectors) else 0
+        count.n_items_by_all += row["n"] if len(row["detectors"]) == len(policy.detectors) else 0
         for detector in row["detectors"]:
             count.n_items_by_detector[detector] += row["n"]
     return Counts([*counts.values()], n_question_only, n_candidates)
@@ -115,10 +115,10 @@ def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
     )
 
 
-def _findable(matches: Path, indexability: Path) -> list[dict[str, Any]]:
+def _findable(matches: Path, indexability: Path, policy: Policy) -> list[dict[str, Any]]:
     """Count, per benchmark, the items that can be found as leaks, and those of them that leaked."""
     item = ("benchmark", *_ITEM)
-    is_seen = pl.col("is_visible") & pl.col("detector").is_in(proving_detectors())
+    is_seen = pl.col("is_visible") & pl.col("detector").is_in(policy.acting)
     seen = pl.scan_parquet(indexability).filter(is_seen).select(item).unique()
     leaked = pl.scan_parquet(matches).filter("is_contaminated").select(item).unique()
     both = seen.join(leaked.with_columns(is_leaked=pl.lit(1)), on=item, how="left")

@@ -167,7 +167,7 @@ def write_matches(
                     stratum.n_draws += shard.sample.n_draws(ledger["n_rows_with_blank"])
             lines.write(orjson.dumps(line) + b"\n")
     files = out / MATCHES_FILE, out / INDEXABILITY_FILE
-    counts = count_matches(*files, reader.versions, reader.policy.detectors)
+    counts = count_matches(*files, reader.versions, reader.policy)
     outcome.benchmarks = counts.benchmarks
     outcome.n_question_only, outcome.n_candidates = counts.n_question_only, counts.n_candidates
     outcome.n_leaks = sum(count.n_leaks for count in counts.benchmarks)

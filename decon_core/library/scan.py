@@ -310,7 +310,7 @@ def _write_results(
             index.versions,
             leaked,
             index.policy,
-            blind_items(index.visibility),
+            blind_items(index.visibility, index.policy),
             {"n_unreadable_rows": outcome.n_unreadable, "n_invisible_items": outcome.n_unseen},
         )
 

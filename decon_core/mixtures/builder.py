@@ -16,7 +16,7 @@ from decon_core.decisions.candidates import NO_EVIDENCE, Evidence
 from decon_core.decisions.common_ngrams import current_common
 from decon_core.decisions.judged import Calibrated, calibrated
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.decisions.nominations import Nominations
+from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
 from decon_core.errors import ConfigError
@@ -47,7 +47,7 @@ class Builder:
     known_labels: Labels | None = None  # of all sources then
     verdicts: Verdicts = NO_VERDICTS
     evidence: Evidence = NO_EVIDENCE
-    nominations: tuple[Nominations, ...] = ()  # what is found beside the scan
+    nominations: tuple[NominatedPlaces, ...] = ()  # what is found beside the scan
     unread: UnreadRule = NOTHING_IGNORED
     calibrated: Calibrated | None = None  # made before, from all packs
     # Caches: decided pairs by shard and benchmark version, draws, and scanned sources.

@@ -245,7 +245,8 @@ class _LeakedOnce:
     @cached_property
     def blind(self) -> BlindItems:
         builder = self.builder
-        return blind_items(indexability(builder.store, builder.versions, builder.policy))
+        visible = indexability(builder.store, builder.versions, builder.policy)
+        return blind_items(visible, builder.policy)
 
 
 def _build(builder: Builder, version: Version, n_unreadable: int, leaked: _LeakedOnce) -> None:

@@ -85,9 +85,8 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
     leaks = mixture.leaks
     if leaks.min_probability is None:
         return
-    names = [
-        name for name in leaks.detectors or reader.policy.detectors if not get(name).acts_on_score
-    ]
+    chosen = leaks.detectors or reader.policy.detectors
+    names = [name for name in chosen if not get(name).acts(reader.policy.leak)]
     problems = []
     for name in names:
         lacking = [

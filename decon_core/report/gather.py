@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decon_core.benchmarks.records import Version, load_records
+from decon_core.benchmarks.records import load_records
 from decon_core.config.load import Report
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.common_ngrams import current_common, has_common
@@ -25,7 +25,6 @@ from decon_core.decisions.indexability import (
     ONLY_CANDIDATE,
     findable_by_others,
     indexability,
-    proving_detectors,
 )
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
@@ -85,7 +84,7 @@ def small_tables(
         **_shards(store, packs, reader.scan, _unread(gaps), unread),
     }
     return {
-        "items": _items(store, versions, visible),
+        "items": _items(reader, visible),
         "indexability": visible,
         "common_ngrams": common,
         **{name: _table(name, some) for name, some in rows.items()},
@@ -132,10 +131,10 @@ def _benchmarks(reader: MatchReader, gaps: Iterable[Gap]) -> list[Row]:
     ]
 
 
-def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.Table:
+def _items(reader: MatchReader, visible: pa.Table) -> pa.Table:
     columns = [*_ITEM, "config", "question", "answer", "fingerprint", "extras"]
     records = pa.concat_tables(
-        [load_records(store, version, columns=columns) for version in versions]
+        [load_records(reader.store, version, columns=columns) for version in reader.versions]
     )
     items = (
         pl.DataFrame(records)
@@ -150,7 +149,7 @@ def _items(store: Store, versions: Iterable[Version], visible: pa.Table) -> pa.T
         .with_columns(pl.col("extras").map_elements(_short_extras, return_dtype=pl.String))
     )
     # The reason is that of the first detector in the policy's order.
-    proves = pl.col("detector").is_in(proving_detectors())
+    proves = pl.col("detector").is_in(reader.policy.acting)
     reason = pl.col("reason").drop_nulls().first().fill_null(ONLY_CANDIDATE)
     why_not = (
         pl.DataFrame(visible)

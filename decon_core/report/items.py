@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from decon_core.benchmarks.fields import Row
-from decon_core.config.detector_registry import names_where
+from decon_core.config.detector_registry import find
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import opened
@@ -153,8 +154,9 @@ def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
         n = sum(row.decision == status for row in clean)
         if n:
             notes.append(f"{n:,} of the {len(clean):,} clean items are {status} by the report.")
-    no_proof = [one for one in names_where(lambda one: not one.acts_on_score) if one in detectors]
-    if no_proof:
+    leak: Any = items.policy.get("leak", ())
+    known = {name: find(name) for name in detectors}
+    if no_proof := [name for name, one in known.items() if one and not one.acts(leak)]:
         found = f"What {', '.join(no_proof)} found"
         notes.append(f"{found} counts as leaked here, although its score is no proof.")
     return notes

@@ -17,13 +17,12 @@ import pyarrow.compute as pc
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.load import Report
 from decon_core.config.mixtures import Mixture
-from decon_core.config.policy import Policy
 from decon_core.corpus.documents import Document, Unreadable
 from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.decisions.annotations import labels_of
-from decon_core.detectors.detector import detector
+from decon_core.decisions.judging import missing
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.feature import all_features
 from decon_core.index.idf import current_snapshot_fingerprint
@@ -322,7 +321,7 @@ def _entry(
             texts["agreement"] = excerpt.agreement
     return {
         **{name: entry[name] for name in _ENTRY_COLUMNS},
-        "missing": missing(entry, policy, record=record),
+        "missing": [*missing(entry, policy, record)],
         "threshold": policy.thresholds.get(entry["detector"]),
         "characters": {part: [*span] for part, span in spans.items()},
         "slots": _slots(document, spans),
@@ -356,13 +355,6 @@ def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]
             place = {"source": pack.source.name, "shard": shard.name, "row": row, "id": doc_id}
             documents[pair].append(place)
     return documents
-
-
-def missing(entry: Mapping[str, Any], policy: Policy, *, record: Mapping[str, Any]) -> list[str]:
-    """Return the conditions that an entry fails to be a leak by score; empty if it is one."""
-    if entry["is_by_score"]:
-        return []
-    return [*detector(entry["detector"]).missing(entry, policy, record)]
 
 
 def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:

@@ -10,23 +10,21 @@ import numpy.typing as npt
 
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.decon import Matches
-from decon_core.detectors.detector import FindingTable, Indexes, Span, detector
+from decon_core.detectors.detector import Indexes, Span, detector
 from decon_core.detectors.shared_runs import BatchTexts, Sharing
-from decon_core.scan.matches import Columns, Locate, finding_columns, match_columns
+from decon_core.scan.matches import Columns, Locate, columns_of
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
 
 _FORMED = (Reads.TEXTS, Reads.TOKENS)
-_UNITS = {Reads.CANONICAL: "", Reads.OWN: "_characters"}  # of the places of findings
 
 
 class DetectorSet:
     """The chosen detectors, for use in one thread: it holds scratch arrays."""
 
     def __init__(self, indexes: Indexes, tokenizer: Tokenizer) -> None:
-        self._grams, self._policy = indexes.grams, indexes.policy
-        chosen = [detector(name) for name in in_order(self._policy.detectors)]
+        self._form = indexes.policy.form
+        chosen = [detector(name) for name in in_order(indexes.policy.detectors)]
         self._searches = [(one, one.search(indexes)) for one in chosen]
         self._sharing = None
         if indexes.verbatim is not None and any(one.reads in _FORMED for one in chosen):
@@ -41,17 +39,9 @@ class DetectorSet:
         """Return the matches of each detector in document order; `tokens` are canonical tokens."""
         texts, tables = BatchTexts(batch, tokens, self._sharing, encoder), []
         for one, search in self._searches:
-            found = search.find(texts)
-            if not len(found):
-                continue
-            locate = self._locate(one.reads, texts, encoder)
-            if isinstance(found, Matches):
-                columns = match_columns(batch, found, one.name, self._grams, locate, self._policy)
-            else:
-                if not isinstance(found, FindingTable):
-                    found = FindingTable.of(found, _UNITS.get(one.reads, "_bytes"))
-                columns = finding_columns(batch, found, one.name, locate, self._policy.form)
-            tables.append(columns)
+            if len(nominations := search.nominate(texts)):
+                locate = self._locate(one.reads, texts, encoder)
+                tables.append(columns_of(batch, nominations, one.name, locate, self._form))
         return tables
 
     def _locate(self, reads: Reads, texts: BatchTexts, encoder: Encoder) -> Locate:

@@ -12,12 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.detector_registry import in_order
-from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.decon import Matches
-from decon_core.detectors.detector import ABSENT, FindingTable, Span
-from decon_core.index.joined_index import Search
-from decon_core.kernels import clusters
+from decon_core.detectors.detector import ABSENT, Nominations, Span
 from decon_core.schemas import MATCHES
 from decon_core.storage.tables import no_rows
 from decon_core.text.canonical import canonical
@@ -36,45 +32,31 @@ Integers = npt.NDArray[np.int64]
 Locate = Callable[[int, str, Sequence[Span]], Sequence[Span]]
 
 
-def match_columns(
-    batch: Batch, matches: Matches, detector: str, search: Search, locate: Locate, policy: Policy
+def columns_of(
+    batch: Batch, found: Nominations, detector: str, locate: Locate, form: Form
 ) -> Columns:
-    """Return tile columns of matches by n-grams, without labels of the record and shard."""
-    columns = _columns(matches, search, ngram_size=policy.ngram_size)
-    places = np.column_stack([columns[f"{name}_{edge}"] for name in _TEXTS for edge in _EDGES])
-    documents = matches.whole[:, clusters.DOCUMENT]
-    columns |= _located(batch, documents, detector, places, locate, policy.form)
-    columns["part"] = search.entry_part[matches.whole[:, clusters.ENTRY]]
-    columns["looked_for"] = _objects([None] * len(matches))
-    columns["matched"] = _objects(matches.matched)
-    return columns
-
-
-def finding_columns(
-    batch: Batch, findings: FindingTable, detector: str, locate: Locate, form: Form
-) -> Columns:
-    """Return the same columns for findings, which are sorted by document."""
-    n = len(findings)
+    """Return tile columns of what a detector found, without labels of the record and shard."""
+    n = len(found)
+    tokens, places = (
+        np.hstack([spans, np.full((n, 2 * len(_TEXTS) - spans.shape[1]), ABSENT)])
+        for spans in (found.tokens, found.places)
+    )
     columns: Columns = {
-        "part": findings.part.astype(np.int32),
-        "record": findings.record,
-        "looked_for": findings.looked_for,
-        "matched": _objects([None] * n),
-        "base_score": findings.score,
-        "question_overlap": findings.question_overlap,
-        "answer_overlap": findings.answer_overlap,
-        "passage_overlap": np.full(n, float(ABSENT)),
-        "n_matched": findings.n_matched,
-        "n_grams": findings.question_tokens,
-        "question_tokens": findings.question_tokens,
-        "total_tokens": findings.total_tokens,
+        "part": found.part.astype(np.int32),
+        "record": found.record,
+        "looked_for": np.full(n, found.looked_for, object),
+        "matched": _objects(found.matched or [None] * n),
+        "base_score": found.score,
+        "question_overlap": found.question_overlap,
+        "answer_overlap": np.full(n, found.answer_overlap),
+        "passage_overlap": np.full(n, found.passage_overlap),
+        "n_matched": found.n_matched,
+        "n_grams": found.question_tokens if found.n_grams is None else found.n_grams,
+        "question_tokens": found.question_tokens,
+        "total_tokens": found.question_tokens if found.total_tokens is None else found.total_tokens,
     }
-    nowhere = np.full((n, 2), ABSENT)
-    edges = ((name, edge) for name in _TEXTS for edge in _EDGES)
-    for (name, edge), values in zip(edges, np.hstack([findings.tokens, nowhere]).T, strict=True):
-        columns[f"{name}_{edge}"] = values
-    places = np.hstack([findings.places, nowhere])
-    return columns | _located(batch, findings.document, detector, places, locate, form)
+    columns |= zip([f"{name}_{edge}" for name in _TEXTS for edge in _EDGES], tokens.T, strict=True)
+    return columns | _located(batch, found.document, detector, places, locate, form)
 
 
 def _located(
@@ -183,39 +165,6 @@ def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | Non
     if values.dtype == object or not MATCHES.field(name).nullable:
         return None
     return values < 0
-
-
-def _columns(matches: Matches, search: Search, *, ngram_size: int) -> Columns:
-    """Return the columns that do not depend on the text of documents."""
-    index = search.index
-    entry = matches.whole[:, clusters.ENTRY]
-    question = search.entry_question[entry]
-    answer, passage = index.entry_answer[entry], index.entry_passage[entry]
-    n_tokens = np.diff(index.question_offsets)[question]
-    n_answer = np.append(index.answer_different, 0)[answer]
-    n_passage = np.append(np.diff(index.passage_offsets), 0)[passage]
-    whole, scores = matches.whole, matches.scores
-    start, stop = whole[:, clusters.START], whole[:, clusters.END] + ngram_size
-    answer_start = whole[:, clusters.ANSWER_START]
-    # A cluster that extends into the answer is cut off where the answer begins.
-    stop = np.where((start < answer_start) & (answer_start < stop), answer_start, stop)
-    return {
-        "record": search.entry_record[entry],
-        "base_score": scores[:, clusters.BASE],
-        "question_overlap": scores[:, clusters.QUESTION],
-        "answer_overlap": np.where(answer < 0, ABSENT, scores[:, clusters.ANSWER]),
-        "passage_overlap": np.where(passage < 0, ABSENT, scores[:, clusters.PASSAGE]),
-        "n_matched": whole[:, clusters.N_MATCHED],
-        "n_grams": np.diff(index.question_gram_offsets)[question],
-        "question_tokens": n_tokens,
-        "total_tokens": n_tokens + n_answer + n_passage,
-        "question_start": start,
-        "question_stop": stop,
-        "answer_start": answer_start,
-        "answer_stop": whole[:, clusters.ANSWER_STOP],
-        "passage_start": whole[:, clusters.PASSAGE_START],
-        "passage_stop": whole[:, clusters.PASSAGE_STOP],
-    }
 
 
 # Names of pairs -----------------------------------------------------------------------------------

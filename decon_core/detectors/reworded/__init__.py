@@ -9,18 +9,16 @@ template, not the same item. `tests/oracle/reworded.py` has the arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from decon_core.config.detector_registry import Reads, Threshold, register
+from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import Policy
-from decon_core.config.rounding import reaches
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.detector import Detector, Floats, Indexes, Judged, Search
-from decon_core.detectors.reworded.evidence import LEAST_COUNT, OTHER_NUMBERS, SAME_ITEM
+from decon_core.detectors.detector import Detector, Floats, Indexes, Search
+from decon_core.detectors.reworded.evidence import LEAST_COUNT, OTHER_NUMBERS, REWORDED
 from decon_core.detectors.reworded.items import (
     ITEM,
     Text,
@@ -33,8 +31,6 @@ from decon_core.detectors.reworded.search import RewordedSearch
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from decon_core.index.joined_index import Rows
     from decon_core.storage.tables import Array
 
@@ -46,12 +42,18 @@ class Reworded(Detector):
     name = "reworded"
     summary = "content words and numbers of the question, in any order"
     reads = Reads.OWN
-    threshold = Threshold(setting="reworded_threshold", floor="reworded_floor")
+    threshold = Threshold(
+        setting="reworded_threshold", floor="reworded_floor", of=(REWORDED, OTHER_NUMBERS)
+    )
+    kinds = (
+        Kind(REWORDED, "its words stand there in any order, which is no proof"),
+        Kind(
+            OTHER_NUMBERS, "the same template with other numbers, not the same item", is_apart=True
+        ),
+    )
     scan_settings = ("reworded_floor",)
-    versions = (("reworded", 3),)
+    versions = (("reworded", 4),)
     own_columns = ("question", "answer", *ITEM, "choice_index")
-    acts_on_score = False
-    near_kinds = (OTHER_NUMBERS,)
     compares_any_order = True
     advice = (
         "**To find items in other words, `reworded`.** It finds questions that a person or a model "
@@ -88,32 +90,12 @@ class Reworded(Detector):
             unmet.details[at] = f"{counts[at]} of {LEAST_COUNT}"
         return unmet
 
-    def judge(self, matches: pa.Table, policy: Policy) -> Judged:
-        judged = super().judge(matches, policy)
-        return judged._replace(is_leak=judged.is_leak & _is_same_item(matches))
-
-    def highest_thresholds(self, matches: pa.Table, policy: Policy) -> Floats:
-        highest = super().highest_thresholds(matches, policy)
-        return np.where(_is_same_item(matches), highest, np.nan)
-
-    def missing(
-        self, entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]
-    ) -> Iterator[str]:
-        if entry["looked_for"] == OTHER_NUMBERS:
-            yield "the same template with other numbers, not the same item"
-        if not reaches(entry["score"], policy.reworded_threshold):
-            yield from super().missing(entry, policy, record)
-
 
 def _scores_of_copies(search: RewordedSearch, copies: Sequence[str]) -> Floats:
     """Return for each record the score of a document with this copy of it; 0: not found."""
     distinct = {text: number for number, text in enumerate(dict.fromkeys(copies))}
-    found = search.find_in(Batch.of_texts([*distinct]))
+    found = search.findings(Batch.of_texts([*distinct]))
     scores = {(one.document, one.record): one.score for one in found}
     return np.array(
         [scores.get((distinct[text], record), 0.0) for record, text in enumerate(copies)]
     )
-
-
-def _is_same_item(matches: pa.Table) -> npt.NDArray[np.bool_]:
-    return np.array([kind == SAME_ITEM for kind in matches["looked_for"].to_pylist()], np.bool_)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from decon_core.kernels import word_windows
 from decon_core.text.content_words import SCALE
 
-SAME_ITEM, OTHER_NUMBERS = "same item", "other numbers"
+REWORDED, OTHER_NUMBERS = "reworded", "other numbers"
 
 # A number weighs as much as a rare word; one that many texts hold, as half of them do, less.
 _NUMBER_WEIGHT = round(6.2 * SCALE)
@@ -58,7 +58,7 @@ class Evidence(NamedTuple):
 
     @property
     def kind(self) -> str:
-        return SAME_ITEM if self.is_same_item else OTHER_NUMBERS
+        return REWORDED if self.is_same_item else OTHER_NUMBERS
 
     @property
     def rank(self) -> tuple[bool, float]:

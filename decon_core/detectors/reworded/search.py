@@ -14,7 +14,7 @@ import numpy.typing as npt
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.detector import Finding, Search, sort_findings
+from decon_core.detectors.detector import Finding, Nominations, Search, sort_findings
 from decon_core.detectors.reworded.evidence import HALF_COUNT, LEAST_COUNT, Evidence, evidence_of
 from decon_core.detectors.reworded.items import LEAST_PAIR, numbers_of
 from decon_core.detectors.shared_runs import BatchTexts
@@ -93,14 +93,14 @@ class RewordedSearch(Search):
         table_mb = policy.word_table_mb
         return Encoder(Words(), no_tokens, form=policy.form, table_mb=table_mb, terms=self.terms)
 
-    def find(self, texts: BatchTexts) -> list[Finding]:
+    def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document and question the best window, if its score reaches the floor."""
         if texts.encoder is None or texts.encoder.terms is not self.terms:
-            return self.find_in(texts.batch)
-        return self._found_by(texts.encoder, texts.batch)
+            return Nominations.of(self.findings(texts.batch), "_characters")
+        return Nominations.of(self._found_by(texts.encoder, texts.batch), "_characters")
 
-    def find_in(self, batch: Batch) -> list[Finding]:
-        """Do the same with an encoder of its own."""
+    def findings(self, batch: Batch) -> list[Finding]:
+        """Return the same, with an encoder of its own."""
         self._own_encoder.encode(batch.text, batch.starts, batch.stops)
         return self._found_by(self._own_encoder, batch)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from decon_core.benchmarks.records import Version
 from decon_core.corpus.packs import Pack
 from decon_core.decisions.calibration import wilson
-from decon_core.decisions.nominations import Nominations
+from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.features.neighbours.items import ITEM, items_of, nominated, with_pairs
@@ -91,10 +91,10 @@ def has_neighbours(store: Store, key: str) -> bool:
     return is_whole(neighbours_folder(store) / key / _ABOUT)
 
 
-def nominations_of(store: Store, key: str, settings: Neighbours) -> Nominations:
+def nominations_of(store: Store, key: str, settings: Neighbours) -> NominatedPlaces:
     """Return the neighbours of complete results as places that may be an item."""
     folder = neighbours_folder(store) / key / "nominations"
-    return Nominations(NAME, key, folder, settings.review_from)
+    return NominatedPlaces(NAME, key, folder, settings.review_from)
 
 
 def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:

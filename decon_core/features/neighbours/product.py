@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.decisions.nominations import Nominations
+from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.errors import InputError, Problem
 from decon_core.features.neighbours.build import (
     has_neighbours,
@@ -70,7 +70,7 @@ def report_addition(plan: Plan) -> ReportAddition | None:
     return ReportAddition(key, tables)
 
 
-def nominations(plan: Plan) -> Nominations | None:
+def nominations(plan: Plan) -> NominatedPlaces | None:
     """Return the neighbours as places that may be an item; None if there are none."""
     settings, key = plan.config.table(Neighbours), current_key(plan)
     if settings is None or not key or not has_neighbours(plan.store, key):

@@ -68,7 +68,7 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     the detector that finds question-only items, or None (`question_only`).
     """
     groups = frame.group_by(names, maintain_order=True)
-    finders = names_where(lambda one: one.finds_question_only)
+    finders = names_where(lambda one: bool(one.needed_parts))
     return [
         {
             **rows[0],

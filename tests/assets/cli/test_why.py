@@ -13,7 +13,7 @@ from decon_assets.instance.home import home_for, open_instance
 from decon_core.benchmarks.records import current_version
 from decon_core.config.policy import Policy
 from decon_core.corpus.registration import list_packs
-from decon_core.report.why import missing
+from decon_core.decisions.judging import missing
 from decon_core.storage.drafts import remove
 from tests.conftest import World
 
@@ -288,6 +288,7 @@ def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
 NEAR_MISS = {
     "detector": "decon",
     "is_by_score": False,
+    "looked_for": None,
     "question_overlap": 1.0,
     "answer_overlap": None,
     "passage_overlap": None,
@@ -328,11 +329,11 @@ RECORD = {"question": "what?", "answer": "that", "passage": None}
     ids=["no answer", "part", "question", "short", "another detector", "not passed", "leak"],
 )
 def test_what_is_missing_is_said_for_every_condition_that_fails(found, expected):
-    assert missing(NEAR_MISS | found, Policy(), record=RECORD) == expected
+    assert [*missing(NEAR_MISS | found, Policy(), RECORD)] == expected
 
 
 def test_what_was_never_looked_for_is_not_said_to_be_missing():
-    told, _ = missing(NEAR_MISS, Policy(index_answers=False), record=RECORD)
+    told, _ = missing(NEAR_MISS, Policy(index_answers=False), RECORD)
     assert told == "answer not searched (index_answers is off)"
 
 

@@ -1,4 +1,4 @@
-"""The highest threshold that still calls a match a leak, against trying all of them."""
+"""The highest threshold that a match reaches, as a leak or a candidate, against trying all."""
 
 from dataclasses import replace
 
@@ -7,10 +7,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decon_core.alignment.kinds import KINDS
-from decon_core.config.detector_registry import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN, kinds
 from decon_core.config.policy import Policy
-from decon_core.decisions.decide import highest_thresholds, judge
+from decon_core.decisions.judging import highest_thresholds, judge
 from decon_core.schemas import MATCHES
 
 SETTING = {
@@ -23,7 +22,9 @@ SETTING = {
     "reworded": "reworded_threshold",
     "code": "code_threshold",
 }
-FLOOR = dict.fromkeys(SETTING, 0.01) | {"decon": 0.6}
+FLOOR = dict.fromkeys(SETTING, 0.01) | {
+    "decon": 0.6, "ratcliff": 0.3, "longest_match": 0.4, "reworded": 0.2, "code": 0.3
+}  # fmt: skip
 
 shares = st.one_of(st.floats(0, 1), st.integers(0, 100).map(lambda n: n / 100))
 
@@ -38,7 +39,7 @@ def matches(draw):
                 {
                     "detector": st.sampled_from(BUILT_IN),
                     "base_score": shares,
-                    "looked_for": st.sampled_from(["same item", "other numbers", *KINDS, None]),
+                    "looked_for": st.sampled_from([*kinds(), None]),
                     "question_overlap": shares,
                     "n_matched": st.integers(8, 40),
                     "question_tokens": st.integers(1, 80),
@@ -52,12 +53,12 @@ def matches(draw):
 
 
 @given(matches(), st.sampled_from([0.6, 0.8, 0.805, 0.9]))
-def test_a_match_is_a_leak_up_to_there_and_not_beyond(found, threshold):
+def test_the_score_of_a_match_is_enough_up_to_there_and_not_beyond(found, threshold):
     policy = Policy(detectors=BUILT_IN, contamination_score_threshold=threshold)
     highest = highest_thresholds(found, policy)
     for at, row in enumerate(found.to_pylist()):
         one = found.slice(at, 1)
-        tried = [step for step in steps(row["detector"], policy) if is_leak(one, step, policy)]
+        tried = [step for step in steps(row["detector"], policy) if is_found(one, step, policy)]
         assert np.isnan(highest[at]) if not tried else highest[at] == max(tried)
 
 
@@ -68,15 +69,11 @@ def steps(detector, policy):
     return sorted({n / 100 for n in range(1, 101) if n / 100 >= FLOOR[detector]} | {own})
 
 
-def is_leak(match, step, policy):
-    """Judged by a policy of that threshold; floors go down with it."""
+def is_found(match, step, policy):
     detector = match["detector"][0].as_py()
     if detector == "longest_match" and step == 1:
         return False  # more than all there is: no policy may ask for it
-    names = ("ratcliff", "longest_match", "reworded", "code")
-    floors = {f"{name}_floor": 0.01 for name in names}
-    other = replace(policy, **floors, **{SETTING[detector]: step})
-    return bool(judge(match, other)[1][0])
+    return bool(judge(match, replace(policy, **{SETTING[detector]: step})).is_by_score[0])
 
 
 def test_of_decon_the_floor_itself_is_a_step():

@@ -270,7 +270,7 @@ def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):
         (row["instance_index"], row["detector"]): row["is_visible"] for row in table.to_pylist()
     }
     assert (seen[0, "decon"], seen[0, "reworded"]) == (False, True)
-    assert blind_items(table) == {"b": {("test", 0)}}
+    assert blind_items(table, bench.policy) == {"b": {("test", 0)}}
 
 
 def test_an_item_is_as_visible_as_the_best_of_its_questions(bench):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decon_core.config.policy import Policy, Sampling
-from decon_core.decisions.decide import judge
+from decon_core.decisions.judging import judge
 from decon_core.schemas import MATCHES
 from tests.core.detectors import engine
 from tests.oracle.decon import (

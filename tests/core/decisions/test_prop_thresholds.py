@@ -17,7 +17,7 @@ from decon_core.config.detector_registry import BUILT_IN
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import exceeds
 from decon_core.decisions.common_ngrams import _are_common
-from decon_core.decisions.decide import highest_thresholds, judge
+from decon_core.decisions.judging import highest_thresholds, judge
 from decon_core.kernels.scores import base_scores
 from decon_core.schemas import MATCHES
 from tests.core.detectors import engine

@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from decon_core.config.policy import Policy
-from decon_core.decisions.decide import decide, judge
+from decon_core.decisions.decide import decide
+from decon_core.decisions.judging import judge
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdict, Verdicts
 from decon_core.schemas import ENTRIES, MATCHES
 

@@ -8,12 +8,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from decon_core.config.detector_registry import BUILT_IN
+from decon_core.config.detector_registry import BUILT_IN, kinds
 from decon_core.config.mixtures import Leaks, Mixture
 from decon_core.config.policy import Policy, without_effect
 from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
-from decon_core.decisions.decide import highest_thresholds, judge
+from decon_core.decisions.judging import highest_thresholds, judge, may_be_candidate
 from decon_core.errors import ConfigError
 from decon_core.library.scan import Request, scan_folder
 from decon_core.mixtures.clean_evals import build_clean_benchmarks, has_clean_benchmark
@@ -109,9 +109,10 @@ def test_a_kind_is_a_leak_or_waits_for_review():
         [benchmark.mmlu]
         leak = ["verbatim"]
         [benchmark.gsm8k]
-        review = ["verbatim", "copied"]
+        review = ["verbatim", "variants"]
     """)
-    assert [one[:2] for one in found] == [("policy.benchmark.gsm8k.review[1]", "'copied'")]
+    assert [one[:2] for one in found] == [("policy.benchmark.gsm8k.review[1]", "'variants'")]
+    assert found[0][2:] == (f"one of {', '.join(kinds())}", "did you mean 'variant'?")
     found = problems("""
         leak = ["verbatim", "part"]
         [benchmark.mmlu]
@@ -150,6 +151,27 @@ def matches(*rows):
     row = {field.name: None if field.nullable else filler[str(field.type)] for field in MATCHES}
     row |= {"question_overlap": 1.0, "question_tokens": 60, "total_tokens": 60, "n_grams": 50}
     return pa.Table.from_pylist([row | values for values in rows], schema=MATCHES)
+
+
+@pytest.mark.parametrize(
+    ("detector", "kind", "values"),
+    [
+        ("aligned", "edited", {"answer_overlap": 1.0}),
+        ("aligned", "part", {}),
+        ("reworded", "reworded", {}),
+        ("reworded", "other numbers", {}),
+        ("code", "names", {}),
+        ("neighbours", "near in meaning", {"base_score": 0.1}),
+    ],
+)
+def test_the_policy_says_what_a_kind_of_any_detector_is(detector, kind, values):
+    found = matches({"detector": detector, "looked_for": kind, "base_score": 0.9, **values})
+    for leak, review, said in ((kind, "variant", "leak"), ("variant", kind, "candidate")):
+        judged = judge(found, Policy(leak=(leak,), review=(review,)))
+        assert (judged.is_leak[0], judged.is_candidate[0]) == (said == "leak", said != "leak")
+    recorded = judge(found, Policy(leak=("verbatim",), review=("variant",)))
+    assert not any(values[0] for values in recorded[1:])
+    assert may_be_candidate(found, Policy(leak=(), review=(kind,))).to_pylist() == [True]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decon_core.config.detector_registry import Reads, Threshold
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Finding, Search, sort_findings
+from decon_core.detectors.detector import Detector, Finding, Nominations, Search, sort_findings
 from decon_core.detectors.visibility import first_unmet
 from decon_core.index.record_texts import QUESTION
 
@@ -41,8 +41,8 @@ class _Search(Search):
             if uses and reaches(_share(question), floor):
                 self._questions.setdefault(_beginning(question), []).append((question, uses))
 
-    def find(self, texts):
-        return sort_findings(
+    def nominate(self, texts):
+        findings = (
             Finding(
                 document=number,
                 part=use.part,
@@ -60,6 +60,7 @@ class _Search(Search):
             for question, uses in self._questions[beginning]
             for use in uses
         )
+        return Nominations.of(sort_findings(findings))
 
 
 def _beginning(text):

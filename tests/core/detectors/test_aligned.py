@@ -2,15 +2,13 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import get_args
 
 import pytest
 
 import decon_core as dc
-from decon_core.alignment.kinds import KINDS
-from decon_core.config.policy import Kind, Policy
+from decon_core.config.policy import Policy
+from decon_core.decisions.judging import missing
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.detectors.detector import detector
 from decon_core.library import index as library_index
 from decon_core.library.texts import blocks_of
 from decon_core.scan.coverage import scan_fingerprint
@@ -328,7 +326,7 @@ def test_the_policy_says_what_a_kind_is_without_another_scan(bench, rule, said):
     decisions = {"leak": "is_contaminated", "candidate": "is_candidate"}
     decided = [name for name, column in decisions.items() if entry[column]]
     assert (entry["looked_for"], decided) == ("variant", [said] if said in decisions else [])
-    (why,) = detector("aligned").missing(entry, Policy(), {"answer": None})
+    (why,) = missing(entry, Policy(), {"answer": None})
     assert why == "numbers or names of the question were replaced by others"
 
 
@@ -365,7 +363,3 @@ def test_an_answer_that_most_items_share_is_an_answer():
     said = f"{rows[70]['question']} {rows[70]['answer']}"
     found = [index.record(one)["question"] for one in index.check(document(said)) if one.is_leak]
     assert found == [rows[70]["question"]]
-
-
-def test_the_kinds_of_a_policy_are_those_of_the_comparison():
-    assert get_args(Kind) == KINDS

@@ -11,16 +11,15 @@ from hypothesis import strategies as st
 from decon_core.config.policy import Policy
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Indexes, detector
-from decon_core.detectors.reworded.evidence import SAME_ITEM
+from decon_core.detectors.reworded.evidence import REWORDED as SAME_ITEM
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import load_tokenizer
-from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged
+from decon_core.text.word_cache import Encoder, GrowingVocabulary
 from tests.oracle.reworded import attributed, best_window, template_of
 from tests.uncompiled import fewer
 
 FORM = Policy().form
-_NO_TOKENS = Ragged(np.empty(0, np.uint32), np.zeros(1, np.int64))
 
 
 def search(questions, policy):
@@ -37,7 +36,7 @@ def row(item, question, answer=None, choice=None):
 
 def find(questions, documents, policy, at_work=None):
     at_work = at_work or search(questions, policy)
-    return at_work.find(BatchTexts(Batch.of_texts(documents), _NO_TOKENS, None))
+    return at_work.findings(Batch.of_texts(documents))
 
 
 _WORDS = """
@@ -185,8 +184,14 @@ def test_the_encoder_of_a_scan_gives_the_same_findings(texts, n_times):
     numbers = at_work.terms.encode([canonical(text, FORM) for text in batch_texts(batch)])
     terms = encoder.terms_of_latest()
     assert [terms.row(at).tolist() for at in range(len(terms))] == numbers
-    shared = at_work.find(BatchTexts(batch, tokens, None, encoder))
-    assert shared == at_work.find(BatchTexts(batch, tokens, None))
+    shared, own = (
+        at_work.nominate(BatchTexts(batch, tokens, None, one)) for one in (encoder, None)
+    )
+    assert columns(shared) == columns(own)
+
+
+def columns(nominations):
+    return {name: np.asarray(values).tolist() for name, values in vars(nominations).items()}
 
 
 def batch_texts(batch):
@@ -221,9 +226,9 @@ def test_a_reworded_question_is_the_same_item_wherever_it_stands(before):
 @pytest.mark.parametrize(
     ("changed", "kind"),
     [
-        (ITEM, "same item"),
+        (ITEM, "reworded"),
         (ITEM.replace("16", "20").replace("three", "five"), "other numbers"),
-        (ITEM.replace("three", "3").replace("four", "4.0"), "same item"),
+        (ITEM.replace("three", "3").replace("four", "4.0"), "reworded"),
         (REWORDED.replace("16", "90").replace("four", "12").replace("$2", "$7"), "other numbers"),
     ],
 )

@@ -12,7 +12,7 @@ from decon_core.config.detector_registry import BUILT_IN, Reads, Threshold
 from decon_core.config.policy import Policy
 from decon_core.config.policy_file import load_policy
 from decon_core.config.sources import Source
-from decon_core.decisions.decide import highest_thresholds, judge
+from decon_core.decisions.judging import highest_thresholds, judge, missing
 from decon_core.detectors.detector import Detector, detector
 from decon_core.errors import ConfigError, InputError
 from decon_core.features.scorecard.page import advice
@@ -99,9 +99,9 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
         ("clean",),
         ("not indexable",),
     ]
-    near_miss = {"score": 8 / len(SHORT)}
-    words = [*detector("first_sentence").missing(near_miss, policy, {})]
-    assert words == ["score 0.03 of 0.40 needed"]
+    near_miss = {"detector": "first_sentence", "looked_for": None, "is_by_score": False}
+    near_miss |= {"score": 8 / len(SHORT), "base_score": 8 / len(SHORT), "question_tokens": 60}
+    assert [*missing(near_miss, policy, {})] == ["score 0.03 of 0.40 needed"]
     card = card_of(place / "report.duckdb")
     assert f"| `first_sentence` | {FirstSentence.summary} | 0.4 |" in card
     write_page(place / "report.duckdb", place / "report.html")

@@ -6,6 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decon_core.config.policy import Policy
 from decon_core.library.benchmark_counts import BenchmarkCount, count_matches
 
 BENCHMARKS, DETECTORS = ("maths", "physics"), ("decon", "exact", "ngram_any")
@@ -94,6 +95,6 @@ def test_polars_counts_what_sets_count(tmp_path_factory, matches, visible):
     counts, questions, candidates = zip(
         *(counted(matches, visible, name) for name in BENCHMARKS), strict=True
     )
-    found = count_matches(path, indexability, versions, DETECTORS)
+    found = count_matches(path, indexability, versions, Policy(detectors=DETECTORS))
     assert found.benchmarks == [*counts]
     assert (found.n_question_only, found.n_candidates) == (sum(questions), sum(candidates))

@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 from decon_core.config import detector_registry as registry
+from decon_core.config.detector_registry import Kind
 from decon_core.config.mixtures import DEFAULT, Leaks, Mixture, read_mixtures
 from decon_core.config.policy import Policy
 from decon_core.decisions.annotations import Annotation, Annotations
@@ -30,7 +31,8 @@ PROBABLE = Mixture(name="probable", leaks=Leaks(min_probability=0.9, min_judged=
 class Unproven(FirstSentence):
     """What begins like a question may be about anything."""
 
-    acts_on_score = False
+    kinds = (Kind("first sentence"),)
+    threshold = replace(FirstSentence.threshold, of=("first sentence",))
 
 
 @pytest.fixture
@@ -48,6 +50,7 @@ def place(unproven, bench, make_words):
             "tokenizer_str": "words",
             "first_sentence_threshold": 0.1,
             "first_sentence_floor": 0.05,
+            "review": ["first sentence"],
         }
     )
     items = [
@@ -323,7 +326,7 @@ def test_a_mixture_may_name_a_detector_whose_score_is_no_proof():
 @pytest.mark.usefixtures("unproven")
 def test_settings_without_effect_are_refused():
     (problem,) = problems_of(detectors=["decon"], min_probability=0.9)
-    assert "every detector acts on its score" in problem
+    assert "every detector finds leaks by its score" in problem
     (problem,) = problems_of(min_judged=10)
     assert "mixture[0].leaks.min_judged: found 10; expected min_probability beside it" in problem
     assert len(problems_of(min_probability=1.5)) == 1

@@ -1,0 +1,188 @@
+"""What a match is by the rule of its detector, its kind and the policy, before any verdict.
+
+A detector states its threshold and its kinds (`config/detector_registry.py`); the policy says which
+kinds are leaks and which are candidates. What has no kind is a leak by its threshold alone, as in
+the published rules. A verdict on a pair overrides all this (`decide.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from decon_core.config.policy import LEAST_ANSWER_OVERLAP, Policy
+from decon_core.detectors.detector import (
+    Booleans,
+    Detector,
+    Floats,
+    Integers,
+    column,
+    detector,
+    of_needed,
+)
+
+_STEPS = 100  # from 0 to 1
+
+
+class Judged(NamedTuple):
+    """Score and class of each match, without verdicts."""
+
+    score: Floats
+    is_leak: Booleans
+    is_question_only: Booleans  # never together with `is_leak`
+    is_candidate: Booleans  # nor with one of these
+    is_by_score: Booleans  # a leak, or a candidate whose kind has a threshold
+
+
+def judge(matches: pa.Table, policy: Policy) -> Judged:
+    """Score and classify every match by the settings of its benchmark."""
+    n = matches.num_rows
+    judged = Judged(np.zeros(n), *(np.zeros(n, np.bool_) for _ in range(4)))
+    for one, rows, of_detector, own in _by_rule(matches, policy):
+        values = _judge_of(one, of_detector, own)(one.configured_threshold(own))
+        for into, of_rows in zip(judged, values, strict=True):
+            into[rows] = of_rows
+    return judged
+
+
+def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
+    """Return for each match the highest step at which its score is enough; nan if there is none.
+
+    Steps are hundredths, starting at the detector's floor, and the current threshold. Where a
+    threshold is a length, the result is the number of matched tokens.
+    """
+    highest = np.full(matches.num_rows, np.nan)
+    for one, rows, of_detector, own in _by_rule(matches, policy):
+        if one.threshold.is_length:
+            highest[rows] = column(of_detector, "n_matched")
+            continue
+        judge_at = _judge_of(one, of_detector, own)
+        for step in _steps(one, own):
+            highest[rows[judge_at(step).is_by_score]] = step
+    return highest
+
+
+def _steps(one: Detector, policy: Policy) -> list[float]:
+    """Return the thresholds that a sweep tries."""
+    threshold = one.configured_threshold(policy)
+    floor = one.setting(policy, one.threshold.floor) if one.threshold.floor else 0.0
+    hundredths = np.arange(1, _STEPS + 1) / _STEPS
+    every = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
+    return [*map(float, every)]
+
+
+def _by_rule(
+    matches: pa.Table, policy: Policy
+) -> Iterator[tuple[Detector, Integers, pa.Table, Policy]]:
+    """Yield each detector with the rows of its matches, these matches, and the policy for them.
+
+    Benchmarks with settings of their own come apart.
+    """
+    benchmark = matches["benchmark"].to_numpy(zero_copy_only=False)
+    is_own = np.isin(benchmark, [*policy.benchmark])
+    names = matches["detector"].to_numpy(zero_copy_only=False)
+    groups = [(~is_own, replace(policy, benchmark={}))]
+    groups += [(benchmark == name, policy.for_benchmark(name)) for name in policy.benchmark]
+    for is_of_group, own in groups:
+        for name in dict.fromkeys(names[is_of_group].tolist()):
+            rows = np.flatnonzero(is_of_group & (names == name))
+            of_rows = matches if rows.size == names.size else matches.take(pa.array(rows))
+            yield detector(name), rows, of_rows, own
+
+
+def _judge_of(one: Detector, matches: pa.Table, policy: Policy) -> Callable[[float], Judged]:
+    """Return what judges matches of a detector at a threshold.
+
+    If its kind needs the answer, a match without it is a leak only if there is none to have. A
+    short question then says too little, and is not question-only, either.
+    """
+    is_kind = _kinds_of(matches)
+    has_kind, of = is_kind(kind.name for kind in one.kinds), one.threshold.of
+    has_threshold = is_kind(filter(None, of)) | (~has_kind & (None in of))
+    may_leak = np.where(has_kind, is_kind(policy.leak), None in of)
+    may_wait = has_kind & is_kind(policy.review)
+    needs_answer = is_kind(kind.name for kind in one.kinds if kind.needs_answer)
+    answer = column(matches, "answer_overlap")
+    is_right = matches["is_correct"].fill_null(fill_value=True).to_numpy(zero_copy_only=False)
+    is_answered = (answer >= LEAST_ANSWER_OVERLAP) & is_right.astype(np.bool_)
+    lacks_answer = needs_answer & ~np.isnan(answer) & ~is_answered
+    is_telling = column(matches, "question_tokens") >= one.fewest_words
+
+    def judge_at(threshold: float) -> Judged:
+        ruled = one.rule(matches, policy, threshold)
+        is_enough = ruled.reaches | ~has_threshold
+        is_copy, is_candidate = may_leak & is_enough, may_wait & is_enough
+        is_leak = is_copy & ~lacks_answer & (is_answered | is_telling)
+        is_question_only = ruled.is_question_only | (is_copy & lacks_answer & is_telling)
+        is_by_score = is_leak | (is_candidate & has_threshold)
+        return Judged(ruled.score, is_leak, is_question_only, is_candidate, is_by_score)
+
+    return judge_at
+
+
+def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Booleans]:
+    """Return what tells the matches whose kind is among some names."""
+    encoded = matches["looked_for"].combine_chunks().dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    number: Integers = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
+
+    def is_kind(wanted: Iterable[str]) -> Booleans:
+        among = {*wanted}
+        is_wanted: Booleans = np.array([*(name in among for name in names), False], np.bool_)
+        return is_wanted[number]
+
+    return is_kind
+
+
+def may_be_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
+    """Return whether each match is a candidate if its score is enough and no verdict says more."""
+    of_benchmarks = (policy.for_benchmark(name).review for name in policy.benchmark)
+    kinds = {*policy.review, *chain(*of_benchmarks)}
+    return pc.is_in(matches["looked_for"], pa.array(kinds, pa.string()))
+
+
+def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an entry lacks to be a leak by its kind and score, in words."""
+    one = detector(entry["detector"])
+    kind = next((kind for kind in one.kinds if kind.name == entry["looked_for"]), None)
+    name = kind and kind.name
+    may_leak = name is None or name in policy.leak
+    if entry["is_by_score"] and may_leak:
+        return
+    if kind and not may_leak:
+        yield kind.lacks or f"[policy] leak does not name {name}"
+    elif entry["question_tokens"] < one.fewest_words:
+        yield f"the question has only {entry['question_tokens']} words"
+    elif name is None and None not in one.threshold.of:
+        yield "no score of it is a proof"
+    yield from one.unmet_gates(entry, policy)
+    needed = one.score_threshold(policy)
+    is_low = name in one.threshold.of and not one.reaches_threshold(entry["score"], needed)
+    if is_low or kind:
+        for part in one.needed_parts:
+            if record[part]:
+                yield from _part_missing(part, entry[f"{part}_overlap"], policy)
+    if is_low:
+        more = "more than " if one.threshold.is_exclusive else ""
+        yield f"score {of_needed(entry['score'], needed, more)}"
+        if entry["score"] < entry["base_score"] and not one.threshold.is_length:
+            yield (
+                f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
+                f"({entry['total_tokens']} tokens)"
+            )
+
+
+def _part_missing(part: str, overlap: float | None, policy: Policy) -> Iterator[str]:
+    setting = f"index_{part}s"
+    if not getattr(policy, setting):
+        yield f"{part} not searched ({setting} is off)"
+    elif not overlap:
+        yield f"{part} not found"
+    elif overlap < 1:
+        yield f"only {overlap:.2f} of the {part} found"
