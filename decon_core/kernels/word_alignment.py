@@ -11,7 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from decon_core.kernels.arrays import Bytes, Flags, Integers, Numbers, Table, Words64, filled
+from decon_core.kernels.arrays import (
+    NONE,
+    Bytes,
+    Flags,
+    Integers,
+    Numbers,
+    Table,
+    Words64,
+    filled,
+    n_same,
+)
 from decon_core.kernels.hashing import BASE, ZERO, mixed
 from decon_core.kernels.jit import inlined, kernel
 
@@ -283,15 +293,20 @@ def compare(
 
     Returns the blocks of equal words, none if nothing of the question is there, and counts. The
     best alignment with the span shows as far as where the question would reach; so neither words
-    far away are taken for those of the question, nor those of another copy near it.
+    far away are taken for those of the question, nor those of another copy near it. None is better
+    than a whole copy, which is looked for first.
     """
     keys, worth = questions.keys[first:last], questions.worth[first:last]
     n_words = last - first
+    copy = _whole_copy(keys, words.keys, start, stop, span_start, span_stop)
     width = max(_MOST_CELLS // max(n_words, 1), _NARROWEST)
     at, end = span_start, min(span_stop, span_start + width - 1)
     shift = at
-    blocks = np.empty((0, 3), np.int64)
+    blocks = np.empty((1, 3), np.int64)
+    blocks[0, ITEM], blocks[0, DOCUMENT], blocks[0, SIZE] = 0, copy, n_words
     for more in (n_words // 4, 1, 0):
+        if copy != NONE:
+            break
         blocks = align(keys, worth, words.keys, at, end, span_start, span_stop, shift, width)
         n = blocks.shape[0]
         if n == 0 or blocks[0, SIZE] == n_words:  # nothing, or a whole copy
@@ -304,6 +319,19 @@ def compare(
         _count_found(questions, first, blocks, counts)
         _count_changed(questions, first, last, words, start, stop, blocks, counts)
     return blocks, counts
+
+
+@kernel
+def _whole_copy(
+    keys: Words64, document: Words64, start: int, stop: int, span_start: int, span_stop: int
+) -> int:
+    """Return where all words of a question stand in a row, most of them in a span, or `NONE`."""
+    n = keys.size
+    half = n - n // 2
+    for place in range(max(start, span_start - n // 2), min(stop - n, span_stop - half) + 1):
+        if n and n_same(keys, 0, document, place, n) == n:
+            return place
+    return NONE
 
 
 @kernel
