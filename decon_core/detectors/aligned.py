@@ -379,13 +379,18 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
 
 
 def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
-    """Return of each item one comparison at each place: that which found most of it."""
+    """Return of each item one comparison at each place: that which found most of it.
+
+    An edit may part its n-grams, and the answer may be near one of the parts only.
+    """
     kept: list[_Compared] = []
     for one in sorted(compared, key=_Compared.order):
-        if not kept or not one.is_again(kept[-1]):
-            kept.append(one)
-        elif one.claim.comparison.weight_found > kept[-1].claim.comparison.weight_found:
-            kept[-1] = one
+        if kept and one.is_again(kept[-1]):
+            both = kept.pop(), one
+            claim = max((each.claim for each in both), key=lambda of: of.comparison.weight_found)
+            nomination = max((each.nomination for each in both), key=lambda of: of.is_answered)
+            one = _Compared(nomination, claim)  # noqa: PLW2901
+        kept.append(one)
     return kept
 
 
