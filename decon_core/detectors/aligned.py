@@ -48,7 +48,6 @@ from decon_core.detectors.detector import (
     Nominations,
     Search,
     Span,
-    sort_findings,
 )
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
@@ -215,7 +214,7 @@ class _AlignedSearch(Search):
         findings: list[Finding] = []
         for document, compared in zip(documents, self._compared(documents), strict=True):
             findings += self._in_document(document, compared, matches)
-        return Nominations.of(findings, "_characters")
+        return Nominations.of(findings)
 
     def _nominations(self, matches: Matches) -> Iterator[_Nomination]:
         """Yield the matches by document, those of the records of one question together.
@@ -301,7 +300,7 @@ class _AlignedSearch(Search):
                 kind = _kind(claim, one.nomination)
                 if kind:
                     findings += self._findings(one.nomination, claim, kind, matches, document)
-        return sort_findings(findings)
+        return findings
 
     def _findings(
         self,
@@ -331,8 +330,8 @@ class _AlignedSearch(Search):
                 question_tokens=comparison.n_units,
                 total_tokens=comparison.n_units,
                 question=(nomination.start, nomination.stop),
-                question_characters=(comparison.start, comparison.stop),
-                answer_characters=answer,
+                question_place=(comparison.start, comparison.stop),
+                answer_place=answer,
                 looked_for=_with_answer(kind[0], overlap, stop - start),
             )
 

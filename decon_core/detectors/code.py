@@ -36,7 +36,6 @@ from decon_core.detectors.detector import (
     Nominations,
     Search,
     Span,
-    sort_findings,
 )
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
@@ -395,14 +394,13 @@ class _CodeSearch(Search):
         has_code = np.zeros(batch.starts.size, np.uint8)
         if self._programs.programs:
             mark_code(batch.text, batch.starts, batch.stops, has_code)
-        findings = sort_findings(
+        return Nominations.of(
             finding
             for number in np.flatnonzero(has_code).tolist()
             for finding in self._in_document(
                 number, batch.text[batch.starts[number] : batch.stops[number]]
             )
         )
-        return Nominations.of(findings)
 
     def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
         found = self._search.windows_in(content)
@@ -471,6 +469,6 @@ def _findings(
             question_tokens=one.n_tokens,
             total_tokens=one.n_tokens,
             looked_for=kind,
-            question_bytes=place if has_question else None,
-            answer_bytes=place if has_answer else None,
+            question_place=place if has_question else None,
+            answer_place=place if has_answer else None,
         )

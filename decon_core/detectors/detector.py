@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -60,8 +61,10 @@ class Indexes:
 
 
 class Finding(NamedTuple):
-    """One record found in one document. Spans are in tokens, in characters, or in bytes of the
-    compared form."""
+    """One record found in one document.
+
+    Spans are in tokens, places in the unit in which the detector reads documents.
+    """
 
     document: int  # number in the batch
     part: int  # number of the benchmark
@@ -74,10 +77,8 @@ class Finding(NamedTuple):
     answer_overlap: float | None = None
     question: Span | None = None
     answer: Span | None = None
-    question_characters: Span | None = None  # of the document as it is
-    answer_characters: Span | None = None
-    question_bytes: Span | None = None
-    answer_bytes: Span | None = None
+    question_place: Span | None = None
+    answer_place: Span | None = None
     looked_for: str | None = None
 
 
@@ -108,13 +109,18 @@ class Nominations:
         return self.document.size
 
     @staticmethod
-    def of(findings: Sequence[Finding], unit: str = "_bytes") -> Nominations:
-        """Return findings as columns; places are the spans of this unit."""
+    def of(findings: Iterable[Finding]) -> Nominations:
+        """Return findings as columns, sorted stably by document, benchmark and record.
+
+        Text numbers run through all benchmarks of a scan, so the order within a tile must not
+        depend on them.
+        """
+        findings = sorted(findings, key=attrgetter("document", "part", "record"))
         names = [one.name for one in fields(Nominations) if one.name in Finding._fields]
         values: Any = {name: _column(findings, name) for name in names}
         values["tokens"], values["places"] = (
             np.column_stack([_spans(findings, f"{text}{of}") for text in ("question", "answer")])
-            for of in ("", unit)
+            for of in ("", "_place")
         )
         return Nominations(**values)
 
@@ -141,15 +147,6 @@ def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
 def _spans(findings: Sequence[Finding], name: str) -> Integers:
     spans = [getattr(finding, name) or (ABSENT, ABSENT) for finding in findings]
     return np.array(spans, np.int64).reshape(-1, 2)
-
-
-def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort stably by document, benchmark and record.
-
-    Text numbers run through all benchmarks of a scan, so the order within a tile must not
-    depend on them.
-    """
-    return sorted(findings, key=lambda finding: (finding.document, finding.part, finding.record))
 
 
 class Search:

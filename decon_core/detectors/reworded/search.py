@@ -14,7 +14,7 @@ import numpy.typing as npt
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
 from decon_core.corpus.batches import Batch
-from decon_core.detectors.detector import Finding, Nominations, Search, sort_findings
+from decon_core.detectors.detector import Finding, Nominations, Search
 from decon_core.detectors.reworded.evidence import HALF_COUNT, LEAST_COUNT, Evidence, evidence_of
 from decon_core.detectors.reworded.items import LEAST_PAIR, numbers_of
 from decon_core.detectors.shared_runs import BatchTexts
@@ -96,8 +96,8 @@ class RewordedSearch(Search):
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return for each document and question the best window, if its score reaches the floor."""
         if texts.encoder is None or texts.encoder.terms is not self.terms:
-            return Nominations.of(self.findings(texts.batch), "_characters")
-        return Nominations.of(self._found_by(texts.encoder, texts.batch), "_characters")
+            return Nominations.of(self.findings(texts.batch))
+        return Nominations.of(self._found_by(texts.encoder, texts.batch))
 
     def findings(self, batch: Batch) -> list[Finding]:
         """Return the same, with an encoder of its own."""
@@ -144,7 +144,7 @@ class RewordedSearch(Search):
             for finding in self._findings(number, match, characters):
                 # Of the texts of an item the best comes first.
                 of_records.setdefault((finding.part, finding.record), finding)
-        return sort_findings(of_records.values())
+        return [*of_records.values()]
 
     def _most_likely(self, windows: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
         """Yield text, start, stop, weight and number of terms of windows.
@@ -203,7 +203,7 @@ class RewordedSearch(Search):
                 n_matched=evidence.n_words + evidence.n_agreeing,
                 question_tokens=n_looked_for,
                 total_tokens=n_looked_for,
-                question_characters=characters,
+                question_place=characters,
                 looked_for=evidence.kind,
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decon_core.config.detector_registry import Reads, Threshold
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import Detector, Finding, Nominations, Search, sort_findings
+from decon_core.detectors.detector import Detector, Finding, Nominations, Search
 from decon_core.detectors.visibility import first_unmet
 from decon_core.index.record_texts import QUESTION
 
@@ -52,7 +52,7 @@ class _Search(Search):
                 n_matched=1,
                 question_tokens=len(question.split()),
                 total_tokens=len(question.split()),
-                question_bytes=(0, len(beginning)),
+                question_place=(0, len(beginning)),
                 looked_for="first sentence",
             )
             for number in range(texts.batch.starts.size)
@@ -60,7 +60,7 @@ class _Search(Search):
             for question, uses in self._questions[beginning]
             for use in uses
         )
-        return Nominations.of(sort_findings(findings))
+        return Nominations.of(findings)
 
 
 def _beginning(text):

@@ -102,7 +102,7 @@ def test_the_engine_finds_what_the_oracle_finds(data, questions):
     ]
     found = {
         (one.document, one.record): (
-            one.question_characters,
+            one.question_place,
             one.score,
             one.looked_for == SAME_ITEM,
         )
@@ -122,7 +122,7 @@ def test_words_of_many_items_are_found_as_by_the_oracle(data, questions):
     policy = Policy(detectors=("reworded",), reworded_floor=0.2)
     text = data.draw(documents(questions[0]))
     found = {
-        one.record: (one.question_characters, one.score, one.looked_for == SAME_ITEM)
+        one.record: (one.question_place, one.score, one.looked_for == SAME_ITEM)
         for one in find([questions], [text], policy)
     }
     expected = expected_in(text, questions, policy)
@@ -138,14 +138,13 @@ def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
     texts = [data.draw(documents(question)) for question in questions]
     together = find([[question] for question in questions], texts, policy)
     alone = [
-        (number, part, one.question_characters, one.score, one.looked_for)
+        (number, part, one.question_place, one.score, one.looked_for)
         for number, text in enumerate(texts)
         for part, question in enumerate(questions)
         for one in find([[question]], [text], policy)
     ]
     assert alone == [
-        (one.document, one.part, one.question_characters, one.score, one.looked_for)
-        for one in together
+        (one.document, one.part, one.question_place, one.score, one.looked_for) for one in together
     ]
 
 
@@ -160,7 +159,7 @@ def test_what_stands_far_apart_in_a_long_document_is_found_as_by_the_oracle(data
     ]
     text = " ".join(" ".join(pieces).split())
     found = {
-        one.record: (one.question_characters, one.score, one.looked_for == SAME_ITEM)
+        one.record: (one.question_place, one.score, one.looked_for == SAME_ITEM)
         for one in find([questions], [text], policy)
     }
     expected = expected_in(text, questions, policy)
@@ -219,7 +218,7 @@ def test_a_reworded_question_is_the_same_item_wherever_it_stands(before):
     (found,) = find([[ITEM]], [before + REWORDED + NOISE], Policy(detectors=("reworded",)))
     assert found.looked_for == SAME_ITEM
     assert found.score > Policy().reworded_threshold
-    start, stop = found.question_characters
+    start, stop = found.question_place
     assert (before + REWORDED + NOISE)[start:stop] == REWORDED[5:-1]
 
 
@@ -264,7 +263,7 @@ def test_many_windows_are_found_although_the_first_room_is_small():
     at_work._found = at_work._found[:1]
     document = (REWORDED + NOISE) * 30
     (found,) = find([[ITEM]], [document], Policy(detectors=("reworded",)), at_work)
-    assert document[slice(*found.question_characters)].startswith("day the ducks")
+    assert document[slice(*found.question_place)].startswith("day the ducks")
 
 
 TEMPLATE = (
