@@ -37,15 +37,18 @@ def attributed(claims: Sequence[Claim]) -> list[Claim]:
         key=lambda at: (-claims[at].comparison.weight_found - claims[at].support, at),
     )
     settled = [*claims]
+    first = min(int(claim.comparison.places[0]) for claim in claims)
     last = max(int(claim.comparison.places[-1]) for claim in claims)
-    holder = np.zeros(last + 1, np.int64)  # units of the item that holds a unit of the document
+    # Of each unit of the document the number of units of the item that holds it.
+    holder = np.zeros(last - first + 1, np.int64)
     for at in order:
         comparison = claims[at].comparison
-        held = holder[comparison.places]
+        places = comparison.places - first
+        held = holder[places]
         is_free = held == 0
         if comparison.weights[is_free].sum() < _LEAST_UNCLAIMED * comparison.weight_found:
             is_equal = comparison.is_whole and comparison.n_units >= held.max()
             settled[at] = claims[at]._replace(is_sibling=not is_equal)
         else:
-            holder[comparison.places[is_free]] = comparison.n_units
+            holder[places[is_free]] = comparison.n_units
     return settled

@@ -27,7 +27,7 @@ class Own(NamedTuple):
     """What tells an item from others."""
 
     is_own: Flags  # by unit
-    n_family: int  # items that share half of it
+    n_family: int  # items that share two fifths of it
 
 
 def own_of(n_items_with: Integers) -> Own:

@@ -85,11 +85,12 @@ def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
     sizes = np.cumsum([0, *map(len, texts)])
     while first < len(texts) or not pieces:
         # As many texts as fit, and one at least.
-        stop = int(np.searchsorted(sizes, sizes[first] + _MOST_CHARACTERS))
-        units, other = _read_together(texts[first : max(stop, first + 1)], form)
+        stop = int(np.searchsorted(sizes, sizes[first] + _MOST_CHARACTERS, side="right")) - 1
+        stop = max(stop, first + 1)
+        units, other = _read_together(texts[first:stop], form)
         pieces.append(units)
         spelled |= {n_units + at: word for at, word in other.items()}
-        n_units, first = n_units + len(units), max(stop, first + 1)
+        n_units, first = n_units + len(units), stop
     columns = zip(*(vars(piece).values() for piece in pieces), strict=True)
     return Units(*map(np.concatenate, columns)), spelled
 

@@ -407,6 +407,11 @@ class Policy:
         """The chosen detectors that find leaks. Others find candidates only."""
         return [detector.name for detector in self._chosen if detector.acts(self.leak)]
 
+    @property
+    def acting_by_benchmark(self) -> dict[str, list[str]]:
+        """The same for each benchmark with settings of its own."""
+        return {name: self.for_benchmark(name).acting for name in self.benchmark}
+
     def threshold_of(self, detector: str) -> float:
         """Return the score at which a match of a detector counts as a leak."""
         return registry.get(detector).score_threshold(self)

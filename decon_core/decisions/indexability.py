@@ -15,14 +15,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.benchmarks.records import StoredRecords, Version, current_version, load_records
 from decon_core.config import detector_registry as registry
 from decon_core.config.detector_registry import Reads
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
+from decon_core.decisions.judging import may_prove
 from decon_core.detectors.detector import detector
 from decon_core.detectors.visibility import Flags, Integers, RecordTexts, TextUse, Unmet
 from decon_core.errors import Problem
@@ -61,7 +62,7 @@ def findable_by_others(
     Asked are the detectors that search for the texts of an item, and find leaks.
     `visible`: the table of `indexability`.
     """
-    finders = registry.names_where(lambda one: one.acts(policy.leak) and one.reads in _OF_TEXTS)
+    finders = registry.names_where(lambda one: one.reads in _OF_TEXTS)
     others = [name for name in finders if name not in policy.detectors]
     blind = blind_items(visible, policy)
     ordered = sorted((one for one in versions if one.benchmark in blind), key=_benchmark_name)
@@ -81,6 +82,8 @@ def findable_by_others(
         benchmark = _benchmark(store, version, part, verbatim, number)
         of_benchmark = wide.for_benchmark(version.benchmark)
         for name in others:
+            if not detector(name).acts(of_benchmark.leak):
+                continue
             unmet = detector(name).visibility(benchmark.texts, of_benchmark)
             deciding = np.intersect1d(_deciding_records(benchmark, unmet), wanted[version])
             if n := int((unmet.places[deciding] == 0).sum()):
@@ -90,15 +93,11 @@ def findable_by_others(
 
 def blind_items(visible: pa.Table, policy: Policy) -> BlindItems:
     """Return, per benchmark, the items that no chosen detector can find as a leak."""
-    proves = pc.is_in(visible["detector"], pa.array(policy.acting, pa.string()))
-    seen = visible.select(["benchmark", *_ITEM]).append_column(
-        "is_seen", pc.and_(visible["is_visible"], proves)
-    )
-    items = seen.group_by(["benchmark", *_ITEM]).aggregate([("is_seen", "any")])
+    is_seen = (pl.col("is_visible") & may_prove(policy)).any()
+    items = pl.DataFrame(visible).group_by("benchmark", *_ITEM).agg(is_seen=is_seen)
     blind: BlindItems = {}
-    for row in items.filter(pc.invert(items["is_seen_any"])).to_pylist():
-        item = row["split"], row["instance_index"]
-        blind.setdefault(row["benchmark"], set()).add(item)
+    for benchmark, split, number, _ in items.filter(~pl.col("is_seen")).iter_rows():
+        blind.setdefault(benchmark, set()).add((split, number))
     return blind
 
 

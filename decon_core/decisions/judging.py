@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -147,6 +148,15 @@ def may_be_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
     return pc.is_in(matches["looked_for"], pa.array(kinds, pa.string()))
 
 
+def may_prove(policy: Policy) -> pl.Expr:
+    """Return whether a detector finds leaks of a benchmark, of a table with these columns."""
+    benchmark, name = pl.col("benchmark"), pl.col("detector")
+    proves = name.is_in(policy.acting)
+    for own, acting in policy.acting_by_benchmark.items():
+        proves = pl.when(benchmark == own).then(name.is_in(acting)).otherwise(proves)
+    return proves
+
+
 def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an entry lacks to be a leak by its kind and score, in words."""
     one = detector(entry["detector"])
@@ -165,8 +175,11 @@ def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any])
     needed = one.score_threshold(policy)
     is_low = name in one.threshold.of and not one.reaches_threshold(entry["score"], needed)
     if is_low or kind:
+        is_wrong = kind and kind.needs_answer and entry["is_correct"] is False
         for part in one.needed_parts:
-            if record[part]:
+            if part == "answer" and is_wrong and entry["answer_overlap"]:
+                yield "the answer that was found is a wrong choice"
+            elif record[part]:
                 yield from _part_missing(part, entry[f"{part}_overlap"], policy)
     if is_low:
         more = "more than " if one.threshold.is_exclusive else ""

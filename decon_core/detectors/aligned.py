@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,7 +41,6 @@ from decon_core.detectors.decon import (
     possible_blocks,
 )
 from decon_core.detectors.detector import (
-    ABSENT,
     Detector,
     Finding,
     Indexes,
@@ -140,6 +139,15 @@ class Aligned(Detector):
 # Search -------------------------------------------------------------------------------------------
 
 
+class _Item(NamedTuple):
+    """Of the matches of an item at one place the best: of its right choice, with its answer."""
+
+    number: int
+    is_wrong: bool
+    missing: float  # minus the share of the answer that stands near
+    row: int  # of the match
+
+
 class _Nomination(NamedTuple):
     """A question, the tokens of a document where it may be, and the matches of its items."""
 
@@ -149,14 +157,22 @@ class _Nomination(NamedTuple):
     passage_number: int  # -1: the item has no passage
     start: int
     stop: int
-    rows: list[int]  # of each item the match with its right choice and most of its answer
+    items: list[_Item]
     score: float
     passage: float | None  # share of it that stands near; None: there is none
     is_answered: bool  # an answer of a record stands near
 
-    def order(self) -> tuple[float, int, int]:
-        """The likeliest of a benchmark come first."""
-        return -self.score, self.question, self.start
+    def order(self) -> tuple[float, int, int, int]:
+        """The likeliest of a benchmark come first. Other benchmarks do not change the order."""
+        return -self.score, self.question, self.start, self.items[0].number
+
+    def joined(self, other: _Nomination) -> _Nomination:
+        """Return both as one: an edit parts n-grams, and the answer may be near some only."""
+        best: dict[int, _Item] = {}
+        for item in sorted((*self.items, *other.items)):
+            best.setdefault(item.number, item)
+        is_answered = self.is_answered or other.is_answered
+        return self._replace(items=[*best.values()], is_answered=is_answered)
 
 
 class _Compared(NamedTuple):
@@ -238,14 +254,23 @@ class _AlignedSearch(Search):
         is_worse = self._is_wrong[rows], -scores[:, clusters.ANSWER]
         order = np.lexsort([*is_worse[::-1], *keys.T[::-1]])
         keys, best = keys[order], scores[order]
-        is_item = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]
-        keys = keys[:, :-1]
-        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)])
-        rows_of = np.split(np.where(is_item, order, ABSENT), first[1:])[: first.size]
+        first_of_item = _firsts(keys)
+        of_items = order[first_of_item]
+        items = [
+            *map(
+                _Item,
+                self._item_of[rows[of_items]].tolist(),
+                (self._is_wrong[rows[of_items]] > 0).tolist(),
+                (-scores[of_items, clusters.ANSWER]).tolist(),
+                of_items.tolist(),
+            )
+        ]
+        first = _firsts(keys[:, :-1])
+        item_edges = [*np.searchsorted(first_of_item, first).tolist(), len(items)]
         best = np.maximum.reduceat(best, first) if first.size else best
-        columns = keys[first].tolist(), parts[order[first]].tolist(), best.tolist(), rows_of
-        for key, part, shares, of_items in zip(*columns, strict=True):
-            document, question, start, end, passage = key
+        columns = keys[first].tolist(), parts[order[first]].tolist(), best.tolist()
+        for key, part, shares, edges in zip(*columns, pairwise(item_edges), strict=True):
+            document, question, start, end, passage, _ = key
             yield _Nomination(
                 document,
                 part,
@@ -253,7 +278,7 @@ class _AlignedSearch(Search):
                 passage,
                 start,
                 end + self._policy.ngram_size,
-                of_items[of_items != ABSENT].tolist(),
+                items[slice(*edges)],
                 score=shares[clusters.BASE],
                 passage=shares[clusters.PASSAGE] if passage >= 0 else None,
                 is_answered=shares[clusters.ANSWER] >= LEAST_ANSWER_OVERLAP,
@@ -311,7 +336,7 @@ class _AlignedSearch(Search):
         document: _Document,
     ) -> Iterator[Finding]:
         comparison = claim.comparison
-        for row in nomination.rows:
+        for *_, row in nomination.items:
             entry = int(matches.whole[row, clusters.ENTRY])
             start, stop = matches.whole[
                 row, clusters.ANSWER_START : clusters.ANSWER_STOP + 1
@@ -334,6 +359,11 @@ class _AlignedSearch(Search):
                 answer_place=answer,
                 looked_for=_with_answer(kind[0], overlap, stop - start),
             )
+
+
+def _firsts(keys: Table) -> Integers:
+    """Return the first of the rows that are equal, which follow one another."""
+    return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)])
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
@@ -378,19 +408,16 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
 
 
 def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
-    """Return of each item one comparison at each place: that which found most of it.
-
-    An edit may part its n-grams, and the answer may be near one of the parts only.
-    """
+    """Return of each item one comparison at each place: that which found most of it."""
     kept: list[_Compared] = []
     for one in sorted(compared, key=_Compared.order):
         if kept and one.is_again(kept[-1]):
-            both = kept.pop(), one
-            claim = max((each.claim for each in both), key=lambda of: of.comparison.weight_found)
-            nomination = max((each.nomination for each in both), key=lambda of: of.is_answered)
-            one = _Compared(nomination, claim)  # noqa: PLW2901
+            other = kept.pop()
+            best = max(other, one, key=lambda of: of.claim.comparison.weight_found)
+            nomination = best.nomination.joined((other if best is one else one).nomination)
+            one = _Compared(nomination, best.claim)  # noqa: PLW2901
         kept.append(one)
-    return kept
+    return sorted(kept, key=lambda of: of.nomination.order()[1:])
 
 
 @dataclass(frozen=True, eq=False)

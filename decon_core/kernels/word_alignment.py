@@ -22,7 +22,7 @@ from decon_core.kernels.arrays import (
     filled,
     n_same,
 )
-from decon_core.kernels.hashing import BASE, ZERO, mixed
+from decon_core.kernels.hashing import BASE, ZERO, mixed, next_slot, scaled
 from decon_core.kernels.jit import inlined, kernel
 
 # Worth and costs in hundredths.
@@ -162,8 +162,9 @@ def align(
 ) -> Table:
     """Return the blocks of the best alignment with a range of a document's words.
 
-    It overlaps the span. The word of the document that stands for one of the question lies at most
-    half of the width beside it, if moved by the shift.
+    It overlaps the span. Within a band of this width the word of the document that stands for one
+    of the question is looked for: at first beside it, if moved by the shift, then beside where the
+    best alignment so far has come to.
     """
     present, n_present = _present(keys, document, start, stop)
     size = stop - start
@@ -175,12 +176,14 @@ def align(
     alone = filled(size + 1, _NEVER)
     run = filled(size + 1, _NEVER)
     most, last_row, last_column = 0, -1, -1
+    highest = left_column = 0
     for row in range(n_present):
         at = present[row]
         value_of_word = np.int64(worth[at])
         of_word_before = np.int64(worth[at - 1]) if at else 0
         is_next = row > 0 and present[row - 1] == at - 1
-        left_column = min(max(0, at + shift - start - width // 2), size + 1 - width)
+        wanted_column = min(at + shift - start - width // 2, size + 1 - width)
+        left_column = max(left_column, wanted_column)
         first_column[row] = left_column
         before_best = best[left_column]
         before_alone, before_run = alone[left_column], run[left_column]
@@ -209,6 +212,8 @@ def align(
                     move |= _IS_RUN
                 if continues:
                     move |= _CONTINUES_RUN
+                if reached > highest:
+                    highest, shift = reached, place - at
                 if reached > most and place >= span_start:
                     most, last_row, last_column = reached, row, column
             best[column], alone[column], run[column] = value, new_alone, new_run
@@ -221,13 +226,20 @@ def align(
 @kernel
 def _present(keys: Words64, document: Words64, start: int, stop: int) -> tuple[Integers, int]:
     """Return which words of a question stand in a range of a document, and how many they are."""
+    n_slots = 2 * (stop - start) + 1
+    places = filled(n_slots, NONE)
+    for place in range(start, stop):
+        slot = scaled(document[place], n_slots)
+        while places[slot] != NONE and document[places[slot]] != document[place]:
+            slot = next_slot(slot, n_slots)
+        places[slot] = place
     present = np.empty(keys.size, np.int64)
     n = 0
     for at in range(keys.size):
-        n_equal = 0
-        for place in range(start, stop):
-            n_equal += document[place] == keys[at]
-        if n_equal:
+        slot = scaled(keys[at], n_slots)
+        while places[slot] != NONE and document[places[slot]] != keys[at]:
+            slot = next_slot(slot, n_slots)
+        if places[slot] != NONE:
             present[n] = at
             n += 1
     return present, n

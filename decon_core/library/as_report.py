@@ -84,7 +84,11 @@ def read_folder(folder: Path, database: Path) -> None:
         "unreadable": table_of("unreadable", unreadable),
         "invalid_utf8": table_of("invalid_utf8", invalid),
     }
-    proving = {"proving": policy.acting, "only_candidate": ONLY_CANDIDATE}
+    proving = {
+        "proving": policy.acting,
+        "own": policy.acting_by_benchmark or {"": policy.acting},
+        "only_candidate": ONLY_CANDIDATE,
+    }
     with duckdb.connect() as connection:
         try:
             for name, file, more in (

@@ -14,6 +14,7 @@ import polars as pl
 
 from decon_core.benchmarks.records import Version
 from decon_core.config.policy import Policy
+from decon_core.decisions.judging import may_prove
 
 _ITEM = ("split", "instance_index")  # of one benchmark
 _DOCUMENT = ("file", "row")
@@ -118,7 +119,7 @@ def _pairs_by_benchmark(matches: Path) -> list[dict[str, Any]]:
 def _findable(matches: Path, indexability: Path, policy: Policy) -> list[dict[str, Any]]:
     """Count, per benchmark, the items that can be found as leaks, and those of them that leaked."""
     item = ("benchmark", *_ITEM)
-    is_seen = pl.col("is_visible") & pl.col("detector").is_in(policy.acting)
+    is_seen = pl.col("is_visible") & may_prove(policy)
     seen = pl.scan_parquet(indexability).filter(is_seen).select(item).unique()
     leaked = pl.scan_parquet(matches).filter("is_contaminated").select(item).unique()
     both = seen.join(leaked.with_columns(is_leaked=pl.lit(1)), on=item, how="left")

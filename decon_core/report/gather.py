@@ -26,6 +26,7 @@ from decon_core.decisions.indexability import (
     findable_by_others,
     indexability,
 )
+from decon_core.decisions.judging import may_prove
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.decisions.unread import NOTHING_IGNORED, UnreadRule
 from decon_core.decisions.verdicts import Verdicts
@@ -149,7 +150,7 @@ def _items(reader: MatchReader, visible: pa.Table) -> pa.Table:
         .with_columns(pl.col("extras").map_elements(_short_extras, return_dtype=pl.String))
     )
     # The reason is that of the first detector in the policy's order.
-    proves = pl.col("detector").is_in(reader.policy.acting)
+    proves = may_prove(reader.policy)
     reason = pl.col("reason").drop_nulls().first().fill_null(ONLY_CANDIDATE)
     why_not = (
         pl.DataFrame(visible)

@@ -12,6 +12,7 @@ import duckdb
 
 from decon_core.benchmarks.fields import Row
 from decon_core.config.detector_registry import find
+from decon_core.config.policy import Policy
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import opened
@@ -154,7 +155,7 @@ def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
         n = sum(row.decision == status for row in clean)
         if n:
             notes.append(f"{n:,} of the {len(clean):,} clean items are {status} by the report.")
-    leak: Any = items.policy.get("leak", ())
+    leak: Any = items.policy.get("leak", Policy.leak)
     known = {name: find(name) for name in detectors}
     if no_proof := [name for name, one in known.items() if one and not one.acts(leak)]:
         found = f"What {', '.join(no_proof)} found"

@@ -57,7 +57,9 @@ def card_from(summary: Summary) -> str:
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
         meanings={name: one.summary if one else "" for name, one in known.items()},
         without_proof=[
-            name for name, one in known.items() if one and not one.acts(policy.get("leak", ()))
+            name
+            for name, one in known.items()
+            if one and not one.acts(policy.get("leak", Policy.leak))
         ],
         blind_spots=blind_spots(known, n_unknown_in(summary)),
         settings=_settings(policy) if policy else "",

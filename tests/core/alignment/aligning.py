@@ -68,18 +68,17 @@ def spelled(text):
     return spelled_units([text], FORM)[1]
 
 
-def questions_of(*texts, passages=(None,)):
-    """Return the questions of one benchmark, each asked about all passages."""
+def questions_of(*texts):
+    """Return the questions of one benchmark."""
     rows = [
         {
             "question": text,
-            "passage": passage,
+            "passage": None,
             "split": "test",
             "instance_index": number,
             "is_correct": None,
         }
         for number, text in enumerate(texts)
-        for passage in passages
     ]
     return Questions(index_of([rows], FORM))
 

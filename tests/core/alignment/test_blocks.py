@@ -22,21 +22,17 @@ TRAIN = "A train has 12 cars with 48 seats each. How many seats does the train h
 FILLER = "the committee met on monday and heard a report on drains"
 
 
-def found(question, document, span=None):
-    return blocks_of(question, document, span)
-
-
 def test_a_copy_is_one_block():
-    assert found(TRAIN, TRAIN) == [(0, 0, 16)]
+    assert blocks_of(TRAIN, TRAIN) == [(0, 0, 16)]
 
 
 def test_a_changed_word_parts_two_blocks():
-    assert found(TRAIN, TRAIN.replace("cars", "wagons")) == [(0, 0, 4), (5, 5, 11)]
+    assert blocks_of(TRAIN, TRAIN.replace("cars", "wagons")) == [(0, 0, 4), (5, 5, 11)]
 
 
 def test_a_word_far_away_is_not_taken():
     without = TRAIN.replace("train has", "lorry has")
-    blocks = found(TRAIN, f"train {FILLER} {FILLER} {without} {FILLER} {FILLER} train")
+    blocks = blocks_of(TRAIN, f"train {FILLER} {FILLER} {without} {FILLER} {FILLER} train")
     assert sum(block.size for block in blocks) == 15
     assert blocks[0].document == 1 + 2 * len(read(FILLER))
 
@@ -46,7 +42,7 @@ def test_a_word_far_away_is_not_taken():
 def test_a_word_beside_a_copy_is_not_taken_for_one_of_it(before, after):
     n = len(read(before))
     document = f"{before} {TRAIN} {after}"
-    assert found(TRAIN, document, (n, n + 16)) == [(0, n, 16)]
+    assert blocks_of(TRAIN, document, (n, n + 16)) == [(0, n, 16)]
 
 
 @pytest.mark.parametrize("n_between", [0, 1, 4, 20])
@@ -55,23 +51,23 @@ def test_of_two_copies_the_nominated_one_is_taken(n_between):
     edited = TRAIN.replace("cars", "wagons")
     second = 16 + n_between
     two = f"{TRAIN} {between} {TRAIN}"
-    assert found(TRAIN, two, (0, 16)) == [(0, 0, 16)]
-    assert found(TRAIN, two, (second, second + 16)) == [(0, second, 16)]
-    for_edited = found(TRAIN, f"{edited} {between} {TRAIN}", (0, 16))
+    assert blocks_of(TRAIN, two, (0, 16)) == [(0, 0, 16)]
+    assert blocks_of(TRAIN, two, (second, second + 16)) == [(0, second, 16)]
+    for_edited = blocks_of(TRAIN, f"{edited} {between} {TRAIN}", (0, 16))
     assert for_edited == [(0, 0, 4), (5, 5, 11)]
 
 
 def test_part_of_a_copy_is_enough_to_find_it_all():
-    assert found(TRAIN, f"{FILLER} {TRAIN} {FILLER}", (20, 23)) == [(0, 11, 16)]
+    assert blocks_of(TRAIN, f"{FILLER} {TRAIN} {FILLER}", (20, 23)) == [(0, 11, 16)]
 
 
 @pytest.mark.parametrize("span", [(0, 11), (27, 38)])
 def test_what_does_not_overlap_the_span_is_not_found(span):
-    assert found(TRAIN, f"{'zeppelin ' * 11} {TRAIN} {'zeppelin ' * 11}", span) == []
+    assert blocks_of(TRAIN, f"{'zeppelin ' * 11} {TRAIN} {'zeppelin ' * 11}", span) == []
 
 
 def test_nothing_in_common():
-    assert found(TRAIN, "zeppelin quorum river") == []
+    assert blocks_of(TRAIN, "zeppelin quorum river") == []
 
 
 @settings(max_examples=fewer(60))
@@ -87,7 +83,7 @@ def test_a_copy_is_one_block_in_any_surroundings(item, before, after):
     )
     assume(len({*item}) > 4)
     n = len(item)
-    blocks = found(question, f"{start} {question} {stop}", (len(before), len(before) + n))
+    blocks = blocks_of(question, f"{start} {question} {stop}", (len(before), len(before) + n))
     assert blocks == [(0, len(before), n)]
 
 
@@ -98,7 +94,7 @@ def test_what_is_found_has_the_properties_of_the_oracle(data, question):
     item, document = spelled(question), spelled(text)
     start = data.draw(st.integers(0, len(document) - 1))
     span = start, data.draw(st.integers(start + 1, len(document)))
-    blocks = found(question, text, span)
+    blocks = blocks_of(question, text, span)
     for block in blocks:
         in_document = document[block.document : block.document + block.size]
         assert item[block.item : block.item + block.size] == in_document
@@ -140,6 +136,14 @@ def test_a_band_is_as_good_where_no_word_leaves_it(data, question, half):
     assert oracle.worth(units, in_band) == oracle.worth(units, whole)
 
 
+def test_a_band_follows_the_words_that_were_put_in():
+    """One in ten moves the others by more than the band is wide."""
+    words = [f"word{'abcdefghij'[at // 10]}{'abcdefghij'[at % 10]}" for at in range(100)]
+    text = " ".join(word if at % 10 else f"{word} zeppelin" for at, word in enumerate(words))
+    blocks = aligned(" ".join(words), text, width=7)
+    assert sum(block.size for block in blocks) == 100
+
+
 def test_a_long_question_is_compared_within_a_band():
     n = fewer(3_000)
     words = [
@@ -147,5 +151,5 @@ def test_a_long_question_is_compared_within_a_band():
         for at in range(n)
     ]
     edited = [*words[: n // 4], "zeppelin", *words[n // 4 : n // 2], *words[n // 2 + 2 :]]
-    blocks = found(" ".join(words), f"{FILLER} {' '.join(edited)} {FILLER}", (n // 6, n // 3))
+    blocks = blocks_of(" ".join(words), f"{FILLER} {' '.join(edited)} {FILLER}", (n // 6, n // 3))
     assert sum(block.size for block in blocks) == n - 2

@@ -271,6 +271,16 @@ def test_an_item_that_only_a_detector_without_proof_finds_is_blind(bench):
     }
     assert (seen[0, "decon"], seen[0, "reworded"]) == (False, True)
     assert blind_items(table, bench.policy) == {"b": {("test", 0)}}
+    proven = {"leak": ("reworded",), "review": ()}
+    of_benchmark = replace(bench.policy, benchmark={"b": proven})
+    assert blind_items(table, of_benchmark) == {}
+    assert blind_items(table, replace(bench.policy, benchmark={"other": proven})) == {
+        "b": {("test", 0)}
+    }
+    of_others = {"b": {"leak": ("verbatim",), "review": ("reworded",)}}
+    assert blind_items(table, replace(bench.policy, **proven, benchmark=of_others)) == {
+        "b": {("test", 0)}
+    }
 
 
 def test_an_item_is_as_visible_as_the_best_of_its_questions(bench):

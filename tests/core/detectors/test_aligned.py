@@ -244,6 +244,20 @@ def test_an_item_whose_n_grams_are_parted_is_found_once_at_its_place(index):
     assert told(index, answered) == [(0, "edited", "leak")]
 
 
+@pytest.mark.parametrize("n_between", [0, 40, 60])
+def test_of_parted_n_grams_the_part_near_the_right_answer_counts(n_between):
+    parted = TRAIN.replace("each, and in", "each, with much else besides, and much else again, in")
+    item = {"q": TRAIN, "right": ITEMS[TRAIN], "wrong": "no more than twelve of them"}
+    other = {"q": RIVER, "right": ITEMS[RIVER], "wrong": "the Lena, far to the east of the lake"}
+    answers = [{"field": name, "is_correct": name == "right"} for name in ("right", "wrong")]
+    recipe = {"prompt": "q", "answers": answers}
+    index = dc.build_index([item, other], policy=POLICY, recipe=recipe)
+    between = " ".join(["besides"] * n_between)
+    for question in (TRAIN, parted):
+        found = index.check(document(f"{question} {item['wrong']}. {between} {item['right']}."))
+        assert [one.is_leak for one in found] == [True]
+
+
 def test_a_text_without_spaces_is_read_no_further_than_needed(index):
     beside = "x" * 100_000
     assert told(index, f"{beside} {TRAIN} {ITEMS[TRAIN]}{beside}") == [(0, "verbatim", "leak")]
@@ -329,6 +343,18 @@ def test_the_policy_says_what_a_kind_is_without_another_scan(bench, rule, said):
     assert (entry["looked_for"], decided) == ("variant", [said] if said in decisions else [])
     (why,) = missing(entry, Policy(), {"answer": None})
     assert why == "numbers or names of the question were replaced by others"
+
+
+def test_a_wrong_choice_is_named_as_what_a_copy_lacks():
+    entry = {"detector": "aligned", "looked_for": "verbatim", "is_by_score": False}
+    entry |= {"score": 1.0, "base_score": 1.0, "question_tokens": 20, "answer_overlap": 1.0}
+    record = {"answer": "the Lena"}
+    assert [*missing({**entry, "is_correct": False}, Policy(), record)] == [
+        "the answer that was found is a wrong choice"
+    ]
+    assert [*missing({**entry, "is_correct": True, "answer_overlap": 0.0}, Policy(), record)] == [
+        "answer not found"
+    ]
 
 
 def test_a_plant_of_a_template_names_one_item_and_a_question_that_is_all_template_none():
