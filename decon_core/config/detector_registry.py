@@ -162,9 +162,7 @@ def get(name: str) -> Declaration:
     Raises InputError with the known names if there is none of this name.
     """
     if name in feature_nominations():
-        module = importlib.import_module("decon_core.detectors.nominator")
-        nominator: Declaration = module.nominator(name)
-        return nominator
+        return _nominator(name)
     if name in BUILT_IN and name not in _registered:
         importlib.import_module(f"decon_core.detectors.{name}")
     if name not in _registered:
@@ -173,6 +171,13 @@ def get(name: str) -> Declaration:
         expected = f"one of {', '.join(names())}"
         raise InputError(Problem("detector", repr(name), expected, remedy))
     return _registered[name]
+
+
+def _nominator(name: str) -> Declaration:
+    nominator: Declaration = importlib.import_module("decon_core.detectors.nominator").nominator(
+        name
+    )
+    return nominator
 
 
 def find(name: str) -> Declaration | None:
@@ -186,8 +191,8 @@ def declarations() -> Iterator[Declaration]:
 
 
 def kinds() -> dict[str, Kind]:
-    """Return the kinds of all detectors, and of what is found beside the scan."""
-    every = (*declarations(), *map(get, feature_nominations()))
+    """Return the kinds of all detectors, and of what is found beside the scan, if anything is."""
+    every = (*declarations(), _nominator(""))
     return {kind.name: kind for detector in every for kind in detector.kinds}
 
 

@@ -319,9 +319,12 @@ RECORD = {"question": "what?", "answer": "that", "passage": None}
                 "score lowered from 0.900 because the matched texts are short (30 tokens)",
             ],
         ),
-        ({"detector": "ratcliff", "score": 0.41}, ["score 0.41 of 0.50 needed"]),
         (
-            {"detector": "longest_match", "score": 0.7},
+            {"detector": "ratcliff", "score": 0.41, "base_score": 0.41},
+            ["score 0.41 of 0.50 needed"],
+        ),
+        (
+            {"detector": "longest_match", "score": 0.7, "base_score": 0.7},
             ["score 0.700000 of more than 0.700000 needed"],
         ),
         ({"is_by_score": True, "score": 0.9}, []),
