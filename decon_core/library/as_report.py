@@ -86,7 +86,12 @@ def read_folder(folder: Path, database: Path) -> None:
     }
     proving = {
         "proving": policy.acting,
-        "own": policy.acting_by_benchmark or {"": policy.acting},
+        "with_own": [*policy.acting_by_benchmark],
+        "own": [
+            f"{benchmark} {detector}"
+            for benchmark, acting in policy.acting_by_benchmark.items()
+            for detector in acting
+        ],
         "only_candidate": ONLY_CANDIDATE,
     }
     with duckdb.connect() as connection:

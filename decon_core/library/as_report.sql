@@ -12,8 +12,10 @@ FROM read_parquet($path)
 -- name: items
 SELECT benchmark, any_value(config) AS config, split, instance_index,
        max(n_records) AS n_records,
-       bool_or(is_visible AND list_contains(coalesce($own[benchmark], $proving), detector))
-           AS is_indexed,
+       bool_or(is_visible AND CASE
+           WHEN list_contains($with_own::VARCHAR[], benchmark)
+           THEN list_contains($own::VARCHAR[], benchmark || ' ' || detector)
+           ELSE list_contains($proving::VARCHAR[], detector) END) AS is_indexed,
        CASE WHEN NOT is_indexed THEN coalesce(any_value(reason), $only_candidate) END
            AS why_not_indexed
 FROM read_parquet($path)

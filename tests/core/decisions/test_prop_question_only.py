@@ -72,7 +72,7 @@ def test_the_columns_of_a_tile_decide_as_the_oracle_does(
     judged = judge(tile(kept, known), higher)
     called = [
         dataclasses.replace(match, score=score, is_question_only=bool(without_answer))
-        for match, score, is_leak, without_answer, _ in zip(kept, *judged, strict=True)
+        for match, score, is_leak, without_answer, *_ in zip(kept, *judged, strict=True)
         if is_leak or without_answer
     ]
     assert called == detect(document, build_index(known, higher))
