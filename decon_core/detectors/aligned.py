@@ -189,6 +189,12 @@ class _Compared(NamedTuple):
             nomination.start,
         )
 
+    def joined(self, other: _Compared) -> _Compared:
+        """Return that which found most of the item, with the best answers of both."""
+        is_less = self.claim.comparison.weight_found < other.claim.comparison.weight_found
+        best, second = (other, self) if is_less else (self, other)
+        return _Compared(best.nomination.joined(second.nomination), best.claim)
+
     def is_again(self, other: _Compared) -> bool:
         """Whether both say of the same item that it is at about the same words."""
         if self.order()[:2] != other.order()[:2]:
@@ -412,11 +418,9 @@ def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
     kept: list[_Compared] = []
     for one in sorted(compared, key=_Compared.order):
         if kept and one.is_again(kept[-1]):
-            other = kept.pop()
-            best = max(other, one, key=lambda of: of.claim.comparison.weight_found)
-            nomination = best.nomination.joined((other if best is one else one).nomination)
-            one = _Compared(nomination, best.claim)  # noqa: PLW2901
-        kept.append(one)
+            kept[-1] = kept[-1].joined(one)
+        else:
+            kept.append(one)
     return sorted(kept, key=lambda of: of.nomination.order()[1:])
 
 
