@@ -1,6 +1,5 @@
 """What a person sees who opens the Dagster UI after a run, and the pictures for the README."""
 
-import itertools
 import re
 import socket
 from collections.abc import Iterator
@@ -163,8 +162,8 @@ def test_a_materialization_says_which_version_it_is_and_how_many_rows_it_has(pag
     expect(value(page, "fingerprint")).to_have_text(fingerprint)
 
 
-def test_every_page_of_every_asset_opens_without_an_error(page, site):
-    for asset in itertools.chain(*GROUPS.values()):
+def test_the_pages_of_an_asset_of_each_group_open_without_an_error(page, site):
+    for asset in [group[0] for group in GROUPS.values()]:
         page.goto(f"/assets/{asset}")
         expect(page.get_by_role("button", name="Description")).to_be_visible()
         expect(page.get_by_text("No description")).to_have_count(0)

@@ -70,6 +70,7 @@ def run_on(cluster, config, home):
     return done.stdout
 
 
+@only_in_long_runs("test_url_store.py has a pipeline on Ray, test_slurm.py scans on Slurm")
 def test_a_world_is_the_same_on_a_cluster(cluster, world, tmp_path):
     world.mixtures = MIXTURES
     world.write_config()

@@ -256,6 +256,7 @@ def assert_same(world, expected):
     assert [name for name in world.files if world.files[name] != expected.files[name]] == []
 
 
+@only_in_long_runs("test_slurm.py loses a node; the pipeline below makes the same bytes on nodes")
 def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     nodes, engine, worlds, tmp_path, requests, shards, caplog
 ):
@@ -275,7 +276,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     assert unjoined_at(engine.store_url) == []
 
 
-@only_in_long_runs("a lost node and the pipeline fetch and send the same files")
+@only_in_long_runs("the pipeline below fetches and sends the same files")
 def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
     engine, worlds, tmp_path, tmp_path_factory, requests, shards
 ):
@@ -350,7 +351,7 @@ def test_damaged_files_of_a_node_are_fetched_again(
     assert_same(there, here)
 
 
-@only_in_long_runs("a lost node and the pipeline fetch and send the same files")
+@only_in_long_runs("the pipeline below fetches and sends the same files")
 def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(
     engine, packs, worlds, requests, shards, tmp_path
 ):
