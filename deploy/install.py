@@ -47,8 +47,8 @@ def _install_with_uv(python: str, pip: list[str], lock_file: str, uv: str) -> in
         command = [*pip, "install", "--quiet", "--require-hashes", "-r", str(only_uv)]
         if code := subprocess.call(command):
             return code
-    # Without bytecode, as pip makes it: of 224 packages a fifth of the modules is ever imported, and
-    # compiling all of them takes ten times as long as installing them.
+    # Without bytecode, which pip makes: compiling all modules takes ten times as long as installing
+    # them, and few are ever imported.
     command = [python, "-m", "uv", "pip", "install", "--python", python, "--require-hashes"]
     if not sys.stderr.isatty():  # there it shows its progress
         command.append("--quiet")
