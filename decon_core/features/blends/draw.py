@@ -56,7 +56,17 @@ class Stream:
 
 def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: int) -> Stream:
     """Draw all phases of a blend, one after the other."""
-    _require_enough(materials, phases)
+    known = {material.source.name: material.all_tokens for material in materials}
+    problems = [
+        Problem(f"source {name!r}", "no token in the mixture", "at least one, as it has a weight")
+        for phase in phases
+        for name, _ in phase.weights
+        if not known.get(name)
+    ]
+    if not any(known.values()):
+        problems.append(Problem("the mixture", "no token", "at least one to draw from"))
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
     chances = [_chances(materials, phase) for phase in phases]
     expected = np.zeros(len(materials))
     for phase, chance in zip(phases, chances, strict=True):
@@ -71,20 +81,6 @@ def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: in
     ]
     edges = np.cumsum([0, *(draws.source.size for draws in drawn)], dtype=np.int64)
     return Stream(Draws.joined(drawn), edges)
-
-
-def _require_enough(materials: Sequence[Material], phases: Sequence[Phase]) -> None:
-    known = {material.source.name: material.all_tokens for material in materials}
-    problems = [
-        Problem(f"source {name!r}", "no token in the mixture", "at least one, as it has a weight")
-        for phase in phases
-        for name, _ in phase.weights
-        if not known.get(name)
-    ]
-    if not any(known.values()):
-        problems.append(Problem("the mixture", "no token", "at least one to draw from"))
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
 
 
 def _chances(materials: Sequence[Material], phase: Phase) -> Shares:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
-from decon_core.features.blends.items import Item, ItemText, item_text
+from decon_core.features.blends.items import Item, item_text
 from decon_core.features.blends.plan import Plan, PlannedPart, TokenCounter
 from decon_core.features.blends.settings import Contamination, Write
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
@@ -113,7 +113,10 @@ def write_part(job: PartJob) -> WrittenPart:
                 out.add(next(documents[source]))
                 continue
             row = row_of_text(next(texts), job.sources[source])
-            inserted.append(_scanned_text(row))
+            document = document_of(row.value, 0, row.source)  # as a scan reads it
+            if not isinstance(document, Document):
+                raise TypeError(f"{document}: a row made for a source does not fit it")
+            inserted.append(document.text)
             out.add(row)
     for rows in documents:
         next(rows, None)  # checksums are verified at the end of a shard
@@ -144,19 +147,15 @@ def row_of_text(text: TestText, source: Source) -> Row:
     value: dict[str, Any] = {}
     _set_field(value, source.id or "id", text.id)
     if source.messages:
-        _set_field(value, source.messages, _turns(rendered, source.roles))
+        turns = [("user", rendered.asked.rstrip()), ("assistant", rendered.answered)]
+        if source.roles and not {"user", "assistant"} <= set(source.roles):  # they are not read
+            turns = [(source.roles[0], rendered.text)]
+        messages = [{"role": role, "content": content} for role, content in turns if content]
+        _set_field(value, source.messages, messages)
     else:
         _set_field(value, str(source.text or "text"), rendered.text)
     value.setdefault("source", f"{text.item.benchmark}/{text.item.split}")
     return Row(source=source, shard="", number=-1, value=value, line=None)
-
-
-def _turns(text: ItemText, roles: Sequence[str]) -> list[dict[str, str]]:
-    """Return a user and an assistant turn; or one turn of the first role, if these are not read."""
-    turns = [("user", text.asked.rstrip()), ("assistant", text.answered)]
-    if roles and not {"user", "assistant"} <= set(roles):
-        turns = [(roles[0], text.text)]
-    return [{"role": role, "content": content} for role, content in turns if content]
 
 
 def _set_field(value: dict[str, Any], path: str, content: object) -> None:
@@ -165,11 +164,3 @@ def _set_field(value: dict[str, Any], path: str, content: object) -> None:
         _set_field(value.setdefault(head, {}), rest, content)
     else:
         value[head] = content
-
-
-def _scanned_text(row: Row) -> str:
-    """Return the text that a scan reads from a row."""
-    document = document_of(row.value, 0, row.source)
-    if not isinstance(document, Document):
-        raise TypeError(f"{document}: a row made for a source does not fit it")
-    return document.text
