@@ -21,7 +21,6 @@ from decon_core.storage.files import atomic_path
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
-    from decon_core.features.haystack.planted import Planting
     from decon_core.features.haystack.run import Study
 
 _PICKLES = "sklearn: opening a pickle runs the code in it; use files that you trust"
@@ -87,7 +86,7 @@ def haystack_command(
 
     Exit codes: 0 done, 1 an endpoint does not answer, 2 an input is wrong.
     """
-    from decon_core.features.haystack.page import PAGE, write
+    from decon_core.features.haystack.page import PAGE, planted_lines, write
     from decon_core.features.haystack.planted import choose_items
     from decon_core.features.haystack.run import run_haystack
     from decon_core.planner import Plan
@@ -110,7 +109,10 @@ def haystack_command(
     plan = Plan(loaded, open_store(loaded))
     versions = plan.current_versions
     if planted:
-        _write_planted(choose_items(plan.store, versions, settings), planted)
+        items = choose_items(plan.store, versions, settings).planted
+        with atomic_path(planted) as draft:
+            draft.write_text(planted_lines(items), encoding="utf-8")
+        say(f"{counted(len(items), 'planted item')}: {planted}")
         return 0
     if any(one.kind == "sklearn" for one in settings.scorer_names):
         warn(_PICKLES)
@@ -142,14 +144,6 @@ def _settings(config: Config, options: Mapping[str, Any]) -> Haystack:
     if reader.problems or settings is None:
         raise ConfigError(reader.problems)
     return settings
-
-
-def _write_planted(planting: Planting, path: Path) -> None:
-    from decon_core.features.haystack.page import planted_lines
-
-    with atomic_path(path) as draft:
-        draft.write_text(planted_lines(planting.planted), encoding="utf-8")
-    say(f"{counted(len(planting.planted), 'planted item')}: {path}")
 
 
 def _say(study: Study) -> None:

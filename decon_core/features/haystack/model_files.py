@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -103,14 +102,9 @@ def _fasttext(name: ScorerName, file: ModelFile) -> Score:
     labels = [one.removeprefix(_FASTTEXT_PREFIX) for one in model.get_labels()]
     wanted = (file.label or "").removeprefix(_FASTTEXT_PREFIX) or None
     if wanted is None:  # their order follows from frequencies in the training data: no default
-        labels_shown = ", ".join(labels[:20])
-        problem = Problem(
-            f"scorer {name}",
-            "no label",
-            f"one of the model's labels: {labels_shown}",
-            "write fasttext:FILE:LABEL",
-        )
-        raise InputError(problem)
+        expected = f"one of the model's labels: {', '.join(labels[:20])}"
+        remedy = "write fasttext:FILE:LABEL"
+        raise InputError(Problem(f"scorer {name}", "no label", expected, remedy))
     label = f"{_FASTTEXT_PREFIX}{labels[_position_of(wanted, labels, name)]}"
 
     def score(texts: Sequence[str]) -> Floats:
@@ -134,15 +128,10 @@ def _sklearn(name: ScorerName, file: ModelFile) -> Score:
     if hasattr(model, "predict_proba"):
         at = _position_of(file.label, model.classes_, name)
         return _checked(name, lambda texts: model.predict_proba([*texts])[:, at])
-    for method in ("decision_function", "predict"):
-        if act := getattr(model, method, None):
-            return _checked(name, partial(_called, act))
+    if act := getattr(model, "decision_function", None) or getattr(model, "predict", None):
+        return _checked(name, lambda texts: act([*texts]))
     expected = "a classifier or regressor of texts, such as a pipeline with a vectorizer"
     raise InputError(Problem(f"scorer {name}", type(model).__name__, expected))
-
-
-def _called(act: Callable[[list[str]], Any], texts: Sequence[str]) -> Any:
-    return act([*texts])
 
 
 _TOKEN_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
@@ -151,7 +140,10 @@ _MOST_TOKENS = 512
 
 def _onnx(name: ScorerName, file: ModelFile) -> Score:
     runtime = require_package("onnxruntime", "onnxruntime", name)
-    errors = _onnx_errors()
+    # The errors of onnxruntime have no base class of their own.
+    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    kinds = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NotImplemented")
+    errors = tuple(getattr(state, kind) for kind in (*kinds, "NoSuchFile", "RuntimeException"))
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # sums in one order
     try:
@@ -169,13 +161,6 @@ def _onnx(name: ScorerName, file: ModelFile) -> Score:
     inputs = ", ".join(f"{one.name}: {one.type}" for one in session.get_inputs())
     expected = "one input of strings; or input_ids and attention_mask, and tokenizer.json beside"
     raise InputError(Problem(f"scorer {name}", f"the inputs {inputs}", expected))
-
-
-def _onnx_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of onnxruntime, which have no base class of their own."""
-    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NotImplemented")
-    return tuple(getattr(state, name) for name in (*names, "NoSuchFile", "RuntimeException"))
 
 
 def _onnx_of_tokens(session: Any, tokenizer: Path, file: ModelFile, name: ScorerName) -> Score:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from math import log
 from typing import Any
 
-from decon_core.features.haystack.ranks import Amplification
 from decon_core.features.haystack.run import Scored, Study
 from decon_core.wording import render
 
@@ -111,15 +110,13 @@ class _Panel:
         self._most = 1.25 / cuts[0]
 
     def content(self, scored: Sequence[Scored]) -> dict[str, Any]:
-        limit = [(self.x(cut), self.y(1 / cut)) for cut in (self._least, 1.0)]
+        ticks = [tick for tick in _TICKS if tick <= self._most]
         return {
-            "ticks": [
-                {"y": self.y(one), "label": f"{one:g}"} for one in _TICKS if one <= self._most
-            ],
+            "ticks": [{"y": self.y(tick), "label": f"{tick:g}"} for tick in ticks],
             "zero": self.y(0),
             "one": self.y(1),
             "cuts": [{"x": self.x(cut), "label": f"{100 * cut:g}"} for cut in self._cuts],
-            "limit": _points(limit),
+            "limit": _points([(self.x(cut), self.y(1 / cut)) for cut in (self._least, 1.0)]),
             "lines": [*self._lines(scored)],
         }
 
@@ -135,21 +132,21 @@ class _Panel:
         return lowest - share * (lowest - _AT["top"])
 
     def _lines(self, scored: Sequence[Scored]) -> Iterator[dict[str, Any]]:
-        for number, one in enumerate(scored):
+        for number, scorer in enumerate(scored):
             aside = 4.0 * (number - (len(scored) - 1) / 2)  # intervals do not hide each other
-            found = [self._point(a, aside) for a in one.placings[0].amplifications]
-            points = _points([(point["x"], point["y"]) for point in found])
+            marks: list[dict[str, Any]] = [
+                {
+                    "x": self.x(kept.cut) + aside,
+                    "y": self.y(kept.amplification),
+                    "low": self.y(kept.low),
+                    "high": self.y(kept.high),
+                    "words": f"top {100 * kept.cut:g} %: {kept.amplification:.1f}",
+                }
+                for kept in scorer.placings[0].amplifications
+            ]
+            points = _points([(mark["x"], mark["y"]) for mark in marks])
             colour = number % _COLOURS
-            yield {"name": _short(one.name), "colour": colour, "points": points, "marks": found}
-
-    def _point(self, found: Amplification, aside: float) -> dict[str, Any]:
-        return {
-            "x": self.x(found.cut) + aside,
-            "y": self.y(found.amplification),
-            "low": self.y(found.low),
-            "high": self.y(found.high),
-            "words": f"top {100 * found.cut:g} %: {found.amplification:.1f}",
-        }
+            yield {"name": _short(scorer.name), "colour": colour, "points": points, "marks": marks}
 
 
 def _points(places: Sequence[tuple[float, float]]) -> str:

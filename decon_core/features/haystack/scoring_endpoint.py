@@ -34,7 +34,12 @@ class ScoringEndpoint(JsonEndpoint):
         sent: dict[str, Any] = {"input": [*texts]}
         answer = self.post({"model": self.model, **sent} if self.model else sent)
         try:
-            scores = _scores_in(json.loads(answer), len(texts))
+            value = json.loads(answer)
+            if "scores" in value:
+                scores = [float(score) for score in value["scores"]]
+            else:
+                by_index = {int(row["index"]): float(row["probs"][-1]) for row in value["data"]}
+                scores = [by_index[at] for at in range(len(texts))]
             is_good = len(scores) == len(texts) and bool(np.isfinite(scores).all())
         except (ValueError, TypeError, LookupError, AttributeError):
             is_good = False
@@ -42,10 +47,3 @@ class ScoringEndpoint(JsonEndpoint):
             expected = f"JSON with `scores`: a number for each of {len(texts)} texts"
             raise self.wrong(repr(answer[:MOST_SHOWN].decode(errors="replace")), expected)
         return scores
-
-
-def _scores_in(answer: Any, n: int) -> list[float]:
-    if "scores" in answer:
-        return [float(one) for one in answer["scores"]]
-    by_index = {int(one["index"]): float(one["probs"][-1]) for one in answer["data"]}
-    return [by_index[at] for at in range(n)]
