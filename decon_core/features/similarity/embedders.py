@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
@@ -96,7 +96,7 @@ def load_embedder(
         if not model:
             raise InputError(Problem(place, f"no model for {name}", "the model's name there"))
         endpoint = partial(EmbeddingEndpoint, url=name, model=model, key_env=key_env)
-        return Embedder(model, _fingerprint(name.encode(), model.encode()), endpoint)
+        return Embedder(model, _fingerprint([name.encode(), model.encode()]), endpoint)
     if name == _STATIC:
         return _static(place)
     where = f"{place} {name!r}"
@@ -108,20 +108,17 @@ def load_embedder(
         raise InputError(Problem(place, repr(name), expected))
     _package("sentence_transformers", where)
     files = sorted(file for file in path.rglob("*") if file.is_file())
-    load_model = partial(_SentenceTransformer, path)
-    return Embedder(name if name == _MINILM else path.name, _digest_of(*files), load_model)
+    fingerprint = _fingerprint(file.read_bytes() for file in files)
+    short_name = name if name == _MINILM else path.name
+    return Embedder(short_name, fingerprint, partial(_SentenceTransformer, path))
 
 
-def _fingerprint(*parts: bytes) -> str:
+def _fingerprint(parts: Iterable[bytes]) -> str:
     digest = xxhash.xxh3_128(b"%d" % _VERSION)
     for part in parts:
         digest.update(b" %d " % len(part))
         digest.update(part)
     return digest.hexdigest()
-
-
-def _digest_of(*files: Path) -> str:
-    return _fingerprint(*(file.read_bytes() for file in files))
 
 
 def _package(module: str, where: str) -> Path:
@@ -142,8 +139,8 @@ def _static(place: str) -> Embedder:
     if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
         remedy = "pip install 'wordllama==0.4.0.post1'"
         raise InputError(Problem(f"{place} {_STATIC!r}", f"no {missing[0]}", "that file", remedy))
-    files = weights, tokenizer
-    return Embedder(_STATIC, _digest_of(*files), partial(_StaticVectors, *files))
+    fingerprint = _fingerprint([weights.read_bytes(), tokenizer.read_bytes()])
+    return Embedder(_STATIC, fingerprint, partial(_StaticVectors, weights, tokenizer))
 
 
 class _StaticVectors:

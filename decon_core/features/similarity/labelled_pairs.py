@@ -26,9 +26,10 @@ Flags = npt.NDArray[np.bool_]
 
 MAX_FALSE_POSITIVES = 0.01
 _COLUMNS = "an object with `original`, `other` (texts) and `label` (true: a duplicate)"
-_LABELS: Mapping[object, bool] = {True: True, False: False, "true": True, "false": False} | {
-    "1": True,
-    "0": False,
+# 1 and 0 are equal to True and False.
+_LABELS: Mapping[object, bool] = {
+    **dict.fromkeys((True, "true", "1"), True),
+    **dict.fromkeys((False, "false", "0"), False),
 }
 _N_RESAMPLES = 1000
 _RESAMPLES_AT_ONCE = 50
@@ -58,11 +59,11 @@ def read_labelled_pairs(path: Path) -> tuple[LabelledPairs, list[Problem]]:
     pairs: list[tuple[str, str, bool, str]] = []
     problems: list[Problem] = []
     for number, row in enumerate(read_rows(path), start=1):
-        found_pair = row if isinstance(row, Problem) else _pair(f"{path} row {number}", row)
-        if isinstance(found_pair, Problem):
-            problems.append(found_pair)
+        pair = row if isinstance(row, Problem) else _pair(f"{path} row {number}", row)
+        if isinstance(pair, Problem):
+            problems.append(pair)
         else:
-            pairs.append(found_pair)
+            pairs.append(pair)
     labels = {label for _, _, label, _ in pairs}
     if len(labels) < 2:
         which = "no pair" if not labels else f"only pairs with the label {str(*labels).lower()}"
