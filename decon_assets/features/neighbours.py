@@ -83,7 +83,6 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
 @dg.asset_check(asset=neighbours)
 def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
     """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
-    from decon_core.features.neighbours.build import has_neighbours
     from decon_core.features.neighbours.product import current_key, faults_of_neighbours
     from decon_core.features.neighbours.settings import Neighbours
     from decon_core.planner import Plan
@@ -94,6 +93,5 @@ def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
         return result_of([])
     versions = plan.current_versions
     key = current_key(plan)
-    if not key or not has_neighbours(plan.store, key):
-        return result_of([])
-    return result_of([*faults_of_neighbours(plan.store, key, versions, settings.top)])
+    faults = faults_of_neighbours(plan.store, key, versions, settings.top) if key else ()
+    return result_of([*faults])

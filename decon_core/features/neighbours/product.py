@@ -28,44 +28,42 @@ _ROUNDING = 1e-6
 
 
 def current_key(plan: Plan) -> str:
-    """Return the key of the neighbours that a configuration asks for.
+    """Return the key of the complete neighbours that a configuration asks for; else "".
 
-    Empty if it asks for none, or names an embedder that is not installed: building the neighbours
-    says so, and what does not need them goes on.
+    Also empty if it names an embedder that is not installed: building the neighbours says so, and
+    what does not need them goes on.
     """
     settings = plan.config.table(Neighbours)
     if settings is None:
         return ""
     try:
         tokenizer = plan.config.policy.tokenizer_str
-        return neighbours_key(plan.packs, plan.versions, settings, tokenizer)
+        key = neighbours_key(plan.packs, plan.versions, settings, tokenizer)
     except InputError:
         return ""
+    return key if has_neighbours(plan.store, key) else ""
 
 
 def is_missing(plan: Plan) -> bool:
     """Return whether neighbours are wanted, and missing or outdated."""
-    if plan.config.table(Neighbours) is None:
-        return False
-    key = current_key(plan)
-    return not key or not has_neighbours(plan.store, key)
+    return plan.config.table(Neighbours) is not None and not current_key(plan)
 
 
 def report_addition(plan: Plan) -> ReportAddition | None:
     """Return the tables of neighbours; without paragraphs if a report has no corpus text."""
     config, store = plan.config, plan.store
     key = current_key(plan)
-    if not key or not has_neighbours(store, key):
+    if not key:
         return None
 
     def tables() -> dict[str, pa.Table]:
-        found = neighbour_tables(store, key)
+        by_name = neighbour_tables(store, key)
         if not config.report.has_snippets:
-            rows = found["neighbours"]
+            rows = by_name["neighbours"]
             at = rows.schema.get_field_index("text")
             empty = pa.nulls(rows.num_rows, pa.string())
-            found["neighbours"] = rows.set_column(at, rows.schema.field(at), empty)
-        return found
+            by_name["neighbours"] = rows.set_column(at, rows.schema.field(at), empty)
+        return by_name
 
     return ReportAddition(key, tables)
 
@@ -73,7 +71,7 @@ def report_addition(plan: Plan) -> ReportAddition | None:
 def nominations(plan: Plan) -> NominatedPlaces | None:
     """Return the neighbours as places that may be an item; None if there are none."""
     settings, key = plan.config.table(Neighbours), current_key(plan)
-    if settings is None or not key or not has_neighbours(plan.store, key):
+    if settings is None or not key:
         return None
     return nominations_of(plan.store, key, settings)
 
