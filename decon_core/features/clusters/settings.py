@@ -117,24 +117,19 @@ class Execution(EngineTable):
         Work that does not pass it then runs on this machine.
         """
         if name == "ray":
-            return self._ray(store_url)
+            from decon_core.features.clusters.ray_cluster import RayEngine
+
+            if not self.shared_store and store_url is None:
+                reason = "nodes do not see the folder of the store"
+                ENGINE_LOG.info(f"this step runs on this machine: {reason}")
+                return LocalEngine()
+            return RayEngine(self.ray, None if self.shared_store else store_url)
         if not self.shared_store:
             raise ConfigError(_NEEDS_FOLDER)
         from decon_core.features.clusters.slurm import SlurmEngine
 
         logs = Path(self.slurm.logs) if self.slurm.logs else store.root / "logs"
         return SlurmEngine(self.slurm, store.drafts.resolve(), logs.resolve())
-
-    def _ray(self, store_url: RemotePath | None) -> Engine:
-        from decon_core.features.clusters.ray_cluster import RayEngine
-
-        if self.shared_store:
-            return RayEngine(self.ray)
-        if store_url is None:
-            reason = "nodes do not see the folder of the store"
-            ENGINE_LOG.info(f"this step runs on this machine: {reason}")
-            return LocalEngine()
-        return RayEngine(self.ray, store_url)
 
     def require(self, name: str) -> None:
         """Raise an error if Slurm or Ray cannot be used from this machine."""
