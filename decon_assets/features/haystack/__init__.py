@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40
 
 
-@stage(
-    deps=[all_of(records), all_of(corpus)],
-    group=GROUP,
-    kind="csv",
-)
+@stage(deps=[all_of(records), all_of(corpus)], group=GROUP, kind="csv")
 def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
     """Percentiles of test items among documents of the corpus, by quality scorers.
 

@@ -8,17 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.features.blends.items import Item, parts_of
+from decon_core.features.blends.mixture_documents import Flags, Integers
 from decon_core.features.blends.plan import Plan, PlannedPart
 from decon_core.features.blends.schemas import BLEND_ITEMS, BLENDED, REPLACED
 from decon_core.features.blends.settings import is_for_training
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 def planned_tokens(plan: Plan) -> Integers:
@@ -48,7 +45,6 @@ def account_of(plan: Plan, n_tokens: Integers | None = None) -> dict[str, Any]:
 
 
 def _amount(what: str, n_tokens: Integers) -> dict[str, int]:
-    """Return the number of texts with these tokens, and the sum of the tokens."""
     return {f"n_{what}": n_tokens.size, f"n_{what}_tokens": int(n_tokens.sum())}
 
 

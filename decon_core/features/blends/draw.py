@@ -16,11 +16,9 @@ import numpy.typing as npt
 
 from decon_core.config.seeding import fractions, numbers_at, shuffled
 from decon_core.errors import ConfigError, Problem
-from decon_core.features.blends.mixture_documents import Material
+from decon_core.features.blends.mixture_documents import Integers, Material, Small
 from decon_core.features.blends.settings import Phase
 
-Integers = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int32]
 Shares = npt.NDArray[np.float64]
 
 _AT_ONCE = 1 << 18  # draws

@@ -8,18 +8,15 @@ random documents are replaced, each by as many items as make up its tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
+from decon_core.features.blends.mixture_documents import Flags, Integers
 from decon_core.features.blends.settings import Contamination
 from decon_core.mixtures.match_sizes import matching
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +44,6 @@ class Room:
     is_free: Flags  # may be replaced
     is_replaced: Flags  # replaced by items of another contamination
 
-    def within(self, token_range: tuple[float, float]) -> Room:
-        """Return a copy with no free document outside a range, given as shares of the tokens."""
-        first, last = self.edges(token_range)
-        is_free = np.zeros_like(self.is_free)
-        is_free[first:last] = self.is_free[first:last]
-        return Room(self.n_tokens, is_free, self.is_replaced)
-
     def edges(self, token_range: tuple[float, float]) -> tuple[int, int]:
         """Return start and stop of the documents that begin in a range of the tokens."""
         before = np.cumsum(self.n_tokens) - self.n_tokens
@@ -70,7 +60,10 @@ def insert(room: Room, contamination: Contamination, sizes: Integers, name: str)
     if contamination.ratio is not None:
         return _by_ratio(room, contamination, contamination.ratio, sizes[:, 0], name).in_order()
     n_items, n_parts = sizes.shape
-    room = room.within(contamination.token_range)
+    first, last = room.edges(contamination.token_range)
+    is_free = np.zeros_like(room.is_free)
+    is_free[first:last] = room.is_free[first:last]
+    room = replace(room, is_free=is_free)
     n_units = n_items * (contamination.copies or 0)
     if contamination.swap is not None:
         n_units = contamination.swap // n_parts

@@ -23,6 +23,7 @@ from decon_core.storage.tables import read_parquet
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

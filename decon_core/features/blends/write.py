@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
@@ -17,15 +16,13 @@ from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
 from decon_core.features.blends.items import Item, item_text
+from decon_core.features.blends.mixture_documents import Integers, Small
 from decon_core.features.blends.plan import Plan, PlannedPart, TokenCounter
 from decon_core.features.blends.settings import Contamination, Write
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
 from decon_core.storage.checksums import hash_file
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
-
-Integers = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)

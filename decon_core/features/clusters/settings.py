@@ -10,14 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.load import ConfigReader
-from decon_core.config.validation import (
-    TABLE,
-    Bytes,
-    Name,
-    Positive,
-    SettingsReader,
-    expects,
-)
+from decon_core.config.validation import TABLE, Bytes, Name, Positive, SettingsReader, expects
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.choice import EngineTable
 from decon_core.execution.engine import ENGINE_LOG, Engine

@@ -165,11 +165,7 @@ class _Run:
         self._n_submissions += 1  # one that was refused too late may run all the same
         self._files.write_jobs(array, tasks)
         job = slurm_queue.submit(
-            self._settings,
-            n_tasks=len(tasks),
-            folder=self._files.folder,
-            array=array,
-            logs=logs,
+            self._settings, n_tasks=len(tasks), folder=self._files.folder, array=array, logs=logs
         )
         self._arrays.append(job)
         self._engine.counts.queue = f"Slurm job {job}"

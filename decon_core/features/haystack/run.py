@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version
 from decon_core.corpus.packs import Pack
@@ -30,8 +29,6 @@ _VERSION = 1
 _LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # of the settings in the key
 
 _log = logging.getLogger(__name__)
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.errors import DeconError, InputError, Problem
+from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 from decon_core.features.haystack.documents import HaystackDocument
 from decon_core.features.haystack.examples import instructions, teaching_texts
-from decon_core.features.haystack.model_files import ModelFile, load_score, require_package
+from decon_core.features.haystack.model_files import Floats, ModelFile, load_score, require_package
 from decon_core.features.haystack.planted import PlantedItem, Planting
-from decon_core.features.haystack.scoring_endpoint import ScoringEndpoint
 from decon_core.features.haystack.settings import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
 from decon_core.features.haystack.trained import train
 from decon_core.storage.checksums import hash_file
 from decon_core.text.segments import canonical_words
 from decon_core.wording import counted
 
-Floats = npt.NDArray[np.float64]
 _MOST_PROBLEMS = 20
 _FEWEST_WORDS = 5  # of a question that is looked for: shorter ones are in many documents
 
@@ -41,6 +39,40 @@ class Scorer:
     about: str  # what it is
     of_documents: Callable[[Sequence[HaystackDocument]], Floats]
     of_planted: Callable[[Sequence[PlantedItem]], Floats]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoringEndpoint(JsonEndpoint):
+    """An endpoint that scores texts.
+
+    It is sent `{"model": …, "input": [text, …]}`. Its answer is `{"scores": [number, …]}`, or what
+    vLLM's `/classify` returns: `{"data": [{"index": 0, "probs": [number, …]}, …]}`, of which the
+    last probability is the score.
+    """
+
+    what: ClassVar[str] = "scores"
+
+    def score(self, texts: Sequence[str]) -> Floats:
+        """Return the score of each text."""
+        return np.array(self.in_batches(texts, self._scored), np.float64)
+
+    def _scored(self, texts: Sequence[str]) -> list[float]:
+        sent: dict[str, Any] = {"input": [*texts]}
+        answer = self.post({"model": self.model, **sent} if self.model else sent)
+        try:
+            value = json.loads(answer)
+            if "scores" in value:
+                scores = [float(score) for score in value["scores"]]
+            else:
+                by_index = {int(row["index"]): float(row["probs"][-1]) for row in value["data"]}
+                scores = [by_index[at] for at in range(len(texts))]
+            is_good = len(scores) == len(texts) and bool(np.isfinite(scores).all())
+        except (ValueError, TypeError, LookupError, AttributeError):
+            is_good = False
+        if not is_good:
+            expected = f"JSON with `scores`: a number for each of {len(texts)} texts"
+            raise self.wrong(repr(answer[:MOST_SHOWN].decode(errors="replace")), expected)
+        return scores
 
 
 @dataclass(frozen=True)

@@ -27,12 +27,7 @@ from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.features.neighbours.items import ITEM, items_of, nominated, with_pairs
 from decon_core.features.neighbours.nearest import EDGES, Found, Nearest, drawn, n_by_bin
-from decon_core.features.neighbours.sample import (
-    OnProgress,
-    SampledShard,
-    Stratum,
-    draw_sample,
-)
+from decon_core.features.neighbours.sample import OnProgress, SampledShard, Stratum, draw_sample
 from decon_core.features.neighbours.schemas import NEIGHBOURS, SIMILARITY, STRATA
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.features.neighbours.vectors import (

@@ -6,6 +6,7 @@ An empty text has the vector 0, so its cosine with any other is 0.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,14 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from decon_core.errors import InputError, Problem
-from decon_core.features.similarity.embedding_endpoint import EmbeddingEndpoint
+from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 
 Vectors = npt.NDArray[np.float32]
 
@@ -190,3 +191,38 @@ class _SentenceTransformer:
         return np.asarray(
             self._model.encode(list(texts), batch_size=1, show_progress_bar=False), np.float32
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingEndpoint(JsonEndpoint):
+    """Embeddings by an OpenAI-compatible endpoint: `POST {url}/embeddings`."""
+
+    what: ClassVar[str] = "embeddings"
+
+    @property
+    def address(self) -> str:
+        return f"{self.url.rstrip('/').removesuffix('/embeddings')}/embeddings"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row for each text, not normalized."""
+        rows = self.in_batches(texts, self._embedded)
+        if len({len(row) for row in rows}) > 1:
+            raise self.wrong("vectors of different lengths", "vectors of one length")
+        return np.array(rows, np.float32).reshape(len(rows), -1)
+
+    def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        # An endpoint refuses empty texts; the caller ignores the vector of one.
+        sent = {"model": self.model, "input": [text if text.strip() else "-" for text in texts]}
+        answer = self.post(sent)
+        try:
+            data = {int(one["index"]): one["embedding"] for one in json.loads(answer)["data"]}
+            rows = [[float(x) for x in data[at]] for at in range(len(texts))]
+            is_good = len(data) == len(texts) and np.isfinite(rows).all()
+        except (ValueError, TypeError, KeyError, AttributeError):
+            is_good = False
+        if not is_good:
+            raise self.wrong(
+                repr(answer[:MOST_SHOWN].decode(errors="replace")),
+                f"JSON with `data`: {len(texts)} objects with `index` and `embedding`",
+            )
+        return rows

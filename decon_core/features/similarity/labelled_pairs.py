@@ -7,7 +7,7 @@ at most 1 % of the other pairs exceed. A pair without a value ranks below all wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
@@ -121,54 +121,47 @@ def score_metrics(
     Intervals are percentiles of resamples of the originals, each with all its pairs, as pairs of
     one original are not independent.
     """
-    weights = _resamples(pairs.originals, seed)
-    return [_metric_score(name, pairs, of_metric, weights) for name, of_metric in values.items()]
+    number_of = {text: number for number, text in enumerate(dict.fromkeys(pairs.originals))}
+    n = len(number_of)
+    draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
+    # How often each pair is in each resample: one row per resample.
+    weights = draws[:, [number_of[text] for text in pairs.originals]]
+    scores = []
+    for name, metric_values in values.items():
+        counts = _Counts(metric_values, pairs.are_duplicates)
+        auc, recall = counts.point()
+        aucs, recalls = counts.weighted(weights)
+        auc_low, auc_high = _interval(auc, aucs, n)
+        recall_low, recall_high = _interval(recall, recalls, n)
+        score = MetricScore(
+            metric=name,
+            n_undefined=int(np.isnan(metric_values).sum()),
+            auc=auc,
+            auc_low=auc_low,
+            auc_high=auc_high,
+            recall=recall,
+            recall_low=recall_low,
+            recall_high=recall_high,
+            above=counts.threshold(),
+        )
+        scores.append(score)
+    return scores
 
 
 def score_kinds(pairs: LabelledPairs, values: Mapping[str, Floats]) -> list[KindScore]:
     """Return the scores of each kind, if the file has kinds: duplicates first, by name."""
-    found = {*zip((not one for one in pairs.are_duplicates), pairs.kinds, strict=True)}
-    if not any(kind for _, kind in found):
+    labels_and_kinds = {*zip(~pairs.are_duplicates, pairs.kinds, strict=True)}
+    if not any(kind for _, kind in labels_and_kinds):
         return []
     kinds = np.array(pairs.kinds, object)
     scores = []
-    for is_other, kind in sorted(found):
+    for is_other, kind in sorted(labels_and_kinds):
         is_own = (pairs.are_duplicates != is_other) & (kinds == kind)
         chosen = is_own | (pairs.are_duplicates == is_other)
-        for name, of_metric in values.items():
-            table = _Counts(of_metric[chosen], pairs.are_duplicates[chosen])
-            auc, recall = table.point()
-            score = KindScore(kind, not is_other, int(is_own.sum()), name, auc, recall)
-            scores.append(score)
+        for name, metric_values in values.items():
+            auc, recall = _Counts(metric_values[chosen], pairs.are_duplicates[chosen]).point()
+            scores.append(KindScore(kind, not is_other, int(is_own.sum()), name, auc, recall))
     return scores
-
-
-def _metric_score(
-    name: str, pairs: LabelledPairs, values: Floats, weights: Integers
-) -> MetricScore:
-    counts = _Counts(values, pairs.are_duplicates)
-    auc, recall = counts.point()
-    aucs, recalls = counts.weighted(weights)
-    n_originals = len({*pairs.originals})
-    return MetricScore(
-        name,
-        int(np.isnan(values).sum()),
-        auc,
-        *_interval(auc, aucs, n_originals),
-        recall,
-        *_interval(recall, recalls, n_originals),
-        counts.threshold(),
-    )
-
-
-def _resamples(originals: Sequence[str], seed: int) -> Integers:
-    """Return how often each pair is in each resample of the originals: one row per resample."""
-    number_of = {text: number for number, text in enumerate(dict.fromkeys(originals))}
-    numbers = np.array([number_of[text] for text in originals])
-    draws = np.random.default_rng(seed).multinomial(
-        len(number_of), np.full(len(number_of), 1 / len(number_of)), _N_RESAMPLES
-    )
-    return draws[:, numbers]
 
 
 def _interval(value: float, resampled: Floats, n: int) -> tuple[float, float]:
