@@ -133,7 +133,6 @@ class _Passes:
                 self._at, self._time = self._at[~rest], self._time[~rest]
 
     def take(self, n: int) -> None:
-        """Take the next `n` documents."""
         self._at, self._time = self._at[n:], self._time[n:]
 
     def _pass(self, number: int) -> Integers:
@@ -153,7 +152,6 @@ class _Passes:
 
 
 def _draw(sequences: Sequence[_Passes], phase: Phase, chances: Shares, name: str) -> Draws:
-    """Draw one phase."""
     counts = [len(sequence.material) for sequence in sequences]
     if phase.is_everything:
         for sequence in sequences:

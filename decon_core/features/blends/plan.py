@@ -64,7 +64,6 @@ class Plan:
 
     @cached_property
     def phase(self) -> Small:
-        """The phase of each text."""
         return np.searchsorted(self.stream.phases, self.place, side="right").astype(np.int32) - 1
 
     @cached_property

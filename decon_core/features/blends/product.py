@@ -29,7 +29,6 @@ Row = Mapping[str, Any]
 
 
 def blender_of(config: Config, builder: Builder) -> Blender:
-    """Return the builder of the declared blends."""
     return Blender(builder, declared_blends(config), read_rewordings(rewordings_path(config)))
 
 

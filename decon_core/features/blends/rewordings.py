@@ -46,7 +46,6 @@ class Rewordings:
 
     @cached_property
     def answered(self) -> frozenset[str]:
-        """The requests that were answered."""
         return frozenset(line["request"] for line in self.lines if "failed" not in line)
 
     def of(self, item: ItemWords) -> tuple[ItemWords, ...]:

@@ -54,8 +54,6 @@ def inspect_changed_blends(store: Store, blends: Sequence[Blend]) -> Inspection:
 
 @dataclass
 class BlendVerification(Verification):
-    """The result of verifying a blend."""
-
     n_test_texts: int = 0
     n_found: int = 0  # inserted texts in which the scan finds their item
     n_given_away: int = 0  # unseen items that are found in the text of another item

@@ -61,8 +61,6 @@ class PartJob:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPart:
-    """A part that was written."""
-
     part: PlannedPart
     path: Path
     n_bytes: int

@@ -222,7 +222,6 @@ def require_ray(settings: Ray) -> None:
 
 
 def _connected(settings: Ray) -> Any:
-    """Return Ray, connected to the cluster."""
     require_ray(settings)
     import ray
 

@@ -85,8 +85,6 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Count:
-    """What a shard has."""
-
     n_documents: int
     n_unreadable: int
     unreadable: tuple[str, ...]
@@ -236,7 +234,6 @@ def _number(job: _Job) -> tuple[pl.DataFrame, _Count]:
 def _read(
     jobs: Sequence[_Job], places: _Places, columns: tuple[str, ...], workers: int
 ) -> dict[tuple[int, int], HaystackDocument]:
-    """Read the documents at these places."""
     rows: dict[int, list[int]] = {}
     for number, row in places:
         rows.setdefault(number, []).append(row)

@@ -30,7 +30,6 @@ _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def svg(study: Study) -> str:
-    """Draw the picture of a study."""
     at = _AT
     strips, y = [], at["top"]
     for number, one in enumerate(study.scored):

@@ -67,8 +67,6 @@ class Scored:
 
 @dataclass(frozen=True)
 class Study:
-    """The result."""
-
     settings: Haystack
     n_documents: int  # of the corpus, in the haystack
     sources: tuple[SourceCount, ...]
@@ -127,7 +125,6 @@ def score(
     planted: Sequence[PlantedItem],
     cuts: Sequence[float],
 ) -> Scored:
-    """Score documents and planted items, and rank the items."""
     of_documents, of_planted = scorer.of_documents(documents), scorer.of_planted(planted)
     has_score = np.isfinite(of_documents)
     ranking = rank(of_documents[has_score], of_planted)

@@ -53,7 +53,6 @@ class ScoringEndpoint(JsonEndpoint):
     what: ClassVar[str] = "scores"
 
     def score(self, texts: Sequence[str]) -> Floats:
-        """Return the score of each text."""
         return np.array(self.in_batches(texts, self._scored), np.float64)
 
     def _scored(self, texts: Sequence[str]) -> list[float]:

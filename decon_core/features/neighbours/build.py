@@ -96,7 +96,6 @@ def nominations_of(store: Store, key: str, settings: Neighbours) -> NominatedPla
 
 
 def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
-    """Return the tables of results that are complete."""
     folder = neighbours_folder(store) / key
     return {
         name: read_parquet(folder / f"{name}.parquet", schema=schema)
@@ -106,8 +105,6 @@ def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
 
 @dataclass(frozen=True)
 class Built:
-    """The results of a build."""
-
     key: str
     folder: Path
     strata: tuple[Stratum, ...]

@@ -49,8 +49,9 @@ def nominated(neighbours: pa.Table, items: pl.DataFrame, detector: str, key: str
     rows = pl.DataFrame(neighbours).join(of_items, on=ITEM, maintain_order="left")
     # Two shards may have the same content: their matches are the same.
     rows = rows.unique(["shard", "row", "start", *ITEM], keep="first", maintain_order=True)
+    kept = ["shard", "row", "doc_id", *ITEM, "record", "config", "fingerprint", "pair", "text"]
     known = rows.select(
-        *("shard", "row", "doc_id", *ITEM, "record", "config", "fingerprint", "pair", "text"),
+        *kept,
         pl.lit("visible").alias("slot_kind"),
         pl.lit(detector).alias("detector"),
         pl.lit(key).alias("detector_fingerprint"),
@@ -59,8 +60,8 @@ def nominated(neighbours: pa.Table, items: pl.DataFrame, detector: str, key: str
         pl.col("stop").alias("question_char_stop"),
     ).sort("shard", "row", "question_char_start", *ITEM)
     missing = [
-        pl.lit(None if one.nullable else 0).cast(pl.Schema(NOMINATED)[one.name]).alias(one.name)
-        for one in NOMINATED
-        if one.name not in known.columns
+        pl.lit(None if field.nullable else 0, pl.Schema(NOMINATED)[field.name]).alias(field.name)
+        for field in NOMINATED
+        if field.name not in known.columns
     ]
     return known.with_columns(missing).select(NOMINATED.names).to_arrow().cast(NOMINATED)

@@ -69,7 +69,6 @@ class Nearest:
         self.best[:] = -np.inf
 
     def nearest(self) -> Found:
-        """Return the nearest paragraphs by item and rank."""
         keys = -np.sort(-self._keys, axis=0).T  # a row for each item, the nearest first
         items, ranks = np.nonzero(keys != _NONE)
         kept = keys[items, ranks]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
@@ -81,10 +82,11 @@ def faults_of_neighbours(
 ) -> Iterator[Problem]:
     """Check that neighbours are of items of the benchmarks, and at most `top` of each."""
     rows = neighbour_tables(store, key)["neighbours"]
-    names = ("benchmark", *_ITEM)
-    n_of = Counter(zip(*(rows[name].to_pylist() for name in names), strict=True))
+    n_of = Counter(pl.DataFrame(rows).select("benchmark", *_ITEM).rows())
     known = {
-        (version.benchmark, *item) for version in versions for item in _items_of(store, version)
+        (version.benchmark, *item)
+        for version in versions
+        for item in pl.DataFrame(load_records(store, version, columns=[*_ITEM])).rows()
     }
     where = str(neighbours_folder(store) / key)
     for item, n in sorted(n_of.items()):
@@ -95,8 +97,3 @@ def faults_of_neighbours(
     similarity = rows["similarity"].to_pylist()
     if wrong := sum(not abs(value) <= 1 + _ROUNDING for value in similarity):
         yield Problem(where, f"{wrong:,} cosines beyond 1", "from -1 to 1", _BUILD_AGAIN)
-
-
-def _items_of(store: Store, version: Version) -> set[tuple[str, int]]:
-    records = load_records(store, version, columns=[*_ITEM])
-    return {*zip(*(records[name].to_pylist() for name in _ITEM), strict=True)}

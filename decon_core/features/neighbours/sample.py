@@ -222,7 +222,7 @@ def _sample(job: _Job) -> None:
         for row in sampled.tolist():
             document = cast("Document", batch.reread(row)).without_hidden
             text, starts = document.text, _token_starts(document.text, tokenizer)
-            parts, _ = paragraphs(text, starts, least=settings.min_tokens, most=settings.max_tokens)
+            parts = paragraphs(text, starts, least=settings.min_tokens, most=settings.max_tokens)
             n["n_sampled"] += 1
             n["n_without_paragraph"] += not parts
             rows += [

@@ -63,7 +63,6 @@ class Neighbours(Sample, FeatureTable):
     """Neighbours of at least this cosine wait for review until they are judged."""
 
     def of_source(self, name: str) -> Sample:
-        """Return the size or share of a source."""
         own = self.source.get(name, Sample())
         if own.size or own.share:
             return own

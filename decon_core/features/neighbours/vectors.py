@@ -124,9 +124,9 @@ def _embed(job: _Job) -> None:
     texts = job.sampled.paragraphs(["text"])["text"].slice(job.first, BLOCK).to_pylist()
     parts = []
     for start in range(0, len(texts), _AT_ONCE):
-        some = texts[start : start + _AT_ONCE]
-        parts.append(rounded(embedder_of(job.settings).embed(some)))
-        advance(len(some))
+        batch = texts[start : start + _AT_ONCE]
+        parts.append(rounded(embedder_of(job.settings).embed(batch)))
+        advance(len(batch))
     write_vectors(job.path, np.concatenate(parts))
 
 
@@ -139,8 +139,7 @@ def stored_vectors(path: Path, texts: Sequence[str], settings: Neighbours) -> Ve
 
 
 def write_vectors(path: Path, vectors: Vectors) -> None:
-    about = {"n_rows": str(len(vectors))}
-    write_arrays(path, {"vectors": vectors.ravel()}, about=about)
+    write_arrays(path, {"vectors": vectors.ravel()}, about={"n_rows": str(len(vectors))})
 
 
 def read_vectors(path: Path) -> Vectors:

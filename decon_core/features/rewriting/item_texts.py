@@ -22,7 +22,6 @@ class ItemTexts:
         return iter((self.passage, self.question, *self.choices, self.answer))
 
     def changed(self, change: Callable[[str], str]) -> ItemTexts:
-        """Change all texts."""
         return ItemTexts(
             passage=change(self.passage),
             question=change(self.question),

@@ -35,7 +35,6 @@ class _Program:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The places of the lines."""
         return [0, *(found.end() for found in _LINE_END.finditer(self.text))]
 
     def place(self, line: int, column: int) -> int:

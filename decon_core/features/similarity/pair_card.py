@@ -77,7 +77,6 @@ class PairCard:
         }
 
     def tables(self) -> str:
-        """Return the tables in Markdown."""
         return render("features/similarity/pair_tables.md.j2", card=self, metrics=[*self.values])
 
     def write(self, folder: Path) -> None:
