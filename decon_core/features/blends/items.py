@@ -115,7 +115,9 @@ def choose_items(
             (seen if item.question in seen_questions else unseen).append(item)
     if form == REWORDED and rewordings is not None:
         reworded = [
-            replace(item, rewordings=known) for item in seen if (known := rewordings.of(item.words))
+            replace(item, rewordings=tuple(known.values()))
+            for item in seen
+            if (known := rewordings.by_variant(item.words))
         ]
         if seen and not reworded:
             found = f"{counted(len(seen), 'seen item')}, none in other words"

@@ -48,10 +48,6 @@ class Rewordings:
     def answered(self) -> frozenset[str]:
         return frozenset(line["request"] for line in self.lines if "failed" not in line)
 
-    def of(self, item: ItemWords) -> tuple[ItemWords, ...]:
-        """Return the rewordings of an item, in the order of their variants."""
-        return tuple(self.by_variant(item).values())
-
     def by_variant(self, item: ItemWords) -> dict[int, ItemWords]:
         """Return the rewordings of an item by the number of the variant, in their order."""
         return {

@@ -85,24 +85,23 @@ class Execution(EngineTable):
     """Settings of Ray."""
 
     def checked(self, reader: SettingsReader) -> Self:
-        """Return the settings with paths below the folder of their file."""
+        """Return the settings with paths below the folder of their file.
+
+        Reports a store that nodes without its folder cannot reach.
+        """
         if not self.shared_store:
-            self._check_store(reader)
+            problem = _NEEDS_FOLDER
+            if not isinstance(reader, ConfigReader):  # of a command whose store is in its output
+                reader.wrong(problem.where, "false", "true: the nodes must see the output folder")
+            elif self.engine == "slurm":
+                reader.wrong(problem.where, problem.found, problem.expected, problem.remedy)
+            elif not reader.has_store_url:
+                found, expected = "false, and a store that is a folder", "true, or a store at a URL"
+                remedy = 'set `path = "s3://..."` in [store]'
+                reader.wrong(problem.where, found, expected, remedy)
         if self.slurm.logs is None:
             return self
         return replace(self, slurm=replace(self.slurm, logs=str(reader.folder / self.slurm.logs)))
-
-    def _check_store(self, reader: SettingsReader) -> None:
-        """Report a store that nodes without its folder cannot reach."""
-        problem = _NEEDS_FOLDER
-        if not isinstance(reader, ConfigReader):  # of a command whose store is in its output
-            reader.wrong(problem.where, "false", "true: the nodes must see the output folder")
-        elif self.engine == "slurm":
-            reader.wrong(problem.where, problem.found, problem.expected, problem.remedy)
-        elif not reader.has_store_url:
-            found, expected = "false, and a store that is a folder", "true, or a store at a URL"
-            remedy = 'set `path = "s3://..."` in [store]'
-            reader.wrong(problem.where, found, expected, remedy)
 
     def open(self, name: str, store: Store, store_url: RemotePath | None) -> Engine:
         """Return an engine. Without `shared_store`, nodes get files from `store_url`.

@@ -129,28 +129,24 @@ def fingerprints_of(settings: Haystack) -> list[str]:
 
     Raises InputError for all files that do not exist.
     """
-    found: list[str] = []
+    fingerprints: list[str] = []
     problems: list[Problem] = []
     for name in settings.scorer_names:
+        parts = [str(name)]
         try:
-            found.append(_fingerprint(name, settings))
+            if name.kind == "endpoint":
+                parts.append(settings.model or "")
+            elif name.kind == "column":
+                parts = [name.kind, name.target.partition("=")[0], hash_file(_scores_file(name))]
+            elif name.kind not in BUILT_IN:
+                file = ModelFile.of(name)
+                parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
         except InputError as error:
             problems += error.problems
+        fingerprints.append(sha256(json.dumps(parts).encode()).hexdigest()[:16])
     if problems:
         raise InputError(problems)
-    return found
-
-
-def _fingerprint(name: ScorerName, settings: Haystack) -> str:
-    parts = [str(name)]
-    if name.kind == "endpoint":
-        parts.append(settings.model or "")
-    elif name.kind == "column":
-        parts = [name.kind, name.target.partition("=")[0], hash_file(_scores_file(name))]
-    elif name.kind not in BUILT_IN:
-        file = ModelFile.of(name)
-        parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
-    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return fingerprints
 
 
 def _of_texts(name: ScorerName, about: str, score: Callable[[Sequence[str]], Floats]) -> Scorer:

@@ -136,7 +136,11 @@ def draw_sample(
     jobs = [replace(job, cut=cuts[job.source.name]) for job in jobs]
     _run(_sample, jobs, "sampled", workers, engine, on_progress)
     sampled = [SampledShard(job.shard, job.source.name, job.path) for job in jobs]
-    return sampled, _strata(sampled)
+    totals: dict[str, Counter[str]] = {}
+    for shard in sampled:
+        total = totals.setdefault(shard.source, Counter())
+        total.update(shard.counts, n_paragraphs=shard.paragraphs(["row"]).num_rows)
+    return sampled, [Stratum(source, **total) for source, total in sorted(totals.items())]
 
 
 def _run(
@@ -243,11 +247,3 @@ def _token_starts(text: str, tokenizer: Tokenizer) -> list[int]:
         starts = (np.cumsum((content & 0xC0) != 0x80) - 1)[starts]
     result: list[int] = starts.tolist()
     return result
-
-
-def _strata(shards: Sequence[SampledShard]) -> list[Stratum]:
-    totals: dict[str, Counter[str]] = {}
-    for shard in shards:
-        total = totals.setdefault(shard.source, Counter())
-        total.update(shard.counts, n_paragraphs=shard.paragraphs(["row"]).num_rows)
-    return [Stratum(source, **total) for source, total in sorted(totals.items())]

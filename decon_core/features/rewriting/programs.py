@@ -94,10 +94,16 @@ def _rewritten(
 
 def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
     """Yield every place of each name that can be renamed, with the new name."""
-    used = {*re.findall(r"\w+", program.text)}
-    places = _places(program)
+    places: dict[str, list[Span]] = {}  # of each variable
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.Name | ast.arg):
+            name = node.id if isinstance(node, ast.Name) else node.arg
+            start = program.place(node.lineno, node.col_offset)
+            places.setdefault(name, []).append((start, start + len(name)))
     local_names = _local_names(program)
-    old = [name for name in places if name in local_names]
+    in_order = sorted(places, key=lambda name: min(places[name]))
+    old = [name for name in in_order if name in local_names]
+    used = {*re.findall(r"\w+", program.text)}
     free = [
         name
         for name in listed("programs", "variables")
@@ -112,17 +118,6 @@ def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
 
 def _is_standard(name: str) -> bool:
     return any(name in names for names in standard_names()) or hasattr(builtins, name)
-
-
-def _places(program: _Program) -> dict[str, list[Span]]:
-    """Return where each variable stands, in the order of the text."""
-    places: dict[str, list[Span]] = {}
-    for node in ast.walk(program.tree):
-        if isinstance(node, ast.Name | ast.arg):
-            name = node.id if isinstance(node, ast.Name) else node.arg
-            start = program.place(node.lineno, node.col_offset)
-            places.setdefault(name, []).append((start, start + len(name)))
-    return dict(sorted(places.items(), key=lambda one: min(one[1])))
 
 
 def _local_names(program: _Program) -> set[str]:

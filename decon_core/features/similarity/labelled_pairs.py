@@ -180,8 +180,7 @@ class _Counts:
     """The pairs of both labels by distinct value, highest first."""
 
     def __init__(self, values: Floats, are_duplicates: Flags) -> None:
-        lowest = -np.inf
-        ranked = np.where(np.isnan(values), lowest, values)
+        ranked = np.where(np.isnan(values), -np.inf, values)
         self._order = np.argsort(-ranked, kind="stable")
         self._values = ranked[self._order]
         is_first = np.append(True, self._values[1:] != self._values[:-1])
