@@ -66,15 +66,15 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
         engine=open_engine(config.tables, store),
         on_progress=log_progress,
     )
-    n_paragraphs = sum(one.n_paragraphs for one in built.strata)
-    n_documents = sum(one.n_sampled for one in built.strata)
+    n_paragraphs = sum(stratum.n_paragraphs for stratum in built.strata)
+    n_documents = sum(stratum.n_sampled for stratum in built.strata)
     found = f"{counted(n_paragraphs, 'paragraph')} of {counted(n_documents, 'sampled document')}"
     context.log.info(f"{found}, {counted(built.n_neighbours, 'neighbour')}")
     return {
         "dagster/row_count": built.n_neighbours,
         "paragraphs": n_paragraphs,
         "sampled_documents": n_documents,
-        "sample": preview([asdict(one) for one in built.strata]),
+        "sample": preview([asdict(stratum) for stratum in built.strata]),
         "embedder": settings.embedder,
         "folder": dg.MetadataValue.path(built.folder),
     }

@@ -114,7 +114,7 @@ def haystack_command(
             draft.write_text(planted_lines(items), encoding="utf-8")
         say(f"{counted(len(items), 'planted item')}: {planted}")
         return 0
-    if any(one.kind == "sklearn" for one in settings.scorer_names):
+    if any(name.kind == "sklearn" for name in settings.scorer_names):
         warn(_PICKLES)
     with ShardProgress(sys.stderr):
         study = run_haystack(
@@ -155,10 +155,10 @@ def _say(study: Study) -> None:
     say()
     say_table(page.CUT_HEADS, page.cut_lines(study))
     say(f"\n{page.NOTE}")
-    for one in study.scored:
-        if one.n_without_score:
-            n_documents = counted(one.n_without_score, "document")
-            warn(f"{one.name}: {n_documents} without a score, left out")
+    for scored in study.scored:
+        if scored.n_without_score:
+            n_documents = counted(scored.n_without_score, "document")
+            warn(f"{scored.name}: {n_documents} without a score, left out")
     n_unreadable = sum(source.n_unreadable for source in study.sources)
     if n_unreadable:
         warn(f"\nnot read: {counted(n_unreadable, 'row')}, for example")

@@ -179,10 +179,10 @@ class Blender:
 
 
 def build_blends(
-    blender: Blender, wanted: Sequence[Blend], *, workers: int = 1, engine: Engine = LOCAL
+    blender: Blender, blends: Sequence[Blend], *, workers: int = 1, engine: Engine = LOCAL
 ) -> Iterator[tuple[Blend, Built | DeconError]]:
     """Build blends one after the other and yield each with its summary or its error."""
-    for blend in wanted:
+    for blend in blends:
         try:
             yield blend, blender.build(blend, workers=workers, engine=engine)
         except DeconError as error:

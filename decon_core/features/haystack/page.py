@@ -120,7 +120,7 @@ def has_haystack(folder: Path, key: str) -> bool:
 
 def planted_lines(planted: Sequence[PlantedItem]) -> str:
     """Return the planted items as lines of JSON with their text."""
-    rows = ({**_item_fields(one), "text": one.text} for one in planted)
+    rows = ({**_item_fields(item), "text": item.text} for item in planted)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -132,7 +132,7 @@ def as_json(study: Study, key: str) -> dict[str, Any]:
         "settings": {
             **settings,
             # Without the folders of files: the same files elsewhere give the same result.
-            "scorers": [f"{one.kind}:{label_of(one)}" for one in study.settings.scorer_names],
+            "scorers": [f"{name.kind}:{label_of(name)}" for name in study.settings.scorer_names],
         },
         "n_documents": study.n_documents,
         "n_planted": len(study.planted),
@@ -141,13 +141,13 @@ def as_json(study: Study, key: str) -> dict[str, Any]:
         "unreadable": list(study.unreadable),
         "scorers": [
             {
-                "scorer": one.name,
-                "about": one.about,
-                "n_ranked": one.n_ranked,
-                "n_without_score": one.n_without_score,
-                "placings": [_placing(placing) for placing in one.placings],
+                "scorer": scored.name,
+                "about": scored.about,
+                "n_ranked": scored.n_ranked,
+                "n_without_score": scored.n_without_score,
+                "placings": [_placing(placing) for placing in scored.placings],
             }
-            for one in study.scored
+            for scored in study.scored
         ],
         "note": NOTE,
     }

@@ -32,9 +32,9 @@ _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 def svg(study: Study) -> str:
     at = _AT
     strips, y = [], at["top"]
-    for number, one in enumerate(study.scored):
-        strips.append(_strip(one, number, y))
-        y += at["head"] + at["row"] * (len(one.placings) - 1) + 10
+    for number, scored in enumerate(study.scored):
+        strips.append(_strip(scored, number, y))
+        y += at["head"] + at["row"] * (len(scored.placings) - 1) + 10
     cuts = study.settings.cuts
     panel = _Panel(cuts)
     legend = at["top"] + at["panel_height"] + 60 + 18 * len(study.scored)
@@ -57,26 +57,26 @@ def _x(percentile: float) -> float:
     return _AT["strip"] + percentile / 100 * _AT["strip_width"]
 
 
-def _strip(one: Scored, number: int, y: int) -> dict[str, Any]:
+def _strip(scored: Scored, number: int, y: int) -> dict[str, Any]:
     """Return the rows of a scorer: a dot for each planted item, and the median."""
     rows = []
-    for at, placing in enumerate(one.placings[1:]):
+    for at, placing in enumerate(scored.placings[1:]):
         middle = y + _AT["head"] + _AT["row"] * at + _AT["row"] / 2
-        found = [place for place in one.places if place.item.benchmark == placing.benchmark]
-        dots = _dots([place.percentile for place in found], middle)
+        places = [place for place in scored.places if place.item.benchmark == placing.benchmark]
+        dots = _dots([place.percentile for place in places], middle)
         rows.append(
             {
                 "benchmark": _short(placing.benchmark or ""),
                 "middle": middle,
                 "dots": [
                     (x, dot, f"{place.item.item}: {place.percentile:.1f}")
-                    for (x, dot), place in zip(dots, found, strict=True)
+                    for (x, dot), place in zip(dots, places, strict=True)
                 ],
                 "median_x": _x(placing.median),
                 "median": f"{placing.median:.1f}",
             }
         )
-    return {"name": _short(one.name), "colour": number % _COLOURS, "y": y, "rows": rows}
+    return {"name": _short(scored.name), "colour": number % _COLOURS, "y": y, "rows": rows}
 
 
 def _short(name: str) -> str:

@@ -114,10 +114,10 @@ def _training_texts(
 
     The words "Answer:" of a planted document are left out: a scorer would learn them.
     """
-    held_out = "\n".join(one.text for one in planted)
+    held_out = "\n".join(item.text for item in planted)
     texts = (
-        "\n\n".join(filter(None, (one.passage, one.question, one.answer)))
-        for one in _shuffled(items, settings.seed)
-        if one.question not in held_out
+        "\n\n".join(filter(None, (item.passage, item.question, item.answer)))
+        for item in _shuffled(items, settings.seed)
+        if item.question not in held_out
     )
     return tuple(dict.fromkeys(texts))[:MOST_TRAINING_ITEMS]

@@ -64,11 +64,11 @@ def _rewritten(
     item: ItemTexts, changes_of: Callable[[_Program], Iterable[_Change]]
 ) -> ItemTexts | None:
     """Change the program of an item: its answer, its question, or both together."""
-    found = program_of(item.question, item.answer)
-    if found is None:
+    program = program_of(item.question, item.answer)
+    if program is None:
         return None
-    question = item.question if found.has_question else ""
-    text = question + (item.answer if found.has_answer else "")
+    question = item.question if program.has_question else ""
+    text = question + (item.answer if program.has_answer else "")
     tree = parsed(text)
     if tree is None:  # for example, a program between sentences
         return None
@@ -84,8 +84,8 @@ def _rewritten(
     edge += sum(len(new) - (stop - start) for (start, stop), new in changes if stop <= edge)
     return replace(
         item,
-        question=made[:edge] if found.has_question else item.question,
-        answer=made[edge:] if found.has_answer else item.answer,
+        question=made[:edge] if program.has_question else item.question,
+        answer=made[edge:] if program.has_answer else item.answer,
     )
 
 

@@ -211,7 +211,7 @@ class EmbeddingEndpoint(JsonEndpoint):
         sent = {"model": self.model, "input": [text if text.strip() else "-" for text in texts]}
         answer = self.post(sent)
         try:
-            data = {int(one["index"]): one["embedding"] for one in json.loads(answer)["data"]}
+            data = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
             rows = [[float(x) for x in data[at]] for at in range(len(texts))]
             is_good = len(data) == len(texts) and np.isfinite(rows).all()
         except (ValueError, TypeError, KeyError, AttributeError):

@@ -195,8 +195,9 @@ class _Counts:
     def weighted(self, weights: Integers) -> tuple[Floats, Floats]:
         """Return AUC and recall with each row of weights; nan if one label has none."""
         parts = range(0, len(weights), _RESAMPLES_AT_ONCE)
-        found = [self._scores(weights[at : at + _RESAMPLES_AT_ONCE]) for at in parts]
-        return np.concatenate([auc for auc, _ in found]), np.concatenate([one for _, one in found])
+        scores = [self._scores(weights[at : at + _RESAMPLES_AT_ONCE]) for at in parts]
+        aucs, recalls = zip(*scores, strict=True)
+        return np.concatenate(aucs), np.concatenate(recalls)
 
     def _scores(self, weights: Integers) -> tuple[Floats, Floats]:
         duplicates, others = self._by_value(weights)
