@@ -33,9 +33,6 @@ class Draws(NamedTuple):
     time: Small  # number of earlier passes over the source
     n_tokens: Integers
 
-    def first(self, n: int) -> Draws:
-        return Draws._make(column[:n] for column in self)
-
     @staticmethod
     def joined(draws: Sequence[Draws]) -> Draws:
         return Draws._make(map(np.concatenate, zip(*draws, strict=True)))
@@ -173,7 +170,8 @@ def _draw(sequences: Sequence[_Passes], phase: Phase, chances: Shares, name: str
             stop = min(stop, phase.documents - n_drawn)
         elif phase.tokens is not None and reached[-1] >= phase.tokens:
             stop = int(np.searchsorted(reached, phase.tokens)) + 1
-        drawn.append(_take(sequences, batch.first(stop)))
+        batch = Draws._make(column[:stop] for column in batch)
+        drawn.append(_take(sequences, batch))
         n_drawn, n_tokens = n_drawn + stop, int(reached[stop - 1])
         if n_drawn == phase.documents or (phase.tokens and n_tokens >= phase.tokens):
             return Draws.joined(drawn)

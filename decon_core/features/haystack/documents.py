@@ -75,6 +75,7 @@ class DrawnDocuments:
 class _Job:
     """A shard to number, or some of its rows to read."""
 
+    number: int  # of the shard
     shard: Shard
     source: Source
     seed: int
@@ -106,7 +107,10 @@ def draw_documents(
         key=lambda place: (place[0].name, place[1].name),
     )
     most = settings.documents + MOST_TRAINING
-    jobs = [_Job(shard, source, settings.seed, most) for source, shard in shards]
+    jobs = [
+        _Job(number, shard, source, settings.seed, most)
+        for number, (source, shard) in enumerate(shards)
+    ]
     chosen = set(settings.sources) or {source.name for source, _ in shards}
     order, counts = _number_all(jobs, chosen, workers)
     n_all = sum(count.n_documents for count in counts)
@@ -148,13 +152,12 @@ def _source_counts(
 
 def _run(
     act: Callable[[_Job], Any], jobs: Sequence[_Job], what: str, workers: int
-) -> Iterator[tuple[int, Any]]:
-    """Do all jobs; yield the number of each with its result when it ends.
+) -> Iterator[tuple[_Job, Any]]:
+    """Do all jobs; yield each with its result when it ends.
 
     Raises CorpusError for all shards that could not be read, after the others are done.
     """
     sizes = [job.shard.n_bytes for job in jobs]
-    numbers = {id(job): at for at, job in enumerate(jobs)}
     problems: list[Problem] = []
     logged_at = time.monotonic()
 
@@ -178,7 +181,7 @@ def _run(
         elif error:
             raise error
         else:
-            yield numbers[id(job)], future.result()
+            yield job, future.result()
     if problems:
         raise CorpusError(dict.fromkeys(problems))
 
@@ -192,12 +195,12 @@ def _number_all(
     """
     pools = dict.fromkeys((True, False), pl.DataFrame(schema=_POOL))
     counts: dict[int, _Count] = {}
-    for at, (lowest, count) in _run(_number, jobs, "numbered", workers):
-        is_chosen = jobs[at].source.name in chosen
-        pools[is_chosen] = with_lowest(pools[is_chosen], lowest, at, jobs[at].most)
-        counts[at] = count
+    for job, (lowest, count) in _run(_number, jobs, "numbered", workers):
+        is_chosen = job.source.name in chosen
+        pools[is_chosen] = with_lowest(pools[is_chosen], lowest, job.number, job.most)
+        counts[job.number] = count
     places = pl.concat(pools.values()).sort("number", "job", "row").select("job", "row").rows()
-    return places, [counts[at] for at in range(len(jobs))]
+    return places, [counts[job.number] for job in jobs]
 
 
 def with_lowest(pool: pl.DataFrame, lowest: pl.DataFrame, job: int, most: int) -> pl.DataFrame:
@@ -237,14 +240,13 @@ def _read(
     rows: dict[int, list[int]] = {}
     for number, row in places:
         rows.setdefault(number, []).append(row)
-    numbers = [*rows]
     with_rows = [
-        replace(jobs[number], rows=tuple(sorted(rows[number])), columns=columns)
-        for number in numbers
+        replace(jobs[number], rows=tuple(sorted(in_shard)), columns=columns)
+        for number, in_shard in rows.items()
     ]
     return {
-        (numbers[at], document.row): document
-        for at, documents in _run(_documents, with_rows, "read", workers)
+        (job.number, document.row): document
+        for job, documents in _run(_documents, with_rows, "read", workers)
         for document in documents
     }
 

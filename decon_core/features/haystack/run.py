@@ -15,7 +15,6 @@ import numpy as np
 
 from decon_core.benchmarks.records import Version
 from decon_core.corpus.packs import Pack
-from decon_core.errors import InputError
 from decon_core.features.haystack.documents import HaystackDocument, SourceCount, draw_documents
 from decon_core.features.haystack.planted import BenchmarkCount, PlantedItem, choose_items
 from decon_core.features.haystack.ranks import Amplification, Ranking, amplification, rank
@@ -154,11 +153,3 @@ def _placings(
             high=float(percentiles.max()),
             amplifications=tuple(amplification(ranking, cut, chosen) for cut in cuts),
         )
-
-
-def wanted_key(packs: Sequence[Pack], versions: Sequence[Version], settings: Haystack) -> str:
-    """Return the key; empty if a scorer's file cannot be found, which the study then says."""
-    try:
-        return haystack_key(packs, versions, settings)
-    except InputError:
-        return ""

@@ -38,8 +38,8 @@ def items_of(store: Store, version: Version, what: str) -> pl.DataFrame:
 
 def with_pairs(neighbours: pl.DataFrame) -> pl.DataFrame:
     """Add the key of each pair, which is made from its two texts, as of a file of candidates."""
-    columns = (neighbours[name].to_list() for name in ("benchmark", "question", "text"))
-    pairs = [key_of_texts(*texts) for texts in zip(*columns, strict=True)]
+    texts = neighbours.select("benchmark", "question", "text")
+    pairs = [key_of_texts(*row) for row in texts.iter_rows()]
     return neighbours.with_columns(pl.Series("pair", pairs, pl.String))
 
 
