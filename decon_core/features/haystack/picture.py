@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import log
 from typing import Any
 
@@ -109,28 +109,7 @@ class _Panel:
         self._most = 1.25 / cuts[0]
 
     def content(self, scored: Sequence[Scored]) -> dict[str, Any]:
-        ticks = [tick for tick in _TICKS if tick <= self._most]
-        return {
-            "ticks": [{"y": self.y(tick), "label": f"{tick:g}"} for tick in ticks],
-            "zero": self.y(0),
-            "one": self.y(1),
-            "cuts": [{"x": self.x(cut), "label": f"{100 * cut:g}"} for cut in self._cuts],
-            "limit": _points([(self.x(cut), self.y(1 / cut)) for cut in (self._least, 1.0)]),
-            "lines": [*self._lines(scored)],
-        }
-
-    def x(self, cut: float) -> float:
-        share = log(cut / self._least) / log(1 / self._least)
-        return _AT["panel"] + 12 + share * (_AT["panel_width"] - 24)
-
-    def y(self, amplification: float) -> float:
-        lowest = _AT["top"] + _AT["panel_height"] - 28  # below it is 0
-        if amplification < _FLOOR:
-            return lowest + 18
-        share = log(amplification / _FLOOR) / log(self._most / _FLOOR)
-        return lowest - share * (lowest - _AT["top"])
-
-    def _lines(self, scored: Sequence[Scored]) -> Iterator[dict[str, Any]]:
+        lines: list[dict[str, Any]] = []
         for number, scorer in enumerate(scored):
             aside = 4.0 * (number - (len(scored) - 1) / 2)  # intervals do not hide each other
             marks: list[dict[str, Any]] = [
@@ -144,8 +123,28 @@ class _Panel:
                 for kept in scorer.placings[0].amplifications
             ]
             points = _points([(mark["x"], mark["y"]) for mark in marks])
-            colour = number % _COLOURS
-            yield {"name": _short(scorer.name), "colour": colour, "points": points, "marks": marks}
+            line = {"name": _short(scorer.name), "colour": number % _COLOURS}
+            lines.append({**line, "points": points, "marks": marks})
+        ticks = [tick for tick in _TICKS if tick <= self._most]
+        return {
+            "ticks": [{"y": self.y(tick), "label": f"{tick:g}"} for tick in ticks],
+            "zero": self.y(0),
+            "one": self.y(1),
+            "cuts": [{"x": self.x(cut), "label": f"{100 * cut:g}"} for cut in self._cuts],
+            "limit": _points([(self.x(cut), self.y(1 / cut)) for cut in (self._least, 1.0)]),
+            "lines": lines,
+        }
+
+    def x(self, cut: float) -> float:
+        share = log(cut / self._least) / log(1 / self._least)
+        return _AT["panel"] + 12 + share * (_AT["panel_width"] - 24)
+
+    def y(self, amplification: float) -> float:
+        lowest = _AT["top"] + _AT["panel_height"] - 28  # below it is 0
+        if amplification < _FLOOR:
+            return lowest + 18
+        share = log(amplification / _FLOOR) / log(self._most / _FLOOR)
+        return lowest - share * (lowest - _AT["top"])
 
 
 def _points(places: Sequence[tuple[float, float]]) -> str:

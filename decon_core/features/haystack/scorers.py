@@ -279,8 +279,7 @@ def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]
     return scores
 
 
-_Loader = Callable[[ScorerName, Haystack, Training], Scorer]
-_LOADERS: Mapping[str, _Loader] = {
+_LOADERS: Mapping[str, Callable[[ScorerName, Haystack, Training], Scorer]] = {
     **dict.fromkeys(TRAINED, _trained),
     SHORT: _short,
     **dict.fromkeys(("fasttext", "sklearn", "onnx"), _file),

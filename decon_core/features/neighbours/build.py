@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -26,7 +25,15 @@ from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.features.neighbours.items import ITEM, items_of, nominated, with_pairs
-from decon_core.features.neighbours.nearest import EDGES, Found, Nearest, drawn, n_by_bin
+from decon_core.features.neighbours.nearest import (
+    EDGES,
+    Floats,
+    Found,
+    Integers,
+    Nearest,
+    drawn,
+    n_by_bin,
+)
 from decon_core.features.neighbours.sample import OnProgress, SampledShard, Stratum, draw_sample
 from decon_core.features.neighbours.schemas import NEIGHBOURS, SIMILARITY, STRATA
 from decon_core.features.neighbours.settings import Neighbours
@@ -156,7 +163,7 @@ def build_neighbours(
         on_progress=on_progress,
     )
     items = [_items(store, version, settings, embedder, sum(sizes)) for version in versions]
-    documents = _search(items, sampled, sizes, vectors, on_progress)
+    similarity = [*_search(items, sampled, sizes, vectors, strata, on_progress)]
     weights = {stratum.source: stratum.weight for stratum in strata}
     by_benchmark = [*_found(items, sampled, sizes, weights, settings)]
     rows = pa.concat_tables([NEIGHBOURS.empty_table(), *by_benchmark])
@@ -167,7 +174,7 @@ def build_neighbours(
         write_parquet(path, nominated(neighbours, benchmark.table, NAME, key))
     tables = {
         "neighbours": rows,
-        "neighbour_similarity": _similarity(documents, strata),
+        "neighbour_similarity": pa.Table.from_pylist(similarity, schema=SIMILARITY),
         "neighbour_sample": pa.Table.from_pylist(
             [{**asdict(stratum), "weight": stratum.weight} for stratum in strata], schema=STRATA
         ),
@@ -191,32 +198,22 @@ def _items(
     return _Items(version, table, Nearest(vectors, max(n_near, 1)))
 
 
-@dataclass
-class _Documents:
-    """What was found in one source for one benchmark."""
-
-    benchmark: str
-    source: str
-    n_items: npt.NDArray[np.int64]  # by bin of their best similarity
-    n_documents: npt.NDArray[np.int64]  # by bin of their best similarity to any item
-
-
 def _search(
     items: Sequence[_Items],
     sampled: Sequence[SampledShard],
     sizes: Sequence[int],
     vectors: SampleVectors,
+    strata: Sequence[Stratum],
     on_progress: OnProgress,
-) -> list[_Documents]:
-    """Compare all items with all paragraphs; return the similarities by benchmark and source."""
-    documents: list[_Documents] = []
+) -> Iterator[Row]:
+    """Compare all items with all paragraphs; yield the similarities by source and benchmark."""
     total, first = sum(sizes), 0
-    for source in dict.fromkeys(shard.source for shard in sampled):
+    for stratum in strata:  # in the order of `sampled`
         counts = np.zeros((len(items), len(EDGES)), np.int64)
         for benchmark in items:
             benchmark.nearest.start_source()
         for shard, n in zip(sampled, sizes, strict=True):
-            if shard.source != source or not n:
+            if shard.source != stratum.source or not n:
                 continue
             best = np.empty((len(items), n))
             for number, block in enumerate(vectors.blocks(shard, n)):
@@ -230,26 +227,25 @@ def _search(
             starts = np.flatnonzero(np.diff(rows, prepend=-1))
             for at, by_document in enumerate(np.maximum.reduceat(best, starts, axis=1)):
                 counts[at] += n_by_bin(by_document)
-        for benchmark, by_bin in zip(items, counts, strict=True):
-            n_items = n_by_bin(benchmark.nearest.best)
-            documents.append(_Documents(benchmark.version.benchmark, source, n_items, by_bin))
-    return documents
+        for benchmark, n_documents in zip(items, counts, strict=True):
+            name, n_items = benchmark.version.benchmark, n_by_bin(benchmark.nearest.best)
+            yield from _at_edges(name, stratum, n_items, n_documents)
 
 
-def _similarity(documents: Sequence[_Documents], strata: Sequence[Stratum]) -> pa.Table:
-    """Return, for each benchmark, source and edge, the documents at or above the edge."""
-    stratum_of = {stratum.source: stratum for stratum in strata}
-    rows: list[Row] = []
-    for counts in documents:
-        stratum = stratum_of[counts.source]
-        at_or_above = np.cumsum(counts.n_documents[::-1])[::-1].tolist()
-        for edge, n, n_items in zip(EDGES, at_or_above, counts.n_items.tolist(), strict=True):
-            share = n / stratum.n_sampled if stratum.n_sampled else 0.0
-            low, high = wilson(share, stratum.n_sampled)
-            row = {"benchmark": counts.benchmark, "source": counts.source, "similarity": edge}
-            row |= {"n_items": n_items, "n_documents": n, "share": share, "low": low}
-            rows.append(row | {"high": high, "n_estimated": share * stratum.n_documents})
-    return pa.Table.from_pylist(rows, schema=SIMILARITY)
+def _at_edges(
+    benchmark: str, stratum: Stratum, n_items: Integers, n_documents: Integers
+) -> Iterator[Row]:
+    """Yield a row for each edge, with the documents at or above it.
+
+    `n_items`, `n_documents`: by bin of their best similarity.
+    """
+    at_or_above = np.cumsum(n_documents[::-1])[::-1].tolist()
+    for edge, n, n_in_bin in zip(EDGES, at_or_above, n_items.tolist(), strict=True):
+        share = n / stratum.n_sampled if stratum.n_sampled else 0.0
+        low, high = wilson(share, stratum.n_sampled)
+        row = {"benchmark": benchmark, "source": stratum.source, "similarity": edge}
+        row |= {"n_items": n_in_bin, "n_documents": n, "share": share, "low": low}
+        yield row | {"high": high, "n_estimated": share * stratum.n_documents}
 
 
 def _found(
@@ -260,7 +256,7 @@ def _found(
     settings: Neighbours,
 ) -> Iterator[pa.Table]:
     """Yield the neighbours of each benchmark's items: the nearest, or some of them at random."""
-    chosen: list[tuple[Found, npt.NDArray[np.float64]]] = []
+    chosen: list[tuple[Found, Floats]] = []
     for benchmark in items:
         found = benchmark.nearest.nearest()
         stand_for = np.ones(found.items.size)
@@ -283,7 +279,7 @@ def _found(
 
 
 def _paragraphs_at(
-    places: npt.NDArray[np.int64],
+    places: Integers,
     sampled: Sequence[SampledShard],
     sizes: Sequence[int],
     weights: dict[str, float],
