@@ -109,10 +109,10 @@ def haystack_command(
     plan = Plan(loaded, open_store(loaded))
     versions = plan.current_versions
     if planted:
-        items = choose_items(plan.store, versions, settings).planted
+        planting = choose_items(plan.store, versions, settings)
         with atomic_path(planted) as draft:
-            draft.write_text(planted_lines(items), encoding="utf-8")
-        say(f"{counted(len(items), 'planted item')}: {planted}")
+            draft.write_text(planted_lines(planting.planted), encoding="utf-8")
+        say(f"{counted(len(planting.planted), 'planted item')}: {planted}")
         return 0
     if any(name.kind == "sklearn" for name in settings.scorer_names):
         warn(_PICKLES)
