@@ -120,13 +120,7 @@ def choose_items(
             if (known := rewordings.by_variant(item.words))
         ]
         if seen and not reworded:
-            found = f"{counted(len(seen), 'seen item')}, none in other words"
-            remedy = "`decon-assets blend reword` asks the endpoint of [rewording]"
-            problems.append(
-                Problem(
-                    f"contamination with {named}", found, "rewordings, as form = 'reworded'", remedy
-                )
-            )
+            problems.append(_not_reworded(named, len(seen)))
         n_not_rewritten += len(seen) - len(reworded)
         seen = reworded
     if not seen and not problems:
@@ -158,6 +152,13 @@ def _no_items(
         )
     splits = ", ".join(contamination.splits) or "any split that is not for training"
     return Problem(f"benchmark {benchmark!r}", "no item in the splits", f"items in {splits}")
+
+
+def _not_reworded(benchmarks: str, n_seen: int) -> Problem:
+    found = f"{counted(n_seen, 'seen item')}, none in other words"
+    expected = "rewordings, as form = 'reworded'"
+    remedy = "`decon-assets blend reword` asks the endpoint of [rewording]"
+    return Problem(f"contamination with {benchmarks}", found, expected, remedy)
 
 
 def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:
