@@ -242,9 +242,8 @@ class _Asker:
 
 
 def endpoint_address(settings: Endpoint) -> str:
-    address = str(settings.url).rstrip("/")
     tail = "/chat/completions"
-    return address if address.endswith(tail) else address + tail
+    return str(settings.url).rstrip("/").removesuffix(tail) + tail
 
 
 def _read(content: bytes, *, default_tokens: int) -> tuple[str, int]:

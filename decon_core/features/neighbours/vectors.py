@@ -30,7 +30,7 @@ Vectors = npt.NDArray[np.int16]
 
 SCALE = (1 << 15) - 1  # the length of a vector
 BLOCK = 512  # paragraphs: MiniLM takes some 15 s
-_PLACE = "neighbours.embedder"
+_AT_ONCE = 64  # texts between two reports of progress
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -46,7 +46,7 @@ class _Job:
 
 @lru_cache(maxsize=1)
 def _embedder(name: str, model: str | None, key_env: str | None) -> Embedder:
-    return load_embedder(name, model=model, key_env=key_env, place=_PLACE)
+    return load_embedder(name, model=model, key_env=key_env, place="neighbours.embedder")
 
 
 def embedder_of(settings: Neighbours) -> Embedder:
@@ -115,9 +115,6 @@ def embed_sample(
         for _, future in done:
             future.result()
     return vectors
-
-
-_AT_ONCE = 64  # texts between two reports of progress
 
 
 def _embed(job: _Job) -> None:
