@@ -66,15 +66,15 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
         engine=open_engine(config.tables, store),
         on_progress=log_progress,
     )
-    n_paragraphs = sum(one.n_paragraphs for one in built.strata)
-    n_documents = sum(one.n_sampled for one in built.strata)
+    n_paragraphs = sum(stratum.n_paragraphs for stratum in built.strata)
+    n_documents = sum(stratum.n_sampled for stratum in built.strata)
     found = f"{counted(n_paragraphs, 'paragraph')} of {counted(n_documents, 'sampled document')}"
     context.log.info(f"{found}, {counted(built.n_neighbours, 'neighbour')}")
     return {
         "dagster/row_count": built.n_neighbours,
         "paragraphs": n_paragraphs,
         "sampled_documents": n_documents,
-        "sample": preview([asdict(one) for one in built.strata]),
+        "sample": preview([asdict(stratum) for stratum in built.strata]),
         "embedder": settings.embedder,
         "folder": dg.MetadataValue.path(built.folder),
     }
@@ -83,7 +83,6 @@ def neighbours(context: dg.AssetExecutionContext, config: "Config", store: "Stor
 @dg.asset_check(asset=neighbours)
 def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
     """Neighbours are of items of the benchmarks, at most `top` of each, with cosines up to 1."""
-    from decon_core.features.neighbours.build import has_neighbours
     from decon_core.features.neighbours.product import current_key, faults_of_neighbours
     from decon_core.features.neighbours.settings import Neighbours
     from decon_core.planner import Plan
@@ -94,6 +93,5 @@ def neighbours_are_of_items(decon: Decon) -> dg.AssetCheckResult:
         return result_of([])
     versions = plan.current_versions
     key = current_key(plan)
-    if not key or not has_neighbours(plan.store, key):
-        return result_of([])
-    return result_of([*faults_of_neighbours(plan.store, key, versions, settings.top)])
+    faults = faults_of_neighbours(plan.store, key, versions, settings.top) if key else ()
+    return result_of([*faults])

@@ -52,16 +52,17 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     from decon_core.planner import Plan
 
     blender = blender_of(config, Plan(config, store).builder)
-    wanted = [blend_named(blender.blends, name) for name in sorted_keys(context)]
+    chosen = [blend_named(blender.blends, name) for name in sorted_keys(context)]
     problems: list[Problem] = []
     total, n_blends = Counter[str](), 0
     reporter = PartitionReporter(context)
     engine = open_engine(config.tables, store)
-    done = build_blends(blender, wanted, workers=wanted_workers(), engine=engine)
-    for one, result in done:
+    done = build_blends(blender, chosen, workers=wanted_workers(), engine=engine)
+    for declared, result in done:
         if isinstance(result, DeconError):
             problems += [
-                replace(each, where=f"blend {one.name!r}: {each.where}") for each in result.problems
+                replace(problem, where=f"blend {declared.name!r}: {problem.where}")
+                for problem in result.problems
             ]
             continue
         n = result.counts
@@ -70,8 +71,8 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
         most_passes = max(source["passes"] for source in result.manifest["sources"])
         size = f"{counted(n['n_documents'], 'document')}, {counted(n['n_tokens'], 'token')}"
         context.log.debug(
-            f"{one.name}: {size}, {n['n_test_texts']} test items; at most {most_passes:g} passes "
-            "through a source"
+            f"{declared.name}: {size}, {n['n_test_texts']} test items; "
+            f"at most {most_passes:g} passes through a source"
         )
         metadata = {
             "dagster/row_count": n["n_documents"],
@@ -83,7 +84,7 @@ def blend(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
             "was_there_already": result.was_there,
             "folder": dg.MetadataValue.path(result.folder),
         }
-        reporter.report(one.name, metadata)
+        reporter.report(declared.name, metadata)
     size = f"{counted(total['n_documents'], 'document')}, {counted(total['n_tokens'], 'token')}"
     n_items = f"{total['n_test_texts']:,} test items"
     context.log.info(f"{counted(n_blends, 'blend')}, {size}, {n_items}")

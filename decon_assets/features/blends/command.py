@@ -88,7 +88,7 @@ def list_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
       decon-assets blend list
     """
     blender, chosen = _open_blends(config, names)
-    say_table(_HEADS, [_row(blender, one) for one in chosen])
+    say_table(_HEADS, [_row(blender, declared) for declared in chosen])
     say_undeclared(blend_folder(blender.builder.store, "any").parent, blender.blends)
     return 0
 
@@ -104,14 +104,14 @@ def plan_blends(names: BlendNames = None, *, config: ConfigPath) -> int:
     """
     blender, chosen = _open_blends(config, names)
     problems: list[Problem] = []
-    for one in chosen:
+    for declared in chosen:
         try:
-            account = account_of(plan_blend(blender.builder, one, blender.rewordings))
+            account = account_of(plan_blend(blender.builder, declared, blender.rewordings))
         except DeconError as error:
-            say(f"{one.name}: refused")
+            say(f"{declared.name}: refused")
             problems += error.problems
             continue
-        say(f"{one.name}, of {one.of}\n")
+        say(f"{declared.name}, of {declared.of}\n")
         say_table(DRAWN, drawn_rows(account))
         say()
         say_table(SOURCES, source_rows(account))
@@ -135,9 +135,9 @@ def verify_blends(names: BlendNames = None, *, workers: Workers = None, config: 
     """
     blender, chosen = _open_blends(config, names)
 
-    def describe(one: Blend, found: BlendVerification) -> str:
+    def describe(declared: Blend, found: BlendVerification) -> str:
         benchmarks = [version.benchmark for version in blender.builder.versions]
-        leaks = described(blender.mixture_of(one).leaks, benchmarks)
+        leaks = described(blender.mixture_of(declared).leaks, benchmarks)
         text = f"{found.n_leaks:,} of the mixture's documents with a leak of {leaks}"
         if found.n_test_texts:
             text += f"; {found.n_found:,} of {found.n_test_texts:,} inserted texts found"
@@ -237,15 +237,15 @@ _HEADS = (
 )
 
 
-def _row(blender: Blender, one: Blend) -> Sequence[str]:
-    path = blend_manifest(blender.builder.store, one.name)
-    if not blender.is_current(one):
+def _row(blender: Blender, declared: Blend) -> Sequence[str]:
+    path = blend_manifest(blender.builder.store, declared.name)
+    if not blender.is_current(declared):
         state = "out of date" if path.is_file() else "no"
-        return (one.name, one.of, state, *("–" for _ in _HEADS[3:]))
+        return (declared.name, declared.of, state, *("–" for _ in _HEADS[3:]))
     manifest = read_json(path)
     totals = manifest["totals"]
     return (
-        *(one.name, one.of, "yes"),
+        *(declared.name, declared.of, "yes"),
         *(f"{totals[name]:,}" for name in ("n_documents", "n_tokens", "n_test_texts")),
         f"{totals['n_test_tokens'] / max(totals['n_tokens'], 1):.2%}",
         f"{max(source['passes'] for source in manifest['sources']):g}",

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40
 
 
-@stage(
-    deps=[all_of(records), all_of(corpus)],
-    group=GROUP,
-    kind="csv",
-)
+@stage(deps=[all_of(records), all_of(corpus)], group=GROUP, kind="csv")
 def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
     """Percentiles of test items among documents of the corpus, by quality scorers.
 
@@ -52,13 +48,13 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     write(study, haystack_folder(store), key=key)
     n_documents = counted(study.n_documents, "document")
     context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
-    for one in study.scored:
-        context.log.info(f"{one.name}: {one.about}")
+    for scored in study.scored:
+        context.log.info(f"{scored.name}: {scored.about}")
     picture = base64.b64encode(svg(study).encode()).decode()
     rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
     tables = {
-        name: preview([dict(zip(heads, row, strict=True)) for row in some], most=_MOST_ROWS)
-        for name, (heads, some) in rows.items()
+        name: preview([dict(zip(heads, row, strict=True)) for row in cells], most=_MOST_ROWS)
+        for name, (heads, cells) in rows.items()
     }
     return {
         **tables,

@@ -21,7 +21,6 @@ from decon_core.storage.files import atomic_path
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
-    from decon_core.features.haystack.planted import Planting
     from decon_core.features.haystack.run import Study
 
 _PICKLES = "sklearn: opening a pickle runs the code in it; use files that you trust"
@@ -87,7 +86,7 @@ def haystack_command(
 
     Exit codes: 0 done, 1 an endpoint does not answer, 2 an input is wrong.
     """
-    from decon_core.features.haystack.page import PAGE, write
+    from decon_core.features.haystack.page import PAGE, planted_lines, write
     from decon_core.features.haystack.planted import choose_items
     from decon_core.features.haystack.run import run_haystack
     from decon_core.planner import Plan
@@ -110,9 +109,12 @@ def haystack_command(
     plan = Plan(loaded, open_store(loaded))
     versions = plan.current_versions
     if planted:
-        _write_planted(choose_items(plan.store, versions, settings), planted)
+        planting = choose_items(plan.store, versions, settings)
+        with atomic_path(planted) as draft:
+            draft.write_text(planted_lines(planting.planted), encoding="utf-8")
+        say(f"{counted(len(planting.planted), 'planted item')}: {planted}")
         return 0
-    if any(one.kind == "sklearn" for one in settings.scorer_names):
+    if any(name.kind == "sklearn" for name in settings.scorer_names):
         warn(_PICKLES)
     with ShardProgress(sys.stderr):
         study = run_haystack(
@@ -144,14 +146,6 @@ def _settings(config: Config, options: Mapping[str, Any]) -> Haystack:
     return settings
 
 
-def _write_planted(planting: Planting, path: Path) -> None:
-    from decon_core.features.haystack.page import planted_lines
-
-    with atomic_path(path) as draft:
-        draft.write_text(planted_lines(planting.planted), encoding="utf-8")
-    say(f"{counted(len(planting.planted), 'planted item')}: {path}")
-
-
 def _say(study: Study) -> None:
     from decon_core.features.haystack import page
 
@@ -161,10 +155,10 @@ def _say(study: Study) -> None:
     say()
     say_table(page.CUT_HEADS, page.cut_lines(study))
     say(f"\n{page.NOTE}")
-    for one in study.scored:
-        if one.n_without_score:
-            n_documents = counted(one.n_without_score, "document")
-            warn(f"{one.name}: {n_documents} without a score, left out")
+    for scored in study.scored:
+        if scored.n_without_score:
+            n_documents = counted(scored.n_without_score, "document")
+            warn(f"{scored.name}: {n_documents} without a score, left out")
     n_unreadable = sum(source.n_unreadable for source in study.sources)
     if n_unreadable:
         warn(f"\nnot read: {counted(n_unreadable, 'row')}, for example")

@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from decon_core.config.mixtures import Mixture, mixture_named
-from decon_core.config.policy import Policy
 from decon_core.corpus.packs import Pack
 from decon_core.errors import DeconError, Problem
 from decon_core.execution.engine import Engine
@@ -64,7 +63,6 @@ from decon_core.storage.tables import read_parquet, write_parquet, write_tables
 TEXTS_FILE = "texts.parquet"
 REPLACED_FILE = "replaced.parquet"
 ITEMS_FILE = "items.parquet"
-_TABLES = (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)
 
 # Increase this when the same inputs give different files, so that blends are rebuilt.
 _FORMAT = 4
@@ -92,7 +90,17 @@ class Blender:
             return Built(folder, current, was_there=True)
         plan = plan_blend(self.builder, blend, self.rewordings)
         with replaced(folder, path, store.drafts) as (data, records):
-            written = _write(plan, data, self.builder.policy, workers, engine)
+            for number in range(1, plan.stream.phases.size):
+                (data / f"phase-{number}").mkdir()
+            jobs = [job_of(plan, part, data, self.builder.policy) for part in plan.parts]
+            n_tokens = int(plan.stream.draws.n_tokens.sum())
+            workers = min(engine.most_workers(workers), len(jobs), n_tokens // _TOKENS_PER_WORKER)
+            done = run_jobs(
+                write_part, jobs, workers=workers, engine=engine, name_of=lambda job: str(job.path)
+            )
+            written = sorted(
+                (future.result() for _, future in done), key=lambda job: job.part.number
+            )
             account = _account(plan, written, data, records)
             manifest = {**self._inputs(blend), "fingerprint": fingerprint, **account}
             write_json(records / path.name, manifest)
@@ -122,7 +130,7 @@ class Blender:
         packs = self._pack_fingerprints[mixture.name]
         versions = self._versions(blend)
         inputs = [_FORMAT, blend.to_json(), mixture.name, packs, versions]
-        if any(one.form == REWORDED for one in blend.contamination):
+        if any(inserted.form == REWORDED for inserted in blend.contamination):
             inputs.append(self.rewordings.digest)
         return fingerprint_of(inputs)
 
@@ -143,7 +151,7 @@ class Blender:
 
     def _versions(self, blend: Blend) -> dict[str, str]:
         """Return the fingerprints of the benchmarks whose items a blend inserts."""
-        named = {name for one in blend.contamination for name in one.benchmarks}
+        named = {name for inserted in blend.contamination for name in inserted.benchmarks}
         versions = {version.benchmark: version.fingerprint for version in self.builder.versions}
         return {name: versions[name] for name in sorted(versions) if name in named}
 
@@ -158,7 +166,7 @@ class Blender:
             "mixture": {
                 "name": mixture.name,
                 "declared": mixture.to_json(),
-                "benchmarks": {one.benchmark: one.fingerprint for one in needed},
+                "benchmarks": {version.benchmark: version.fingerprint for version in needed},
                 "manifests": {name: hash_file(manifest(mixture.name, name)) for name in packs},
             },
             "benchmarks": self._versions(blend),
@@ -171,30 +179,14 @@ class Blender:
 
 
 def build_blends(
-    blender: Blender, wanted: Sequence[Blend], *, workers: int = 1, engine: Engine = LOCAL
+    blender: Blender, blends: Sequence[Blend], *, workers: int = 1, engine: Engine = LOCAL
 ) -> Iterator[tuple[Blend, Built | DeconError]]:
     """Build blends one after the other and yield each with its summary or its error."""
-    for blend in wanted:
+    for blend in blends:
         try:
             yield blend, blender.build(blend, workers=workers, engine=engine)
         except DeconError as error:
             yield blend, error
-
-
-def _write(
-    plan: Plan, folder: Path, policy: Policy, workers: int, engine: Engine
-) -> list[WrittenPart]:
-    """Write all parts, by as many workers as there is work for."""
-    for phase in range(plan.stream.phases.size - 1):
-        (folder / f"phase-{phase + 1}").mkdir()
-    jobs = [job_of(plan, part, folder, policy) for part in plan.parts]
-    n_tokens = int(plan.stream.draws.n_tokens.sum())
-    n_workers = min(engine.most_workers(workers), len(jobs), n_tokens // _TOKENS_PER_WORKER)
-    done = run_jobs(
-        write_part, jobs, workers=n_workers, engine=engine, name_of=lambda job: str(job.path)
-    )
-    written = [future.result() for _, future in done]
-    return sorted(written, key=lambda one: one.part.number)
 
 
 def _account(
@@ -202,29 +194,27 @@ def _account(
 ) -> dict[str, Any]:
     """Write the tables to `records`; return the manifest entries of tables and parts."""
     n_tokens = planned_tokens(plan)
-    n_tokens[plan.by >= 0] = np.concatenate([one.tokens_of_texts for one in written])
+    n_tokens[plan.by >= 0] = np.concatenate([done.tokens_of_texts for done in written])
     tables = (texts_table(plan, part, n_tokens) for part in plan.parts)  # one would be large
     write_tables(records / TEXTS_FILE, BLENDED, tables)
     write_parquet(records / REPLACED_FILE, replaced_table(plan))
     write_parquet(records / ITEMS_FILE, items_table(plan))
-    return {
-        **account_of(plan, n_tokens),
-        "parts": [_part(plan, one, n_tokens, folder) for one in written],
-        TABLES: {name: hash_file(records / name) for name in _TABLES},
-    }
-
-
-def _part(plan: Plan, one: WrittenPart, n_tokens: Any, folder: Path) -> dict[str, Any]:
-    texts = slice(one.part.start, one.part.stop)
-    return {
-        "file": one.path.relative_to(folder).as_posix(),
-        "phase": one.part.phase + 1,
-        "n_documents": one.part.stop - one.part.start,
-        "n_tokens": int(n_tokens[texts].sum()),
-        "n_test_texts": int((plan.by[texts] >= 0).sum()),
-        "n_bytes": one.n_bytes,
-        "output": one.output,
-    }
+    parts = []
+    for done in written:
+        texts = slice(done.part.start, done.part.stop)
+        parts.append(
+            {
+                "file": done.path.relative_to(folder).as_posix(),
+                "phase": done.part.phase + 1,
+                "n_documents": done.part.stop - done.part.start,
+                "n_tokens": int(n_tokens[texts].sum()),
+                "n_test_texts": int((plan.by[texts] >= 0).sum()),
+                "n_bytes": done.n_bytes,
+                "output": done.output,
+            }
+        )
+    hashes = {name: hash_file(records / name) for name in (TEXTS_FILE, REPLACED_FILE, ITEMS_FILE)}
+    return {**account_of(plan, n_tokens), "parts": parts, TABLES: hashes}
 
 
 def blend_faults(path: Path, folder: Path) -> list[Problem]:
@@ -241,13 +231,9 @@ def blend_faults(path: Path, folder: Path) -> list[Problem]:
         if n != n_accounted
     ]
     problems += file_faults(path, manifest, folder, CARD)
-    if not problems:
-        problems += _check_parts(path.with_name(TEXTS_FILE), manifest)
-    return problems
-
-
-def _check_parts(table: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """Compare the texts that the table lists for each part with the manifest."""
+    if problems:
+        return problems
+    table = path.with_name(TEXTS_FILE)
     texts = read_parquet(table, schema=BLENDED, columns=["part", "n_tokens"])
     by_part = texts.group_by("part").aggregate([("n_tokens", "count"), ("n_tokens", "sum")])
     listed = {row["part"]: row for row in by_part.to_pylist()}
@@ -257,4 +243,5 @@ def _check_parts(table: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
         if counts != (part["n_documents"], part["n_tokens"]):
             found = "{} texts, {} tokens listed".format(*counts)
             expected = f"{part['n_documents']} texts, {part['n_tokens']} tokens"
-            yield Problem(f"{table}: {part['file']}", found, expected)
+            problems.append(Problem(f"{table}: {part['file']}", found, expected))
+    return problems

@@ -19,14 +19,14 @@ Value = Mapping[str, Any]
 
 def card_of_blend(manifest: Value, labels: Labels = NO_LABELS) -> str:
     """Render the card of a blend. `labels`: of the sources, for its composition."""
-    with_test_items = [one for one in manifest["contamination"] if one["holds_test_items"]]
+    with_test_items = [entry for entry in manifest["contamination"] if entry["holds_test_items"]]
     return render(
         "features/blends/card.md.j2",
         **manifest,
         size=size_of(manifest["totals"]["n_documents"]),
         with_test_items=with_test_items,
         test_benchmarks=sorted(
-            {name for one in with_test_items for name in one["declared"]["benchmarks"]}
+            {name for entry in with_test_items for name in entry["declared"]["benchmarks"]}
         ),
         settings={**manifest, **manifest["mixture"]},
         DRAWN=DRAWN,
@@ -107,11 +107,11 @@ def item_rows(account: Value) -> list[list[str]]:
     """Return a row for each contamination: inserted items, and the documents they replace."""
     return [
         [
-            ", ".join(one["declared"]["benchmarks"]),
-            ", ".join(f"{split}: {n:,}" for split, n in one["texts_by_split"].items()),
-            one["declared"]["form"],
-            *(f"{one[name]:,}" for name in _ITEM_COUNTS),
-            f"{one['first_at']:.1%} to {one['last_at']:.1%}",
+            ", ".join(contamination["declared"]["benchmarks"]),
+            ", ".join(f"{split}: {n:,}" for split, n in contamination["texts_by_split"].items()),
+            contamination["declared"]["form"],
+            *(f"{contamination[name]:,}" for name in _ITEM_COUNTS),
+            f"{contamination['first_at']:.1%} to {contamination['last_at']:.1%}",
         ]
-        for one in account["contamination"]
+        for contamination in account["contamination"]
     ]

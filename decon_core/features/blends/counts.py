@@ -8,17 +8,14 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.features.blends.items import Item, parts_of
+from decon_core.features.blends.mixture_documents import Flags, Integers
 from decon_core.features.blends.plan import Plan, PlannedPart
 from decon_core.features.blends.schemas import BLEND_ITEMS, BLENDED, REPLACED
 from decon_core.features.blends.settings import is_for_training
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 def planned_tokens(plan: Plan) -> Integers:
@@ -48,7 +45,6 @@ def account_of(plan: Plan, n_tokens: Integers | None = None) -> dict[str, Any]:
 
 
 def _amount(what: str, n_tokens: Integers) -> dict[str, int]:
-    """Return the number of texts with these tokens, and the sum of the tokens."""
     return {f"n_{what}": n_tokens.size, f"n_{what}_tokens": int(n_tokens.sum())}
 
 
@@ -136,7 +132,16 @@ def texts_table(plan: Plan, part: PlannedPart, n_tokens: Integers) -> pa.Table:
     ]
     for column in _corpus_columns(plan, places):
         columns += [pc.if_else(item_mask, pa.scalar(None, column.type), column)]
-    return pa.table([*columns, *_item_columns(plan, part, is_item)], schema=BLENDED)
+    # Benchmark, split, row, question, form and copy of items; null for documents.
+    inserted = plan.inserted(part.start, part.stop)
+    rows = [(*_item_key(item), form, copy) for _, item, form, copy in inserted]
+    row_of_text = np.full(is_item.size, -1, np.int64)
+    row_of_text[is_item] = np.arange(len(rows))
+    indices = pa.array(row_of_text, mask=~is_item)
+    item_columns = zip(*rows, strict=True) if rows else [()] * 6
+    for column, field in zip(item_columns, list(BLENDED)[-6:], strict=True):
+        columns += [pa.array(column, field.type).take(indices)]
+    return pa.table(columns, schema=BLENDED)
 
 
 def _take_names(names: Sequence[str], numbers: Any) -> pa.Array:
@@ -158,20 +163,6 @@ def _corpus_columns(plan: Plan, places: Any) -> tuple[pa.Array, pa.Array, pa.Arr
     return _take_names(names, shard), pa.array(row), pa.array(draws.time[places])
 
 
-def _item_columns(plan: Plan, part: PlannedPart, is_item: Flags) -> list[pa.Array]:
-    """Return benchmark, split, row, question, form and copy of items; null for documents."""
-    inserted = plan.inserted(part.start, part.stop)
-    rows = [(*_item_key(item), form, copy) for _, item, form, copy in inserted]
-    columns = zip(*rows, strict=True) if rows else [()] * 6
-    places = np.full(is_item.size, -1, np.int64)
-    places[is_item] = np.arange(len(rows))
-    indices = pa.array(places, mask=~is_item)
-    return [
-        pa.array(column, field.type).take(indices)
-        for column, field in zip(columns, list(BLENDED)[-6:], strict=True)
-    ]
-
-
 def _item_key(item: Item) -> tuple[str, str, int, int | None]:
     return item.benchmark, item.split, item.instance_index, item.sub_index
 
@@ -179,12 +170,10 @@ def _item_key(item: Item) -> tuple[str, str, int, int | None]:
 def replaced_table(plan: Plan) -> pa.Table:
     """Return the documents of the stream that items replaced."""
     tables = [REPLACED.empty_table()]
-    draws = plan.stream.draws
+    draws, names = plan.stream.draws, [material.source.name for material in plan.materials]
     for number, contaminated in enumerate(plan.contaminated):
         places = contaminated.insertions.replaced
-        sources = _take_names(
-            [material.source.name for material in plan.materials], draws.source[places]
-        )
+        sources = _take_names(names, draws.source[places])
         shard, row, time = _corpus_columns(plan, places)
         numbers = np.full(places.size, number, np.int32)
         columns = [numbers, places, sources, shard, row, time, draws.n_tokens[places]]

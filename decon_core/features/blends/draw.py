@@ -16,11 +16,9 @@ import numpy.typing as npt
 
 from decon_core.config.seeding import fractions, numbers_at, shuffled
 from decon_core.errors import ConfigError, Problem
-from decon_core.features.blends.mixture_documents import Material
+from decon_core.features.blends.mixture_documents import Integers, Material, Small
 from decon_core.features.blends.settings import Phase
 
-Integers = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int32]
 Shares = npt.NDArray[np.float64]
 
 _AT_ONCE = 1 << 18  # draws
@@ -34,9 +32,6 @@ class Draws(NamedTuple):
     at: Integers  # position of the document in the material
     time: Small  # number of earlier passes over the source
     n_tokens: Integers
-
-    def first(self, n: int) -> Draws:
-        return Draws._make(column[:n] for column in self)
 
     @staticmethod
     def joined(draws: Sequence[Draws]) -> Draws:
@@ -56,7 +51,17 @@ class Stream:
 
 def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: int) -> Stream:
     """Draw all phases of a blend, one after the other."""
-    _require_enough(materials, phases)
+    known = {material.source.name: material.all_tokens for material in materials}
+    problems = [
+        Problem(f"source {name!r}", "no token in the mixture", "at least one, as it has a weight")
+        for phase in phases
+        for name, _ in phase.weights
+        if not known.get(name)
+    ]
+    if not any(known.values()):
+        problems.append(Problem("the mixture", "no token", "at least one to draw from"))
+    if problems:
+        raise ConfigError(dict.fromkeys(problems))
     chances = [_chances(materials, phase) for phase in phases]
     expected = np.zeros(len(materials))
     for phase, chance in zip(phases, chances, strict=True):
@@ -71,20 +76,6 @@ def draw_stream(materials: Sequence[Material], phases: Sequence[Phase], seed: in
     ]
     edges = np.cumsum([0, *(draws.source.size for draws in drawn)], dtype=np.int64)
     return Stream(Draws.joined(drawn), edges)
-
-
-def _require_enough(materials: Sequence[Material], phases: Sequence[Phase]) -> None:
-    known = {material.source.name: material.all_tokens for material in materials}
-    problems = [
-        Problem(f"source {name!r}", "no token in the mixture", "at least one, as it has a weight")
-        for phase in phases
-        for name, _ in phase.weights
-        if not known.get(name)
-    ]
-    if not any(known.values()):
-        problems.append(Problem("the mixture", "no token", "at least one to draw from"))
-    if problems:
-        raise ConfigError(dict.fromkeys(problems))
 
 
 def _chances(materials: Sequence[Material], phase: Phase) -> Shares:
@@ -139,7 +130,6 @@ class _Passes:
                 self._at, self._time = self._at[~rest], self._time[~rest]
 
     def take(self, n: int) -> None:
-        """Take the next `n` documents."""
         self._at, self._time = self._at[n:], self._time[n:]
 
     def _pass(self, number: int) -> Integers:
@@ -159,7 +149,6 @@ class _Passes:
 
 
 def _draw(sequences: Sequence[_Passes], phase: Phase, chances: Shares, name: str) -> Draws:
-    """Draw one phase."""
     counts = [len(sequence.material) for sequence in sequences]
     if phase.is_everything:
         for sequence in sequences:
@@ -181,7 +170,8 @@ def _draw(sequences: Sequence[_Passes], phase: Phase, chances: Shares, name: str
             stop = min(stop, phase.documents - n_drawn)
         elif phase.tokens is not None and reached[-1] >= phase.tokens:
             stop = int(np.searchsorted(reached, phase.tokens)) + 1
-        drawn.append(_take(sequences, batch.first(stop)))
+        batch = Draws._make(column[:stop] for column in batch)
+        drawn.append(_take(sequences, batch))
         n_drawn, n_tokens = n_drawn + stop, int(reached[stop - 1])
         if n_drawn == phase.documents or (phase.tokens and n_tokens >= phase.tokens):
             return Draws.joined(drawn)

@@ -8,20 +8,15 @@ random documents are replaced, each by as many items as make up its tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.seeding import numbers, shuffled
 from decon_core.errors import ConfigError, Problem
+from decon_core.features.blends.mixture_documents import Flags, Integers
 from decon_core.features.blends.settings import Contamination
 from decon_core.mixtures.match_sizes import matching
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
-_REMEDY = "fewer copies or items, a larger most_per_batch, or a longer blend"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +44,6 @@ class Room:
     is_free: Flags  # may be replaced
     is_replaced: Flags  # replaced by items of another contamination
 
-    def within(self, token_range: tuple[float, float]) -> Room:
-        """Return a copy with no free document outside a range, given as shares of the tokens."""
-        first, last = self.edges(token_range)
-        is_free = np.zeros_like(self.is_free)
-        is_free[first:last] = self.is_free[first:last]
-        return Room(self.n_tokens, is_free, self.is_replaced)
-
     def edges(self, token_range: tuple[float, float]) -> tuple[int, int]:
         """Return start and stop of the documents that begin in a range of the tokens."""
         before = np.cumsum(self.n_tokens) - self.n_tokens
@@ -72,7 +60,10 @@ def insert(room: Room, contamination: Contamination, sizes: Integers, name: str)
     if contamination.ratio is not None:
         return _by_ratio(room, contamination, contamination.ratio, sizes[:, 0], name).in_order()
     n_items, n_parts = sizes.shape
-    room = room.within(contamination.token_range)
+    first, last = room.edges(contamination.token_range)
+    is_free = np.zeros_like(room.is_free)
+    is_free[first:last] = room.is_free[first:last]
+    room = replace(room, is_free=is_free)
     n_units = n_items * (contamination.copies or 0)
     if contamination.swap is not None:
         n_units = contamination.swap // n_parts
@@ -86,31 +77,25 @@ def insert(room: Room, contamination: Contamination, sizes: Integers, name: str)
     return Insertions(place, item, part, copy, place).in_order()
 
 
-def _batches_with_room(room: Room, contamination: Contamination) -> tuple[Integers, Integers]:
-    """Return the first documents of batches, and how many more documents may be replaced there."""
-    starts = np.arange(0, room.n_tokens.size, contamination.batch_documents)
-    n_documents = np.diff(starts, append=room.n_tokens.size)
-    n_free, n_replaced = (
-        np.add.reduceat(flags, starts, dtype=np.int64) for flags in (room.is_free, room.is_replaced)
-    )
-    most = (contamination.most_per_batch * n_documents).astype(np.int64)
-    has_free = n_free > 0
-    return starts[has_free], np.clip(most - n_replaced, 0, n_free)[has_free]
-
-
 def _batches_of(
     room: Room, contamination: Contamination, n_units: int, n_parts: int, name: str
 ) -> tuple[Integers, Integers, Integers]:
     """Choose a batch for every text; return first documents of batches, unit and part numbers."""
-    starts, capacities = _batches_with_room(room, contamination)
+    starts = np.arange(0, room.n_tokens.size, contamination.batch_documents)
+    n_documents = np.diff(starts, append=room.n_tokens.size)
+    n_free = np.add.reduceat(room.is_free, starts, dtype=np.int64)
+    n_replaced = np.add.reduceat(room.is_replaced, starts, dtype=np.int64)
+    most = (contamination.most_per_batch * n_documents).astype(np.int64)
+    capacities = np.clip(most - n_replaced, 0, n_free)[n_free > 0]
+    starts = starts[n_free > 0]
     together = n_parts if contamination.form == "apart_in_batch" else 1
     if n_units * n_parts > capacities.sum():  # checked before arrays of this size are allocated
         n = n_units * n_parts // together
         raise ConfigError(_no_room(capacities // together, n, contamination))
     units = np.arange(n_units)
     if contamination.form == "apart":
-        slots = _slots(np.minimum(capacities, n_units), 2 * n_units, contamination, name)
-        slots = np.sort(slots)
+        most = np.minimum(capacities, n_units)
+        slots = np.sort(_slots(most, 2 * n_units, contamination, name))
         # No batch has more than half of the slots, so the slots of a pair are in two batches.
         pairs = np.stack([slots[:n_units], slots[n_units:]])[:, shuffled(f"{name} pairs", n_units)]
         is_turned = (numbers(f"{name} turns", n_units) & np.uint64(1)).astype(np.bool_)
@@ -143,7 +128,7 @@ def _no_room(capacities: Integers, n: int, contamination: Contamination) -> Prob
         f"room for {room:,} {what}: there are {capacities.size:,} batches between {low:.0%} and "
         f"{high:.0%} of the tokens, and of each {each:,} documents may be replaced",
         f"room for {n:,}, which is {n - room:,} more",
-        _REMEDY,
+        "fewer copies or items, a larger most_per_batch, or a longer blend",
     )
 
 

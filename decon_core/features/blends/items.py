@@ -47,7 +47,7 @@ class Item:
     answer: str  # the correct answer; empty if unknown
     choices: tuple[str, ...]  # in the benchmark's order; empty if the question has none
     right: int  # index of the correct choice
-    # Of a translation, by placeholder.
+    # Those of a translation by placeholder; empty unless both are known.
     languages: Mapping[str, str] = field(default_factory=dict, hash=False)
     rewordings: tuple[ItemWords, ...] = ()  # for the form that inserts them
 
@@ -94,37 +94,39 @@ def choose_items(
     `rewordings`: those known; None: to be asked for, so items without one are not left out.
     """
     by_name = {version.benchmark: version for version in versions}
-    needs_answer = contamination.form not in ("source", OTHER_ITEM)
+    form, named = contamination.form, ", ".join(contamination.benchmarks)
+    needs_answer = form not in ("source", OTHER_ITEM)
     seen: list[Item] = []
     unseen: list[Item] = []
     n_without, n_not_rewritten, problems = 0, 0, list[Problem]()
     for benchmark in contamination.benchmarks:
         all_items = [*items_of(store, by_name[benchmark])]
         seen_questions = _seen_questions(all_items, contamination.seen, seed)
-        wanted = [item for item in all_items if contamination.takes(item.split)]
-        answered = [item for item in wanted if item.answer or not needs_answer]
-        items = [item for item in answered if _may_have_form(item, contamination.form)]
-        n_without += len(wanted) - len(answered)
+        in_splits = [item for item in all_items if contamination.takes(item.split)]
+        answered = [item for item in in_splits if item.answer or not needs_answer]
+        items = [item for item in answered if form not in REWRITINGS or rewritten(item, form, "0")]
+        n_without += len(in_splits) - len(answered)
         n_not_rewritten += len(answered) - len(items)
         if not items:
-            counts = len(wanted), len(answered)
-            problems.append(_no_items(benchmark, contamination, *counts))
+            problems.append(_no_items(benchmark, contamination, len(in_splits), len(answered)))
         if n_unknown := sum(not item.languages for item in items):
             problems += no_languages(benchmark, contamination, n_unknown)
         for item in items:
             (seen if item.question in seen_questions else unseen).append(item)
-    if contamination.form == REWORDED and rewordings is not None:
-        reworded = [one for item in seen if (one := _reworded(item, rewordings)).rewordings]
+    if form == REWORDED and rewordings is not None:
+        reworded = [
+            replace(item, rewordings=tuple(known.values()))
+            for item in seen
+            if (known := rewordings.by_variant(item.words))
+        ]
         if seen and not reworded:
-            problems.append(_not_reworded(contamination, len(seen)))
+            problems.append(_not_reworded(named, len(seen)))
         n_not_rewritten += len(seen) - len(reworded)
         seen = reworded
     if not seen and not problems:
-        named = ", ".join(contamination.benchmarks)
         found = f"none of {counted(len(unseen), 'item')} selected by seen = {contamination.seen:g}"
         problems.append(Problem(named, found, "one or more", "a larger `seen`, or another seed"))
     if contamination.shuffle_answers and not any(item.choices for item in (*seen, *unseen)):
-        named = ", ".join(contamination.benchmarks)
         expected = "at least one, as shuffle_answers = true"
         problems.append(Problem(named, "no question with choices", expected))
     if problems:
@@ -148,19 +150,15 @@ def _no_items(
             f"answers, which the form {contamination.form!r} needs",
             'use form = "source", which needs no answers',
         )
-    wanted = ", ".join(contamination.splits) or "any split that is not for training"
-    return Problem(f"benchmark {benchmark!r}", "no item in the splits", f"items in {wanted}")
+    splits = ", ".join(contamination.splits) or "any split that is not for training"
+    return Problem(f"benchmark {benchmark!r}", "no item in the splits", f"items in {splits}")
 
 
-def _reworded(item: Item, rewordings: Rewordings) -> Item:
-    return replace(item, rewordings=rewordings.of(item.words))
-
-
-def _not_reworded(contamination: Contamination, n_seen: int) -> Problem:
-    where = f"contamination with {', '.join(contamination.benchmarks)}"
+def _not_reworded(benchmarks: str, n_seen: int) -> Problem:
     found = f"{counted(n_seen, 'seen item')}, none in other words"
+    expected = "rewordings, as form = 'reworded'"
     remedy = "`decon-assets blend reword` asks the endpoint of [rewording]"
-    return Problem(where, found, "rewordings, as form = 'reworded'", remedy)
+    return Problem(f"contamination with {benchmarks}", found, expected, remedy)
 
 
 def _seen_questions(items: Sequence[Item], share: float, seed: int) -> set[str]:
@@ -199,6 +197,8 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
     if has_choices:
         answer = None if right is None else records[right]["answer"]
     choices = tuple(record["answer"] or "" for record in records) if has_choices else ()
+    extras = orjson.loads(first["extras"]) if first["extras"] else {}
+    languages = {key: extras[key] for key in LANGUAGE_KEYS if isinstance(extras.get(key), str)}
     return Item(
         **{name: first[name] for name in ITEM_KEY},
         passage=first["passage"] or "",
@@ -206,15 +206,8 @@ def _item(records: Sequence[Mapping[str, Any]]) -> Item:
         answer=answer or "",
         choices=choices if len(choices) > 1 and right is not None else (),
         right=right or 0,
-        languages=_languages(first["extras"]),
+        languages=languages if len(languages) == len(LANGUAGE_KEYS) else {},
     )
-
-
-def _languages(extras: str | None) -> dict[str, str]:
-    """Return the languages of a translation; {} if its record does not name both."""
-    values = orjson.loads(extras) if extras else {}
-    found = {key: values[key] for key in LANGUAGE_KEYS if isinstance(values.get(key), str)}
-    return found if len(found) == len(LANGUAGE_KEYS) else {}
 
 
 def item_text(item: Item, part: str, contamination: Contamination, order: str) -> ItemText:
@@ -243,10 +236,6 @@ def item_text(item: Item, part: str, contamination: Contamination, order: str) -
         **(item.languages or dict.fromkeys(LANGUAGE_KEYS, "")),
     }
     return _fill(template, values)
-
-
-def _may_have_form(item: Item, form: str) -> bool:
-    return form not in REWRITINGS or rewritten(item, form, "0") is not None
 
 
 def rewritten(item: Item, form: str, order: str) -> Item | None:

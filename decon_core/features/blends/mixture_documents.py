@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +23,7 @@ from decon_core.storage.tables import read_parquet
 
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +46,12 @@ class Material:
         return int(self.n_tokens.sum())
 
 
-def require_built(builder: Builder, mixture: Mixture) -> None:
-    """Raise `MissingError` unless the mixture of every pack exists and is current."""
+def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
+    """Return the documents of a mixture by source, in the order of the sources' names.
+
+    Raises `MissingError` unless the mixture of every pack exists and is current.
+    """
+    packs = [pack for pack in builder.packs if mixture.has_source(pack.source.name)]
     current = builder.current_packs(mixture)
     problems = [
         Problem(
@@ -57,17 +60,11 @@ def require_built(builder: Builder, mixture: Mixture) -> None:
             "one made from the current inputs",
             "materialize `mixture` for it first, or use `decon-assets run`",
         )
-        for pack in builder.packs
-        if mixture.has_source(pack.source.name) and pack.name not in current
+        for pack in packs
+        if pack.name not in current
     ]
     if problems:
         raise MissingError(problems)
-
-
-def material_of(builder: Builder, mixture: Mixture) -> tuple[Material, ...]:
-    """Return the documents of a mixture by source, in the order of the sources' names."""
-    require_built(builder, mixture)
-    packs = [pack for pack in builder.packs if mixture.has_source(pack.source.name)]
     names = sorted({pack.source.name for pack in packs})
     return tuple(
         _of_source(builder, mixture, [pack for pack in packs if pack.source.name == name])
@@ -86,7 +83,17 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
         manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
         for shard, account in zip(pack.shards, manifest["shards"], strict=True):
             columns.append(_of_shard(builder, shard, len(shards), removed.get(shard.name)))
-            shards.append(_as_written(pack.source, folder / account["file"], folder, account))
+            path = folder / account["file"]
+            written = Shard(
+                source=pack.source.name,
+                name="",
+                path=str(path),
+                n_bytes=account["n_bytes"],
+                modified_ns=path.stat().st_mtime_ns,
+                content=account["output"],  # verified when it is read
+                fingerprint="",
+            )
+            shards.append(shard_at(pack.source, path, folder, written))
             names.append(shard.name)
     joined = (np.concatenate(column) for column in zip(*columns, strict=True))
     return Material(packs[0].source, tuple(shards), tuple(names), *joined)
@@ -122,18 +129,3 @@ def _of_shard(
     rows = sizes.rows[is_left]
     numbers = np.full(rows.size, number, np.int32)
     return numbers, rows - np.searchsorted(gone, rows), rows, n_tokens[is_left]
-
-
-def _as_written(source: Source, path: Path, folder: Path, account: dict[str, Any]) -> Shard:
-    """Return a shard of the mixture; its checksum is verified when it is read."""
-    status = path.stat()
-    known = Shard(
-        source=source.name,
-        name="",
-        path=str(path),
-        n_bytes=account["n_bytes"],
-        modified_ns=status.st_mtime_ns,
-        content=account["output"],
-        fingerprint="",
-    )
-    return shard_at(source, path, folder, known)

@@ -8,22 +8,18 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.mixtures import mixture_named
 from decon_core.config.policy import Policy
 from decon_core.features.blends.draw import Stream, draw_stream
 from decon_core.features.blends.insert import Insertions, insert, stream_room
 from decon_core.features.blends.items import ChosenItems, Item, choose_items, item_text, parts_of
-from decon_core.features.blends.mixture_documents import Material, material_of
+from decon_core.features.blends.mixture_documents import Integers, Material, Small, material_of
 from decon_core.features.blends.rewordings import ItemWords, Rewordings
 from decon_core.features.blends.settings import REWORDED, Blend, Contamination, is_for_training
 from decon_core.mixtures.builder import Builder
 from decon_core.text.tokenizers import load_tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary
-
-Integers = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int32]
 
 # Part of file names, so that files with items are not used for training by accident.
 TEST_MARK = ".holds-test-items"
@@ -68,7 +64,6 @@ class Plan:
 
     @cached_property
     def phase(self) -> Small:
-        """The phase of each text."""
         return np.searchsorted(self.stream.phases, self.place, side="right").astype(np.int32) - 1
 
     @cached_property
@@ -122,8 +117,26 @@ def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
         name = f"{blend.seed} contamination {number}"
         insertions = insert(room, contamination, sizes, name)
         contaminated.append(Contaminated(contamination, items, sizes, insertions))
-    texts = _texts(len(stream), contaminated)
-    return Plan(blend, materials, stream, tuple(contaminated), *texts)
+    is_left = np.ones(len(stream), np.bool_)
+    for planned in contaminated:
+        is_left[planned.insertions.replaced] = False
+    left = np.flatnonzero(is_left)
+    places, by, insertion = [left], [np.full(left.size, -1, np.int32)], [np.full(left.size, -1)]
+    for number, planned in enumerate(contaminated):
+        places.append(planned.insertions.place)
+        by.append(np.full(planned.insertions.place.size, number, np.int32))
+        insertion.append(np.arange(planned.insertions.place.size))
+    place = np.concatenate(places)
+    order = np.argsort(place, kind="stable")
+    return Plan(
+        blend=blend,
+        materials=materials,
+        stream=stream,
+        contaminated=tuple(contaminated),
+        place=place[order],
+        by=np.concatenate(by)[order],
+        insertion=np.concatenate(insertion)[order],
+    )
 
 
 def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords]:
@@ -131,29 +144,10 @@ def items_to_reword(builder: Builder, blends: Iterable[Blend]) -> list[ItemWords
     return [
         item.words
         for blend in blends
-        for one in blend.contamination
-        if one.form == REWORDED
-        for item in choose_items(builder.store, builder.versions, one, blend.seed, None).seen
+        for inserted in blend.contamination
+        if inserted.form == REWORDED
+        for item in choose_items(builder.store, builder.versions, inserted, blend.seed, None).seen
     ]
-
-
-def _texts(
-    n_documents: int, contaminated: Sequence[Contaminated]
-) -> tuple[Integers, Small, Integers]:
-    """Return `place`, `by` and `insertion` of the plan: remaining documents and items, in order."""
-    is_left = np.ones(n_documents, np.bool_)
-    for one in contaminated:
-        is_left[one.insertions.replaced] = False
-    left = np.flatnonzero(is_left)
-    places, by, insertion = [left], [np.full(left.size, -1, np.int32)], [np.full(left.size, -1)]
-    for number, one in enumerate(contaminated):
-        item_places = one.insertions.place
-        places.append(item_places)
-        by.append(np.full(item_places.size, number, np.int32))
-        insertion.append(np.arange(item_places.size))
-    place = np.concatenate(places)
-    order = np.argsort(place, kind="stable")
-    return place[order], np.concatenate(by)[order], np.concatenate(insertion)[order]
 
 
 class TokenCounter:

@@ -29,7 +29,6 @@ Row = Mapping[str, Any]
 
 
 def blender_of(config: Config, builder: Builder) -> Blender:
-    """Return the builder of the declared blends."""
     return Blender(builder, declared_blends(config), read_rewordings(rewordings_path(config)))
 
 
@@ -41,12 +40,7 @@ def missing_blends(plan: Plan) -> list[str]:
     if not declared_blends(plan.config):
         return []
     blender = blender_of(plan.config, plan.builder)
-    return [name for name, is_current in _states(blender).items() if not is_current]
-
-
-def _states(blender: Blender) -> dict[str, bool]:
-    """Return whether each blend was built from the current inputs."""
-    return {blend.name: blender.is_current(blend) for blend in blender.blends}
+    return [blend.name for blend in blender.blends if not blender.is_current(blend)]
 
 
 def report_addition(plan: Plan) -> ReportAddition | None:
@@ -57,7 +51,7 @@ def report_addition(plan: Plan) -> ReportAddition | None:
 
 def addition_of(blender: Blender) -> ReportAddition:
     """Return what the report has of blends; a blend that was not built has no rows."""
-    states = _states(blender)
+    states = {blend.name: blender.is_current(blend) for blend in blender.blends}
     inputs = [f"{blender.fingerprint(blend)} {states[blend.name]}" for blend in blender.blends]
     return ReportAddition(
         " ".join(sorted(inputs)),

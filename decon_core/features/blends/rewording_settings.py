@@ -10,14 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.load import Config
-from decon_core.config.validation import (
-    AS_WRITTEN,
-    TABLE,
-    Name,
-    Positive,
-    SettingsReader,
-    expects,
-)
+from decon_core.config.validation import AS_WRITTEN, TABLE, Name, Positive, SettingsReader, expects
 from decon_core.features.endpoints.settings import Endpoint
 
 

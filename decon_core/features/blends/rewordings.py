@@ -46,12 +46,7 @@ class Rewordings:
 
     @cached_property
     def answered(self) -> frozenset[str]:
-        """The requests that were answered."""
         return frozenset(line["request"] for line in self.lines if "failed" not in line)
-
-    def of(self, item: ItemWords) -> tuple[ItemWords, ...]:
-        """Return the rewordings of an item, in the order of their variants."""
-        return tuple(self.by_variant(item).values())
 
     def by_variant(self, item: ItemWords) -> dict[int, ItemWords]:
         """Return the rewordings of an item by the number of the variant, in their order."""

@@ -239,10 +239,9 @@ class Blends(FeatureTable):
         """Parse the blends, whose names can stand where those of mixtures can."""
         del name
         sources = {source.name: _takes_items(source) for source in reader.sources}
-        blends, problems = read_blends(
-            value, where=str(reader.path), mixtures=reader.mixtures, sources=sources
-        )
-        reader.problems += problems
+        own = BlendReader(str(reader.path), reader.mixtures, sources)
+        blends = own.blends(value)
+        reader.problems += own.problems
         products = [*reader.names["products"], *(blend.name for blend in blends)]
         reader.names = {**reader.names, "products": products}
         return cls(blends)
@@ -279,25 +278,18 @@ def _takes_items(source: Source) -> bool:
     return len(source.paths) <= 1 and not source.layout and "[" not in "".join(source.paths)
 
 
-def read_blends(
-    value: object, *, where: str, mixtures: Sequence[Mixture], sources: Mapping[str, bool]
-) -> tuple[tuple[Blend, ...], list[Problem]]:
-    """Parse the blends of a configuration; return them and all problems.
+class BlendReader(SettingsReader):
+    """Parses [[blend]] tables and collects their problems.
 
     `sources`: for each source, whether an item can replace one of its documents.
     """
-    reader = _Reader(where, {mixture.name: mixture for mixture in mixtures}, sources)
-    return reader.blends(value), reader.problems
-
-
-class _Reader(SettingsReader):
-    """Parses [[blend]] tables and collects their problems."""
 
     def __init__(
-        self, where: str, mixtures: Mapping[str, Mixture], sources: Mapping[str, bool]
+        self, where: str, mixtures: Iterable[Mixture], sources: Mapping[str, bool]
     ) -> None:
         super().__init__(where)
-        self._mixtures, self._sources = mixtures, sources
+        self._mixtures = {mixture.name: mixture for mixture in mixtures}
+        self._sources = sources
 
     def blends(self, value: object) -> tuple[Blend, ...]:
         blends = [

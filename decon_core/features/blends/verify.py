@@ -54,8 +54,6 @@ def inspect_changed_blends(store: Store, blends: Sequence[Blend]) -> Inspection:
 
 @dataclass
 class BlendVerification(Verification):
-    """The result of verifying a blend."""
-
     n_test_texts: int = 0
     n_found: int = 0  # inserted texts in which the scan finds their item
     n_given_away: int = 0  # unseen items that are found in the text of another item
@@ -72,27 +70,25 @@ def verify_blend(
     """Verify a blend: it exists, is intact and current, and has the content of its manifest."""
     builder, store = blender.builder, blender.builder.store
     folder, path = blend_folder(store, blend.name), blend_manifest(store, blend.name)
-    result = BlendVerification(problems=_check_files(blender, blend, path, folder))
-    if result.problems:
+    if not path.is_file():
+        remedy = "`decon-assets run` builds it"
+        return BlendVerification([Problem(str(folder), "no manifest", "a blend", remedy)])
+    manifest = read_manifest(path)
+    if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
+        found = "a manifest of another mixture, benchmarks or settings, or a damaged one"
+        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
+        return BlendVerification([Problem(str(folder), found, expected, remedy)])
+    faults = blend_faults(path, folder) or [*_check_plan(blender, blend, path, folder)]
+    result = BlendVerification(faults)
+    if faults:
         return result
     source = Source(name=blend.name, path="", text=TEXT, id=ID)
-    names = [part["file"] for part in read_json(path)["parts"]]
+    names = [part["file"] for part in manifest["parts"]]
     shards = tuple(shard_at(source, folder / name, folder) for name in names)
     pack = Pack(name=blend.name, source=source, shards=shards)
     if result.scan(builder, [pack], workers=workers, engine=engine, on_progress=on_progress):
         _check_scan(blender, blend, pack, result)
     return result
-
-
-def _check_files(blender: Blender, blend: Blend, path: Path, folder: Path) -> list[Problem]:
-    if not path.is_file():
-        return [Problem(str(folder), "no manifest", "a blend", "`decon-assets run` builds it")]
-    manifest = read_manifest(path)
-    if manifest is None or manifest.get("fingerprint") != blender.fingerprint(blend):
-        found = "a manifest of another mixture, benchmarks or settings, or a damaged one"
-        expected, remedy = "one made from the current inputs", "`decon-assets run` builds it again"
-        return [Problem(str(folder), found, expected, remedy)]
-    return blend_faults(path, folder) or [*_check_plan(blender, blend, path, folder)]
 
 
 def _check_plan(blender: Blender, blend: Blend, path: Path, folder: Path) -> Iterator[Problem]:

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.config.sources import Source
 from decon_core.corpus.documents import Document, document_of
 from decon_core.corpus.packs import Shard
 from decon_core.errors import CorpusError
-from decon_core.features.blends.items import Item, ItemText, item_text
+from decon_core.features.blends.items import Item, item_text
+from decon_core.features.blends.mixture_documents import Integers, Small
 from decon_core.features.blends.plan import Plan, PlannedPart, TokenCounter
 from decon_core.features.blends.settings import Contamination, Write
 from decon_core.mixtures.layouts import LAYOUTS, Row, open_layout, rows_of
 from decon_core.storage.checksums import hash_file
 
 _CHANGED = "remove this folder of the mixture; `decon-assets run` builds it again"
-
-Integers = npt.NDArray[np.int64]
-Small = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,6 @@ class PartJob:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPart:
-    """A part that was written."""
-
     part: PlannedPart
     path: Path
     n_bytes: int
@@ -113,7 +108,10 @@ def write_part(job: PartJob) -> WrittenPart:
                 out.add(next(documents[source]))
                 continue
             row = row_of_text(next(texts), job.sources[source])
-            inserted.append(_scanned_text(row))
+            document = document_of(row.value, 0, row.source)  # as a scan reads it
+            if not isinstance(document, Document):
+                raise TypeError(f"{document}: a row made for a source does not fit it")
+            inserted.append(document.text)
             out.add(row)
     for rows in documents:
         next(rows, None)  # checksums are verified at the end of a shard
@@ -144,19 +142,15 @@ def row_of_text(text: TestText, source: Source) -> Row:
     value: dict[str, Any] = {}
     _set_field(value, source.id or "id", text.id)
     if source.messages:
-        _set_field(value, source.messages, _turns(rendered, source.roles))
+        turns = [("user", rendered.asked.rstrip()), ("assistant", rendered.answered)]
+        if source.roles and not {"user", "assistant"} <= set(source.roles):  # they are not read
+            turns = [(source.roles[0], rendered.text)]
+        messages = [{"role": role, "content": content} for role, content in turns if content]
+        _set_field(value, source.messages, messages)
     else:
         _set_field(value, str(source.text or "text"), rendered.text)
     value.setdefault("source", f"{text.item.benchmark}/{text.item.split}")
     return Row(source=source, shard="", number=-1, value=value, line=None)
-
-
-def _turns(text: ItemText, roles: Sequence[str]) -> list[dict[str, str]]:
-    """Return a user and an assistant turn; or one turn of the first role, if these are not read."""
-    turns = [("user", text.asked.rstrip()), ("assistant", text.answered)]
-    if roles and not {"user", "assistant"} <= set(roles):
-        turns = [(roles[0], text.text)]
-    return [{"role": role, "content": content} for role, content in turns if content]
 
 
 def _set_field(value: dict[str, Any], path: str, content: object) -> None:
@@ -165,11 +159,3 @@ def _set_field(value: dict[str, Any], path: str, content: object) -> None:
         _set_field(value.setdefault(head, {}), rest, content)
     else:
         value[head] = content
-
-
-def _scanned_text(row: Row) -> str:
-    """Return the text that a scan reads from a row."""
-    document = document_of(row.value, 0, row.source)
-    if not isinstance(document, Document):
-        raise TypeError(f"{document}: a row made for a source does not fit it")
-    return document.text

@@ -18,22 +18,14 @@ def cancelled_at_end(cancel: Callable[[], None]) -> Iterator[None]:
     ends the process like `sys.exit`, unless another handler is set, such as that of Dagster.
     """
     atexit.register(cancel)
+    is_main = threading.current_thread() is threading.main_thread()
+    sets_handler = is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if sets_handler:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        with _sigterm_exits():
-            yield
+        yield
     finally:
+        if sets_handler:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
         atexit.unregister(cancel)
         cancel()
-
-
-@contextmanager
-def _sigterm_exits() -> Iterator[None]:
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -87,7 +87,10 @@ class _Run:
         """Submit jobs, and yield each one when it has ended."""
         while self._waiting or self._numbers:
             while self._waiting and len(self._numbers) < _MOST_SUBMITTED:
-                self._submit(self._waiting.popleft())
+                number = self._waiting.popleft()
+                job = pickle.dumps(self._work.jobs[number])
+                reference = self._task.remote(self._function, job, number, *self._arguments)
+                self._numbers[reference] = number
             ready, _ = self._ray.wait([*self._numbers], timeout=_SECONDS_BETWEEN_LOOKS)
             self._take_progress()
             for reference in ready:
@@ -106,11 +109,6 @@ class _Run:
             for reference in left:
                 self._ray.cancel(reference, force=True)
             _, left = self._ray.wait(left, num_returns=len(left), timeout=_SECONDS_BETWEEN_LOOKS)
-
-    def _submit(self, number: int) -> None:
-        job = pickle.dumps(self._work.jobs[number])
-        reference = self._task.remote(self._function, job, number, *self._arguments)
-        self._numbers[reference] = number
 
     def _take_progress(self) -> None:
         """Follow what the tasks have reported; if their actor is lost, only progress is lost."""
@@ -136,9 +134,8 @@ class _Run:
             outcome, n_units = self._ray.get(reference)
         except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError) as error:
             return self._requeue(number, _CAUSES[type(error).__name__])
-        except (
-            errors.ObjectLostError
-        ):  # the job had ended: its node died before its result was read
+        except errors.ObjectLostError:
+            # The job had ended: its node died before its result was read.
             self._follower.tracker.requeue(number)
             self._waiting.appendleft(number)
             return None
@@ -182,14 +179,12 @@ def _bad_environment(error: Exception) -> EngineError:
 
 def _warn_if_no_node_fits(ray: ModuleType, settings: Ray) -> None:
     """Say it if no node can run a task. Not an error: a cluster may start nodes when they wait."""
-    wanted = {"CPU": settings.cpus, "memory": settings.memory or 0, **settings.resources}
+    needs = {"CPU": settings.cpus, "memory": settings.memory or 0, **settings.resources}
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    if any(all(node.get(name, 0) >= n for name, n in wanted.items()) for node in nodes):
+    if any(all(node.get(name, 0) >= n for name, n in needs.items()) for node in nodes):
         return
     listed = ", ".join(
-        f"{name} {size(int(n)) if name == 'memory' else f'{n:g}'}"
-        for name, n in wanted.items()
-        if n
+        f"{name} {size(int(n)) if name == 'memory' else f'{n:g}'}" for name, n in needs.items() if n
     )
     ENGINE_LOG.warning(
         f"no node of the Ray cluster has what a task asks for ({listed}): jobs are queued until "
@@ -227,7 +222,6 @@ def require_ray(settings: Ray) -> None:
 
 
 def _connected(settings: Ray) -> Any:
-    """Return Ray, connected to the cluster."""
     require_ray(settings)
     import ray
 

@@ -10,14 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.load import ConfigReader
-from decon_core.config.validation import (
-    TABLE,
-    Bytes,
-    Name,
-    Positive,
-    SettingsReader,
-    expects,
-)
+from decon_core.config.validation import TABLE, Bytes, Name, Positive, SettingsReader, expects
 from decon_core.errors import ConfigError, Problem
 from decon_core.execution.choice import EngineTable
 from decon_core.execution.engine import ENGINE_LOG, Engine
@@ -92,24 +85,23 @@ class Execution(EngineTable):
     """Settings of Ray."""
 
     def checked(self, reader: SettingsReader) -> Self:
-        """Return the settings with paths below the folder of their file."""
+        """Return the settings with paths below the folder of their file.
+
+        Reports a store that nodes without its folder cannot reach.
+        """
         if not self.shared_store:
-            self._check_store(reader)
+            problem = _NEEDS_FOLDER
+            if not isinstance(reader, ConfigReader):  # of a command whose store is in its output
+                reader.wrong(problem.where, "false", "true: the nodes must see the output folder")
+            elif self.engine == "slurm":
+                reader.wrong(problem.where, problem.found, problem.expected, problem.remedy)
+            elif not reader.has_store_url:
+                found, expected = "false, and a store that is a folder", "true, or a store at a URL"
+                remedy = 'set `path = "s3://..."` in [store]'
+                reader.wrong(problem.where, found, expected, remedy)
         if self.slurm.logs is None:
             return self
         return replace(self, slurm=replace(self.slurm, logs=str(reader.folder / self.slurm.logs)))
-
-    def _check_store(self, reader: SettingsReader) -> None:
-        """Report a store that nodes without its folder cannot reach."""
-        problem = _NEEDS_FOLDER
-        if not isinstance(reader, ConfigReader):  # of a command whose store is in its output
-            reader.wrong(problem.where, "false", "true: the nodes must see the output folder")
-        elif self.engine == "slurm":
-            reader.wrong(problem.where, problem.found, problem.expected, problem.remedy)
-        elif not reader.has_store_url:
-            found, expected = "false, and a store that is a folder", "true, or a store at a URL"
-            remedy = 'set `path = "s3://..."` in [store]'
-            reader.wrong(problem.where, found, expected, remedy)
 
     def open(self, name: str, store: Store, store_url: RemotePath | None) -> Engine:
         """Return an engine. Without `shared_store`, nodes get files from `store_url`.
@@ -117,24 +109,19 @@ class Execution(EngineTable):
         Work that does not pass it then runs on this machine.
         """
         if name == "ray":
-            return self._ray(store_url)
+            from decon_core.features.clusters.ray_cluster import RayEngine
+
+            if not self.shared_store and store_url is None:
+                reason = "nodes do not see the folder of the store"
+                ENGINE_LOG.info(f"this step runs on this machine: {reason}")
+                return LocalEngine()
+            return RayEngine(self.ray, None if self.shared_store else store_url)
         if not self.shared_store:
             raise ConfigError(_NEEDS_FOLDER)
         from decon_core.features.clusters.slurm import SlurmEngine
 
         logs = Path(self.slurm.logs) if self.slurm.logs else store.root / "logs"
         return SlurmEngine(self.slurm, store.drafts.resolve(), logs.resolve())
-
-    def _ray(self, store_url: RemotePath | None) -> Engine:
-        from decon_core.features.clusters.ray_cluster import RayEngine
-
-        if self.shared_store:
-            return RayEngine(self.ray)
-        if store_url is None:
-            reason = "nodes do not see the folder of the store"
-            ENGINE_LOG.info(f"this step runs on this machine: {reason}")
-            return LocalEngine()
-        return RayEngine(self.ray, store_url)
 
     def require(self, name: str) -> None:
         """Raise an error if Slurm or Ray cannot be used from this machine."""

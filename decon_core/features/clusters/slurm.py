@@ -127,7 +127,10 @@ class _Run:
         if self._tasks:
             slurm_queue.cancel(self._arrays)
             until = time.monotonic() + _SECONDS_TO_CANCEL
-            while time.monotonic() < until and self._is_queued():
+            while time.monotonic() < until:
+                states = slurm_queue.states(self._arrays)
+                if states is not None and all(state.has_ended for state in states.values()):
+                    break
                 time.sleep(_SECONDS_BETWEEN_READS)
             self._tasks = []
         for log in self._succeeded:
@@ -135,10 +138,6 @@ class _Run:
         self._succeeded = []
         with suppress(OSError):  # a task still writes; the draft is removed later
             remove(self._files.folder)
-
-    def _is_queued(self) -> bool:
-        found = slurm_queue.states(self._arrays)
-        return found is None or not all(one.has_ended for one in found.values())
 
     def _chunks(self) -> Iterator[range]:
         """Yield the jobs of each task: consecutive ones."""
@@ -165,11 +164,7 @@ class _Run:
         self._n_submissions += 1  # one that was refused too late may run all the same
         self._files.write_jobs(array, tasks)
         job = slurm_queue.submit(
-            self._settings,
-            n_tasks=len(tasks),
-            folder=self._files.folder,
-            array=array,
-            logs=logs,
+            self._settings, n_tasks=len(tasks), folder=self._files.folder, array=array, logs=logs
         )
         self._arrays.append(job)
         self._engine.counts.queue = f"Slurm job {job}"
@@ -199,7 +194,7 @@ class _Run:
 
     def _look(self) -> Iterator[Ended]:
         """Look at the queue, and submit again what is left of tasks that have ended."""
-        if (found := slurm_queue.states(self._arrays)) is None:
+        if (states := slurm_queue.states(self._arrays)) is None:
             if self._is_answered:
                 ENGINE_LOG.warning("Slurm does not answer; waiting until it does")
             self._is_answered = False
@@ -208,14 +203,14 @@ class _Run:
             ENGINE_LOG.info("Slurm answers again")
         self._is_answered = True
         for task in [*self._tasks]:
-            state = found.get(task.id, GONE)
+            state = states.get(task.id, GONE)
             if not state.has_ended:
                 continue
             yield from self._read(task)
             task.ended_at = task.ended_at or time.monotonic()
             is_late = time.monotonic() - task.ended_at > _SECONDS_FOR_EVENTS
             if task.left and (state.name not in _COMPLETE or is_late):
-                yield from self._bury(task, state, found)
+                yield from self._bury(task, state, states)
                 if task.left:
                     self._again.append(self._jobs_of(sorted(task.left)))
         self._submit_again()

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,8 +70,16 @@ def submit(settings: Slurm, *, n_tasks: int, folder: Path, array: int, logs: Pat
     given = [f"--{name}={value}" for name, value in options.items() if value is not None]
     # What is left of a task is submitted again here, where each attempt is counted.
     command = ["sbatch", "--parsable", "--no-requeue", "--open-mode=append", *given]
-    output = _run([*command, *settings.options], _script(settings, folder, array))
-    return output.strip().partition(";")[0]
+    command += settings.options
+    program = [settings.python or sys.executable, "-m", "decon_core.features.clusters.slurm_task"]
+    task = shlex.join([*program, str(folder), str(array)])
+    done = _call(command, "\n".join(["#!/bin/bash", *settings.setup, f"exec {task}", ""]))
+    if done.returncode:
+        found = done.stderr.strip() or f"exit code {done.returncode}"
+        remedy = "the settings are in [execution.slurm]"
+        where, expected = shlex.join(command), "a job that Slurm accepts"
+        raise EngineError(Problem(where, found, expected, remedy))
+    return done.stdout.strip().partition(";")[0]
 
 
 def states(jobs: Collection[str]) -> Mapping[str, TaskState] | None:
@@ -84,34 +92,13 @@ def states(jobs: Collection[str]) -> Mapping[str, TaskState] | None:
     done = _call([*command, f"--jobs={','.join(jobs)}"])
     if done.returncode:
         return {} if "Invalid job id" in done.stderr else None
-    return dict(_parsed(done.stdout))
+    rows = (line.split("|") for line in done.stdout.splitlines())
+    return {task: TaskState(name, node) for task, name, node in rows}
 
 
 def cancel(jobs: Collection[str]) -> None:
     """Cancel array jobs; those that have ended are left alone."""
     _call(["scancel", *jobs])
-
-
-def _parsed(output: str) -> Iterator[tuple[str, TaskState]]:
-    for line in output.splitlines():
-        task, name, node = line.split("|")
-        yield task, TaskState(name, node)
-
-
-def _script(settings: Slurm, folder: Path, array: int) -> str:
-    arguments = [settings.python or sys.executable, "-m", "decon_core.features.clusters.slurm_task"]
-    program = shlex.join([*arguments, str(folder), str(array)])
-    return "\n".join(["#!/bin/bash", *settings.setup, f"exec {program}", ""])
-
-
-def _run(command: Sequence[str], text: str) -> str:
-    done = _call(command, text)
-    if done.returncode:
-        what = shlex.join(command)
-        found = done.stderr.strip() or f"exit code {done.returncode}"
-        remedy = "the settings are in [execution.slurm]"
-        raise EngineError(Problem(what, found, "a job that Slurm accepts", remedy))
-    return done.stdout
 
 
 def _call(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:

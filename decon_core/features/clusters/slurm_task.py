@@ -28,7 +28,8 @@ _SECONDS_BETWEEN_LOOKS = 60.0
 
 def main(folder: str, array: str) -> int:
     """Run the jobs of a task; return 1 if the process that submitted it has died."""
-    signal.signal(signal.SIGTERM, _stop)
+    # Stops the workers on the way: the task is cancelled, preempted or out of time.
+    signal.signal(signal.SIGTERM, lambda signal_number, _: sys.exit(128 + signal_number))
     files, number = TaskFiles(Path(folder)), int(os.environ["SLURM_ARRAY_TASK_ID"])
     todo = files.read_jobs(int(array), number)
     work, path = files.read_work(), files.events(int(array), number)
@@ -49,11 +50,6 @@ def main(folder: str, array: str) -> int:
                         sys.stderr.write(f"the reader of the results in {folder} has ended\n")
                         return 1
     return 0
-
-
-def _stop(number: int, _: object) -> None:
-    """Exit, and stop the workers on the way: the task is cancelled, preempted or out of time."""
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,6 @@ class TaskFiles:
         return (self.folder / "work.pickle").read_bytes()
 
     def write_jobs(self, array: int, tasks: Sequence[TaskJobs]) -> None:
-        """Write the jobs of each task of an array."""
         folder = self.folder / str(array)
         folder.mkdir()
         for number, task in enumerate(tasks):

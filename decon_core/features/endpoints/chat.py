@@ -151,28 +151,26 @@ class _Asker:
             outcome = await self._outcome(client, request)
             if outcome is None:
                 return
-            self._count(outcome)
+            if outcome.judgement is not None:
+                self.spent.n_judged += 1
+                self._in_a_row = 0
+            else:
+                self.spent.n_failed += 1
+                self._in_a_row += 1
+                if self._in_a_row >= _FAILURES_IN_A_ROW + self.settings.concurrency:
+                    self.spent.stopped = f"{self._in_a_row} failures in a row"
             self.on_outcome(request, outcome, self.spent)
-
-    def _count(self, outcome: Outcome) -> None:
-        if outcome.judgement is not None:
-            self.spent.n_judged += 1
-            self._in_a_row = 0
-            return
-        self.spent.n_failed += 1
-        self._in_a_row += 1
-        if self._in_a_row >= _FAILURES_IN_A_ROW + self.settings.concurrency:
-            self.spent.stopped = f"{self._in_a_row} failures in a row"
 
     async def _outcome(self, client: AsyncClient, request: Request) -> Outcome | None:
         """Try a request until it is answered; None if a limit does not allow to send it."""
         reason = ""
         for number in range(self.settings.retries + 1):
-            await self._wait_for_server()
+            while (seconds := self._not_before - time.monotonic()) > 0:
+                await asyncio.sleep(seconds)
             if not self.spent.may_send(self.settings, self._most_tokens(request)):
-                return (
-                    Outcome(None, f"{reason}; no retry: {self.spent.stopped}") if reason else None
-                )
+                if not reason:
+                    return None
+                return Outcome(None, f"{reason}; no retry: {self.spent.stopped}")
             try:
                 return Outcome(await self._try(client, request))
             except _GiveUpError as error:
@@ -182,17 +180,10 @@ class _Asker:
                 if error.wait > _LONGEST_WAIT_SECONDS:
                     return Outcome(None, f"{reason}: retry after {error.wait:.0f} s")
                 if number < self.settings.retries:
-                    await asyncio.sleep(max(error.wait, self._pause(number)))
+                    longest = min(self.settings.first_wait * 2.0**number, _LONGEST_PAUSE_SECONDS)
+                    part = random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
+                    await asyncio.sleep(max(error.wait, longest * part))
         return Outcome(None, reason)
-
-    def _pause(self, number: int) -> float:
-        longest = min(self.settings.first_wait * 2.0**number, _LONGEST_PAUSE_SECONDS)
-        part: float = random.uniform(0.5, 1.0)  # noqa: S311 - so that not all come at once
-        return longest * part
-
-    async def _wait_for_server(self) -> None:
-        while (seconds := self._not_before - time.monotonic()) > 0:
-            await asyncio.sleep(seconds)
 
     def _most_tokens(self, request: Request) -> int:
         return request.n_tokens + answer_limit(self.settings)
@@ -251,9 +242,8 @@ class _Asker:
 
 
 def endpoint_address(settings: Endpoint) -> str:
-    address = str(settings.url).rstrip("/")
     tail = "/chat/completions"
-    return address if address.endswith(tail) else address + tail
+    return str(settings.url).rstrip("/").removesuffix(tail) + tail
 
 
 def _read(content: bytes, *, default_tokens: int) -> tuple[str, int]:

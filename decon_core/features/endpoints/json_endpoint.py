@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +29,11 @@ _Result = TypeVar("_Result")
 _MOST_WAIT_SECONDS = 60.0
 MOST_SHOWN = 200  # characters of an answer in a message
 _RETRIED = frozenset({408, 409, 425, HTTPStatus.TOO_MANY_REQUESTS})
+_REMEDIES: Mapping[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "check the key",
+    HTTPStatus.FORBIDDEN: "check the key",
+    HTTPStatus.NOT_FOUND: "check the url and the name of the model",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +85,7 @@ class JsonEndpoint:
                 code = answer.status_code
                 found = f"{code} {answer.reason_phrase}: {_detail(answer.text)}"
                 if not may_pass(code):
-                    raise self._refused(code, found)
+                    raise self.wrong(found, self.what, _REMEDIES.get(code, ""))
                 least_wait = seconds_until(answer.headers.get("retry-after"))
             if number < self.retries:
                 wait = max(least_wait, self.first_wait * 2**number)
@@ -97,14 +102,6 @@ class JsonEndpoint:
             problem = Problem(f"${self.key_env}", "nothing", f"the key of {self.url}", remedy)
             raise ConfigError(problem)
         return key
-
-    def _refused(self, code: int, found: str) -> InputError:
-        remedies: dict[int, str] = {
-            HTTPStatus.UNAUTHORIZED: "check the key",
-            HTTPStatus.FORBIDDEN: "check the key",
-            HTTPStatus.NOT_FOUND: "check the url and the name of the model",
-        }
-        return self.wrong(found, self.what, remedies.get(code, ""))
 
     def wrong(self, found: str, expected: str, remedy: str = "") -> InputError:
         where = f"{self.url} ({self.model})" if self.model else self.url

@@ -12,15 +12,7 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from decon_core.config.feature_table import FeatureTable
-from decon_core.config.validation import (
-    AS_WRITTEN,
-    TABLE,
-    Count,
-    Name,
-    Positive,
-    expects,
-    invalid,
-)
+from decon_core.config.validation import AS_WRITTEN, TABLE, Count, Name, Positive, expects, invalid
 
 _URL = "an address such as https://api.example.org/v1, without a name or password in it"
 _VARIABLE = "the name of an environment variable, such as API_KEY; never the key itself"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+import polars as pl
 
 from decon_core.config.seeding import numbers_at
 from decon_core.config.sources import Source
@@ -74,6 +75,7 @@ class DrawnDocuments:
 class _Job:
     """A shard to number, or some of its rows to read."""
 
+    number: int  # of the shard
     shard: Shard
     source: Source
     seed: int
@@ -84,23 +86,13 @@ class _Job:
 
 @dataclass(frozen=True)
 class _Count:
-    """What a shard has."""
-
     n_documents: int
     n_unreadable: int
     unreadable: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Numbered:
-    """The documents of a shard with the lowest numbers."""
-
-    numbers: npt.NDArray[np.uint64]
-    rows: npt.NDArray[np.int64]
-    count: _Count
-
-
 _Places = list[tuple[int, int]]  # number of a job, and row of its shard
+_POOL = pl.Schema({"number": pl.UInt64, "job": pl.Int64, "row": pl.Int64})
 
 
 def draw_documents(
@@ -110,49 +102,62 @@ def draw_documents(
 
     Raises CorpusError for all shards that could not be read, MissingError without any document.
     """
-    jobs = _jobs(packs, settings)
-    chosen = set(settings.sources) or {job.source.name for job in jobs}
-    order, counts = _number_all(jobs, chosen, workers)
-    n_all = sum(count.n_documents for count in counts)
-    training = order[: min(MOST_TRAINING, int(n_all * _TRAINING_SHARE))]
-    rest = order[len(training) :]
-    haystack = [one for one in rest if jobs[one[0]].source.name in chosen][: settings.documents]
-    if not haystack:
-        raise MissingError(Problem("the corpus", "no document", "documents to plant items among"))
-    columns = tuple(dict.fromkeys(column_names(settings)))
-    found = _read(jobs, [*training, *haystack], columns, workers)
-    unreadable = tuple(place for count in counts for place in count.unreadable)[:_MOST_PLACES]
-    documents = tuple(found[one] for one in (*training, *haystack))
-    n = len(training)
-    of_sources = _of_sources(jobs, counts, training, haystack)
-    return DrawnDocuments(documents[n:], documents[:n], of_sources, unreadable)
-
-
-def column_names(settings: Haystack) -> Iterator[str]:
-    """Yield the columns of the corpus that scorers read."""
-    for one in settings.scorer_names:
-        if one.kind == "column":
-            yield one.target.partition("=")[0]
-
-
-def _jobs(packs: Sequence[Pack], settings: Haystack) -> list[_Job]:
-    most = settings.documents + MOST_TRAINING
     shards = sorted(
         ((pack.source, shard) for pack in packs for shard in pack.shards),
-        key=lambda one: (one[0].name, one[1].name),
+        key=lambda place: (place[0].name, place[1].name),
     )
-    return [_Job(shard, source, settings.seed, most) for source, shard in shards]
+    most = settings.documents + MOST_TRAINING
+    jobs = [
+        _Job(number, shard, source, settings.seed, most)
+        for number, (source, shard) in enumerate(shards)
+    ]
+    chosen = set(settings.sources) or {source.name for source, _ in shards}
+    order, counts = _number_all(jobs, chosen, workers)
+    n_all = sum(count.n_documents for count in counts)
+    n_training = min(MOST_TRAINING, int(n_all * _TRAINING_SHARE))
+    training, rest = order[:n_training], order[n_training:]
+    haystack = [place for place in rest if jobs[place[0]].source.name in chosen]
+    haystack = haystack[: settings.documents]
+    if not haystack:
+        raise MissingError(Problem("the corpus", "no document", "documents to plant items among"))
+    columns = dict.fromkeys(
+        scorer.target.partition("=")[0]
+        for scorer in settings.scorer_names
+        if scorer.kind == "column"
+    )
+    texts = _read(jobs, [*training, *haystack], tuple(columns), workers)
+    unreadable = tuple(place for count in counts for place in count.unreadable)[:_MOST_PLACES]
+    return DrawnDocuments(
+        haystack=tuple(texts[place] for place in haystack),
+        training=tuple(texts[place] for place in training),
+        counts=_source_counts(jobs, counts, training, haystack),
+        unreadable=unreadable,
+    )
+
+
+def _source_counts(
+    jobs: Sequence[_Job], counts: Sequence[_Count], training: _Places, haystack: _Places
+) -> tuple[SourceCount, ...]:
+    n_documents, n_unreadable = Counter[str](), Counter[str]()
+    for job, count in zip(jobs, counts, strict=True):
+        n_documents[job.source.name] += count.n_documents
+        n_unreadable[job.source.name] += count.n_unreadable
+    n_training = Counter(jobs[number].source.name for number, _ in training)
+    n_haystack = Counter(jobs[number].source.name for number, _ in haystack)
+    return tuple(
+        SourceCount(name, n, n_unreadable[name], n_training[name], n_haystack[name])
+        for name, n in n_documents.items()
+    )
 
 
 def _run(
     act: Callable[[_Job], Any], jobs: Sequence[_Job], what: str, workers: int
-) -> Iterator[tuple[int, Any]]:
-    """Do all jobs; yield the number of each with its result when it ends.
+) -> Iterator[tuple[_Job, Any]]:
+    """Do all jobs; yield each with its result when it ends.
 
     Raises CorpusError for all shards that could not be read, after the others are done.
     """
     sizes = [job.shard.n_bytes for job in jobs]
-    numbers = {id(job): at for at, job in enumerate(jobs)}
     problems: list[Problem] = []
     logged_at = time.monotonic()
 
@@ -176,30 +181,9 @@ def _run(
         elif error:
             raise error
         else:
-            yield numbers[id(job)], future.result()
+            yield job, future.result()
     if problems:
         raise CorpusError(dict.fromkeys(problems))
-
-
-@dataclass
-class _Lowest:
-    """The places with the lowest numbers, of all shards so far: a corpus may have many shards."""
-
-    most: int
-    numbers: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-    jobs: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def add(self, job: int, found: _Numbered) -> None:
-        self.numbers = np.concatenate([self.numbers, found.numbers])
-        self.jobs = np.concatenate([self.jobs, np.full(found.rows.size, job)])
-        self.rows = np.concatenate([self.rows, found.rows])
-        if self.numbers.size > 2 * self.most:
-            # Equal numbers stay together, so that the order of the shards makes no difference.
-            cut = np.partition(self.numbers, self.most - 1)[self.most - 1]
-            is_low = self.numbers <= cut
-            self.numbers, self.jobs = self.numbers[is_low], self.jobs[is_low]
-            self.rows = self.rows[is_low]
 
 
 def _number_all(
@@ -209,21 +193,28 @@ def _number_all(
 
     Equal numbers, as those of a shard that is there twice, are in the order of the shards.
     """
-    pools = {is_chosen: _Lowest(jobs[0].most if jobs else 1) for is_chosen in (True, False)}
+    pools = dict.fromkeys((True, False), pl.DataFrame(schema=_POOL))
     counts: dict[int, _Count] = {}
-    for at, found in _run(_number, jobs, "numbered", workers):
-        pools[jobs[at].source.name in chosen].add(at, found)
-        counts[at] = found.count
-    one, other = pools.values()
-    of_job = np.concatenate([one.jobs, other.jobs])
-    rows = np.concatenate([one.rows, other.rows])
-    order = np.lexsort((rows, of_job, np.concatenate([one.numbers, other.numbers])))
-    places = [*zip(of_job[order].tolist(), rows[order].tolist(), strict=True)]
-    return places, [counts[at] for at in range(len(jobs))]
+    for job, (lowest, count) in _run(_number, jobs, "numbered", workers):
+        is_chosen = job.source.name in chosen
+        pools[is_chosen] = with_lowest(pools[is_chosen], lowest, job.number, job.most)
+        counts[job.number] = count
+    places = pl.concat(pools.values()).sort("number", "job", "row").select("job", "row").rows()
+    return places, [counts[job.number] for job in jobs]
 
 
-def _number(job: _Job) -> _Numbered:
-    """Return the lowest numbers of a shard's documents."""
+def with_lowest(pool: pl.DataFrame, lowest: pl.DataFrame, job: int, most: int) -> pl.DataFrame:
+    """Add the lowest numbers of a shard; drop high ones, as a corpus may have many shards."""
+    added = lowest.with_columns(job=pl.lit(job, pl.Int64)).select(_POOL.names())
+    pool = pool.vstack(added)
+    if pool.height <= 2 * most:
+        return pool
+    # Equal numbers stay together, so that the order of the shards makes no difference.
+    return pool.filter(pl.col("number") <= pl.col("number").bottom_k(most).max())
+
+
+def _number(job: _Job) -> tuple[pl.DataFrame, _Count]:
+    """Return the lowest numbers of a shard's documents, and what it has."""
     name = f"haystack {job.seed} {job.shard.fingerprint}"
     numbers, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
     unreadable: list[str] = []
@@ -232,32 +223,30 @@ def _number(job: _Job) -> _Numbered:
         batch = block.read()
         n_unreadable += len(batch.unreadable)
         unreadable += [
-            f"{job.shard.path}: row {one.row}: {one.reason} ({one.detail})"
-            for one in batch.unreadable[: _MOST_PLACES - len(unreadable)]
+            f"{job.shard.path}: row {row.row}: {row.reason} ({row.detail})"
+            for row in batch.unreadable[: _MOST_PLACES - len(unreadable)]
         ]
         numbers.append(numbers_at(name, batch.document_rows))
         rows.append(batch.document_rows)
-    every, every_row = np.concatenate(numbers), np.concatenate(rows)
-    lowest = np.argsort(every, kind="stable")[: job.most]
+    every = pl.DataFrame({"number": np.concatenate(numbers), "row": np.concatenate(rows)})
     advance(job.shard.n_bytes)
-    count = _Count(every.size, n_unreadable, tuple(unreadable))
-    return _Numbered(every[lowest], every_row[lowest], count)
+    count = _Count(every.height, n_unreadable, tuple(unreadable))
+    return every.sort("number", maintain_order=True).head(job.most), count
 
 
 def _read(
-    jobs: Sequence[_Job], wanted: _Places, columns: tuple[str, ...], workers: int
+    jobs: Sequence[_Job], places: _Places, columns: tuple[str, ...], workers: int
 ) -> dict[tuple[int, int], HaystackDocument]:
-    """Read the documents at these places."""
     rows: dict[int, list[int]] = {}
-    for at, row in wanted:
-        rows.setdefault(at, []).append(row)
-    numbers = [*rows]
+    for number, row in places:
+        rows.setdefault(number, []).append(row)
     with_rows = [
-        replace(jobs[at], rows=tuple(sorted(some)), columns=columns) for at, some in rows.items()
+        replace(jobs[number], rows=tuple(sorted(in_shard)), columns=columns)
+        for number, in_shard in rows.items()
     ]
     return {
-        (numbers[at], document.row): document
-        for at, documents in _run(_documents, with_rows, "read", workers)
+        (job.number, document.row): document
+        for job, documents in _run(_documents, with_rows, "read", workers)
         for document in documents
     }
 
@@ -265,32 +254,25 @@ def _read(
 def _documents(job: _Job) -> list[HaystackDocument]:
     """Read rows of a shard with their text and columns."""
     source = job.source
-    found = []
+    documents = []
     for row, value in values_of(job.shard, source, job.rows):
         document = document_of(value, row, source)
         if not isinstance(document, Document):
             raise CorpusError(not_a_document(Path(job.shard.path), row, document.reason))
-        values = {name: _number_in(field_value(value, name)) for name in job.columns}
-        names = source.name, job.shard.name, row
-        found.append(HaystackDocument(*names, document.visible, bool(source.messages), values))
+        documents.append(
+            HaystackDocument(
+                source=source.name,
+                shard=job.shard.name,
+                row=row,
+                text=document.visible,
+                is_conversation=bool(source.messages),
+                values={name: _number_in(field_value(value, name)) for name in job.columns},
+            )
+        )
     advance(job.shard.n_bytes)
-    return found
+    return documents
 
 
 def _number_in(value: object) -> float | None:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_number and isfinite(value) else None  # type: ignore[arg-type]
-
-
-def _of_sources(
-    jobs: Sequence[_Job], counts: Sequence[_Count], training: _Places, haystack: _Places
-) -> tuple[SourceCount, ...]:
-    totals: dict[str, list[int]] = {}
-    for job, count in zip(jobs, counts, strict=True):
-        total = totals.setdefault(job.source.name, [0, 0, 0, 0])
-        total[0] += count.n_documents
-        total[1] += count.n_unreadable
-    for at, places in ((2, training), (3, haystack)):
-        for number, _ in places:
-            totals[jobs[number].source.name][at] += 1
-    return tuple(SourceCount(name, *total) for name, total in totals.items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,17 +54,12 @@ def teaching_texts(n: int = N_EXAMPLES) -> list[str]:
     for at in range(n):
         draws = _Draws(f"haystack educational {at}")
         slots = _slots(draws)
-        sentences = [draws.one_of(parts["first"]), *_several(draws, parts["then"], _SENTENCES)]
+        sentences, left = [draws.one_of(parts["first"])], [*parts["then"]]
+        sentences += [left.pop(draws.below(len(left))) for _ in range(_SENTENCES)]
         if at % 2:
             sentences.append(draws.one_of(parts["last"]))
         texts.append(" ".join(sentence.format(**slots) for sentence in sentences))
     return [*dict.fromkeys(texts)]
-
-
-def _several(draws: _Draws, values: Sequence[str], n: int) -> Iterator[str]:
-    left = [*values]
-    for _ in range(n):
-        yield left.pop(draws.below(len(left)))
 
 
 def _slots(draws: _Draws) -> dict[str, object]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -79,7 +78,7 @@ def _unreadable(name: ScorerName, error: Exception, expected: str) -> InputError
 
 def _position_of(label: str | None, labels: Sequence[object], name: ScorerName) -> int:
     """Return where a label is among those of a classifier; without one, the last of two."""
-    known = [str(one) for one in labels]
+    known = [*map(str, labels)]
     if label is None and len(known) <= 2:
         return len(known) - 1
     if label in known:
@@ -100,26 +99,21 @@ def _fasttext(name: ScorerName, file: ModelFile) -> Score:
         model = fasttext.FastText._FastText(model_path=str(file.path))  # noqa: SLF001
     except (ValueError, RuntimeError, MemoryError) as error:
         raise _unreadable(name, error, "a fastText model (.bin or .ftz)") from None
-    labels = [one.removeprefix(_FASTTEXT_PREFIX) for one in model.get_labels()]
-    wanted = (file.label or "").removeprefix(_FASTTEXT_PREFIX) or None
-    if wanted is None:  # their order follows from frequencies in the training data: no default
-        labels_shown = ", ".join(labels[:20])
-        problem = Problem(
-            f"scorer {name}",
-            "no label",
-            f"one of the model's labels: {labels_shown}",
-            "write fasttext:FILE:LABEL",
-        )
-        raise InputError(problem)
-    label = f"{_FASTTEXT_PREFIX}{labels[_position_of(wanted, labels, name)]}"
+    labels = [label.removeprefix(_FASTTEXT_PREFIX) for label in model.get_labels()]
+    asked = (file.label or "").removeprefix(_FASTTEXT_PREFIX) or None
+    if asked is None:  # their order follows from frequencies in the training data: no default
+        expected = f"one of the model's labels: {', '.join(labels[:20])}"
+        remedy = "write fasttext:FILE:LABEL"
+        raise InputError(Problem(f"scorer {name}", "no label", expected, remedy))
+    label = f"{_FASTTEXT_PREFIX}{labels[_position_of(asked, labels, name)]}"
 
     def score(texts: Sequence[str]) -> Floats:
         # Not `predict`, which fails with NumPy 2. A text is one line for fastText.
         lines = [" ".join(text.split("\n")) + "\n" for text in texts]
-        found = [model.f.predict(line, len(labels), 0.0, "replace") for line in lines]
-        of_label = [{label: probability for probability, label in one} for one in found]
+        predictions = [model.f.predict(line, len(labels), 0.0, "replace") for line in lines]
+        of_label = [{label: probability for probability, label in pairs} for pairs in predictions]
         # A text without known words has no prediction.
-        return np.array([float(one.get(label, 0.0)) for one in of_label])
+        return np.array([float(scores.get(label, 0.0)) for scores in of_label])
 
     return score
 
@@ -134,15 +128,10 @@ def _sklearn(name: ScorerName, file: ModelFile) -> Score:
     if hasattr(model, "predict_proba"):
         at = _position_of(file.label, model.classes_, name)
         return _checked(name, lambda texts: model.predict_proba([*texts])[:, at])
-    for method in ("decision_function", "predict"):
-        if act := getattr(model, method, None):
-            return _checked(name, partial(_called, act))
+    if act := getattr(model, "decision_function", None) or getattr(model, "predict", None):
+        return _checked(name, lambda texts: act([*texts]))
     expected = "a classifier or regressor of texts, such as a pipeline with a vectorizer"
     raise InputError(Problem(f"scorer {name}", type(model).__name__, expected))
-
-
-def _called(act: Callable[[list[str]], Any], texts: Sequence[str]) -> Any:
-    return act([*texts])
 
 
 _TOKEN_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
@@ -151,7 +140,10 @@ _MOST_TOKENS = 512
 
 def _onnx(name: ScorerName, file: ModelFile) -> Score:
     runtime = require_package("onnxruntime", "onnxruntime", name)
-    errors = _onnx_errors()
+    # The errors of onnxruntime have no base class of their own.
+    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    kinds = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NotImplemented")
+    errors = tuple(getattr(state, kind) for kind in (*kinds, "NoSuchFile", "RuntimeException"))
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1  # sums in one order
     try:
@@ -160,22 +152,15 @@ def _onnx(name: ScorerName, file: ModelFile) -> Score:
         )
     except errors as error:
         raise _unreadable(name, error, "an ONNX model") from None
-    names = {one.name for one in session.get_inputs()}
+    names = {given.name for given in session.get_inputs()}
     tokenizer = file.path.with_name("tokenizer.json")
-    if [one.type for one in session.get_inputs()] == ["tensor(string)"]:
+    if [given.type for given in session.get_inputs()] == ["tensor(string)"]:
         return _checked(name, _onnx_of_strings(session, file, name), errors)
     if names <= _TOKEN_INPUTS and tokenizer.is_file():
         return _checked(name, _onnx_of_tokens(session, tokenizer, file, name), errors)
-    inputs = ", ".join(f"{one.name}: {one.type}" for one in session.get_inputs())
+    inputs = ", ".join(f"{given.name}: {given.type}" for given in session.get_inputs())
     expected = "one input of strings; or input_ids and attention_mask, and tokenizer.json beside"
     raise InputError(Problem(f"scorer {name}", f"the inputs {inputs}", expected))
-
-
-def _onnx_errors() -> tuple[type[Exception], ...]:
-    """Return the errors of onnxruntime, which have no base class of their own."""
-    state = import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NotImplemented")
-    return tuple(getattr(state, name) for name in (*names, "NoSuchFile", "RuntimeException"))
 
 
 def _onnx_of_tokens(session: Any, tokenizer: Path, file: ModelFile, name: ScorerName) -> Score:
@@ -185,7 +170,7 @@ def _onnx_of_tokens(session: Any, tokenizer: Path, file: ModelFile, name: Scorer
     """
     encoder = read_tokenizer(tokenizer)
     encoder.enable_truncation(_MOST_TOKENS)
-    names = [one.name for one in session.get_inputs()]
+    names = [given.name for given in session.get_inputs()]
     output = session.get_outputs()[0].name
 
     def score(texts: Sequence[str]) -> Floats:
@@ -194,7 +179,7 @@ def _onnx_of_tokens(session: Any, tokenizer: Path, file: ModelFile, name: Scorer
             encoding = encoder.encode(text)
             given = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask}
             given["token_type_ids"] = encoding.type_ids
-            fed = {one: np.array([given[one]], np.int64) for one in names}
+            fed = {name: np.array([given[name]], np.int64) for name in names}
             logits = np.asarray(session.run([output], fed)[0], np.float64).reshape(-1)
             at = _position_of(file.label, range(logits.size), name)
             weights = np.exp(logits - logits.max())
@@ -215,7 +200,7 @@ def _onnx_of_strings(session: Any, file: ModelFile, name: ScorerName) -> Score:
         if len(texts) and isinstance(found[0], dict):  # how skl2onnx writes probabilities
             labels = [*found[0]]
             label = labels[_position_of(file.label, labels, name)]
-            return np.array([one[label] for one in found])
+            return np.array([probabilities[label] for probabilities in found])
         table = np.asarray(found).reshape(len(texts), -1)
         return table[:, _position_of(file.label, range(table.shape[1]), name)]
 

@@ -13,7 +13,7 @@ from decon_core.errors import DamagedError
 from decon_core.features.haystack.picture import svg
 from decon_core.features.haystack.planted import PlantedItem
 from decon_core.features.haystack.ranks import Amplification
-from decon_core.features.haystack.run import Place, Placing, Study
+from decon_core.features.haystack.run import Placing, Study
 from decon_core.features.haystack.scorers import label_of
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_files, read_json, sealed_json
@@ -31,19 +31,25 @@ NOTE = (
     "(Wilson) is for the draw of the items alone."
 )
 
-_ALL = "all"
 _ITEM = ("benchmark", "split", "instance_index", "sub_index", "item")
 
 
 def lines(study: Study) -> list[tuple[str, ...]]:
-    """Return the rows under HEADS: of each scorer all benchmarks together, then each."""
+    """Return the rows under HEADS: of each scorer all benchmarks together, then each.
+
+    If there is one benchmark, the row of all benchmarks is left out.
+    """
     return [
         (
-            *(one.name, placing.benchmark or _ALL, f"{placing.n:,}"),
-            *(f"{value:.1f}" for value in (placing.median, placing.low, placing.high)),
+            scored.name,
+            placing.benchmark or "all",
+            f"{placing.n:,}",
+            f"{placing.median:.1f}",
+            f"{placing.low:.1f}",
+            f"{placing.high:.1f}",
         )
-        for one in study.scored
-        for placing in _shown(one.placings)
+        for scored in study.scored
+        for placing in (scored.placings if len(scored.placings) > 2 else scored.placings[1:])
     ]
 
 
@@ -51,19 +57,16 @@ def cut_lines(study: Study) -> list[tuple[str, ...]]:
     """Return the rows under CUT_HEADS: of each scorer the cuts, for all benchmarks together."""
     return [
         (
-            *(one.name, f"{100 * found.cut:g} %", f"{found.n_kept:,}"),
-            f"{found.planted_kept:.4g} of {found.n_planted:,}",
-            f"{found.amplification:.2f}",
-            f"{found.low:.2f} to {found.high:.2f}",
+            scored.name,
+            f"{100 * kept.cut:g} %",
+            f"{kept.n_kept:,}",
+            f"{kept.planted_kept:.4g} of {kept.n_planted:,}",
+            f"{kept.amplification:.2f}",
+            f"{kept.low:.2f} to {kept.high:.2f}",
         )
-        for one in study.scored
-        for found in one.placings[0].amplifications
+        for scored in study.scored
+        for kept in scored.placings[0].amplifications
     ]
-
-
-def _shown(placings: Sequence[Placing]) -> Sequence[Placing]:
-    """Leave out the line of all benchmarks if there is one benchmark."""
-    return placings if len(placings) > 2 else placings[1:]
 
 
 def as_markdown(study: Study) -> str:
@@ -117,7 +120,7 @@ def has_haystack(folder: Path, key: str) -> bool:
 
 def planted_lines(planted: Sequence[PlantedItem]) -> str:
     """Return the planted items as lines of JSON with their text."""
-    rows = ({**_item_fields(one), "text": one.text} for one in planted)
+    rows = ({**_item_fields(item), "text": item.text} for item in planted)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
@@ -129,7 +132,7 @@ def as_json(study: Study, key: str) -> dict[str, Any]:
         "settings": {
             **settings,
             # Without the folders of files: the same files elsewhere give the same result.
-            "scorers": [f"{one.kind}:{label_of(one)}" for one in study.settings.scorer_names],
+            "scorers": [f"{name.kind}:{label_of(name)}" for name in study.settings.scorer_names],
         },
         "n_documents": study.n_documents,
         "n_planted": len(study.planted),
@@ -138,13 +141,13 @@ def as_json(study: Study, key: str) -> dict[str, Any]:
         "unreadable": list(study.unreadable),
         "scorers": [
             {
-                "scorer": one.name,
-                "about": one.about,
-                "n_ranked": one.n_ranked,
-                "n_without_score": one.n_without_score,
-                "placings": [_placing(placing) for placing in one.placings],
+                "scorer": scored.name,
+                "about": scored.about,
+                "n_ranked": scored.n_ranked,
+                "n_without_score": scored.n_without_score,
+                "placings": [_placing(placing) for placing in scored.placings],
             }
-            for one in study.scored
+            for scored in study.scored
         ],
         "note": NOTE,
     }
@@ -157,34 +160,31 @@ def _placing(placing: Placing) -> dict[str, Any]:
         "median_percentile": rounded(placing.median),
         "lowest_percentile": rounded(placing.low),
         "highest_percentile": rounded(placing.high),
-        "amplification": [
-            _amplification(amplification) for amplification in placing.amplifications
-        ],
+        "amplification": [*map(_amplification, placing.amplifications)],
     }
 
 
 def _places(study: Study) -> Iterator[Mapping[str, Any]]:
-    for one in study.scored:
-        for place in one.places:
-            yield {"scorer": one.name, **_item_fields(place.item), **_numbers(place, one.n_ranked)}
+    for scored in study.scored:
+        for place in scored.places:
+            numbers = {
+                name: rounded(getattr(place, name)) for name in ("score", "rank", "percentile")
+            }
+            fields = {"scorer": scored.name, **_item_fields(place.item), **numbers}
+            yield {**fields, "n_ranked": scored.n_ranked}
 
 
 def _item_fields(item: PlantedItem) -> dict[str, Any]:
     return {name: getattr(item, name) for name in _ITEM}
 
 
-def _numbers(place: Place, n_ranked: int) -> dict[str, Any]:
-    numbers = {name: rounded(getattr(place, name)) for name in ("score", "rank", "percentile")}
-    return {**numbers, "n_ranked": n_ranked}
-
-
 def _amplifications(study: Study) -> Iterator[Mapping[str, Any]]:
-    for one in study.scored:
-        for placing in one.placings:
-            for found in placing.amplifications:
-                names = {"scorer": one.name, "benchmark": placing.benchmark or ""}
-                yield {**names, **_amplification(found)}
+    for scored in study.scored:
+        for placing in scored.placings:
+            names = {"scorer": scored.name, "benchmark": placing.benchmark or ""}
+            for amplification in placing.amplifications:
+                yield {**names, **_amplification(amplification)}
 
 
-def _amplification(found: Amplification) -> dict[str, Any]:
-    return {name: rounded(value) for name, value in asdict(found).items()}
+def _amplification(amplification: Amplification) -> dict[str, Any]:
+    return {name: rounded(value) for name, value in asdict(amplification).items()}

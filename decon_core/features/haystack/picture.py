@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import log
 from typing import Any
 
-from decon_core.features.haystack.ranks import Amplification
 from decon_core.features.haystack.run import Scored, Study
 from decon_core.wording import render
 
@@ -31,12 +30,11 @@ _TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def svg(study: Study) -> str:
-    """Draw the picture of a study."""
     at = _AT
     strips, y = [], at["top"]
-    for number, one in enumerate(study.scored):
-        strips.append(_strip(one, number, y))
-        y += at["head"] + at["row"] * (len(one.placings) - 1) + 10
+    for number, scored in enumerate(study.scored):
+        strips.append(_strip(scored, number, y))
+        y += at["head"] + at["row"] * (len(scored.placings) - 1) + 10
     cuts = study.settings.cuts
     panel = _Panel(cuts)
     legend = at["top"] + at["panel_height"] + 60 + 18 * len(study.scored)
@@ -59,26 +57,26 @@ def _x(percentile: float) -> float:
     return _AT["strip"] + percentile / 100 * _AT["strip_width"]
 
 
-def _strip(one: Scored, number: int, y: int) -> dict[str, Any]:
+def _strip(scored: Scored, number: int, y: int) -> dict[str, Any]:
     """Return the rows of a scorer: a dot for each planted item, and the median."""
     rows = []
-    for at, placing in enumerate(one.placings[1:]):
+    for at, placing in enumerate(scored.placings[1:]):
         middle = y + _AT["head"] + _AT["row"] * at + _AT["row"] / 2
-        found = [place for place in one.places if place.item.benchmark == placing.benchmark]
-        dots = _dots([place.percentile for place in found], middle)
+        places = [place for place in scored.places if place.item.benchmark == placing.benchmark]
+        dots = _dots([place.percentile for place in places], middle)
         rows.append(
             {
                 "benchmark": _short(placing.benchmark or ""),
                 "middle": middle,
                 "dots": [
                     (x, dot, f"{place.item.item}: {place.percentile:.1f}")
-                    for (x, dot), place in zip(dots, found, strict=True)
+                    for (x, dot), place in zip(dots, places, strict=True)
                 ],
                 "median_x": _x(placing.median),
                 "median": f"{placing.median:.1f}",
             }
         )
-    return {"name": _short(one.name), "colour": number % _COLOURS, "y": y, "rows": rows}
+    return {"name": _short(scored.name), "colour": number % _COLOURS, "y": y, "rows": rows}
 
 
 def _short(name: str) -> str:
@@ -111,16 +109,30 @@ class _Panel:
         self._most = 1.25 / cuts[0]
 
     def content(self, scored: Sequence[Scored]) -> dict[str, Any]:
-        limit = [(self.x(cut), self.y(1 / cut)) for cut in (self._least, 1.0)]
+        lines: list[dict[str, Any]] = []
+        for number, scorer in enumerate(scored):
+            aside = 4.0 * (number - (len(scored) - 1) / 2)  # intervals do not hide each other
+            marks: list[dict[str, Any]] = [
+                {
+                    "x": self.x(kept.cut) + aside,
+                    "y": self.y(kept.amplification),
+                    "low": self.y(kept.low),
+                    "high": self.y(kept.high),
+                    "words": f"top {100 * kept.cut:g} %: {kept.amplification:.1f}",
+                }
+                for kept in scorer.placings[0].amplifications
+            ]
+            points = _points([(mark["x"], mark["y"]) for mark in marks])
+            line = {"name": _short(scorer.name), "colour": number % _COLOURS}
+            lines.append({**line, "points": points, "marks": marks})
+        ticks = [tick for tick in _TICKS if tick <= self._most]
         return {
-            "ticks": [
-                {"y": self.y(one), "label": f"{one:g}"} for one in _TICKS if one <= self._most
-            ],
+            "ticks": [{"y": self.y(tick), "label": f"{tick:g}"} for tick in ticks],
             "zero": self.y(0),
             "one": self.y(1),
             "cuts": [{"x": self.x(cut), "label": f"{100 * cut:g}"} for cut in self._cuts],
-            "limit": _points(limit),
-            "lines": [*self._lines(scored)],
+            "limit": _points([(self.x(cut), self.y(1 / cut)) for cut in (self._least, 1.0)]),
+            "lines": lines,
         }
 
     def x(self, cut: float) -> float:
@@ -133,23 +145,6 @@ class _Panel:
             return lowest + 18
         share = log(amplification / _FLOOR) / log(self._most / _FLOOR)
         return lowest - share * (lowest - _AT["top"])
-
-    def _lines(self, scored: Sequence[Scored]) -> Iterator[dict[str, Any]]:
-        for number, one in enumerate(scored):
-            aside = 4.0 * (number - (len(scored) - 1) / 2)  # intervals do not hide each other
-            found = [self._point(a, aside) for a in one.placings[0].amplifications]
-            points = _points([(point["x"], point["y"]) for point in found])
-            colour = number % _COLOURS
-            yield {"name": _short(one.name), "colour": colour, "points": points, "marks": found}
-
-    def _point(self, found: Amplification, aside: float) -> dict[str, Any]:
-        return {
-            "x": self.x(found.cut) + aside,
-            "y": self.y(found.amplification),
-            "low": self.y(found.low),
-            "high": self.y(found.high),
-            "words": f"top {100 * found.cut:g} %: {found.amplification:.1f}",
-        }
 
 
 def _points(places: Sequence[tuple[float, float]]) -> str:

@@ -52,47 +52,35 @@ class Planting:
 
 def choose_items(store: Store, versions: Sequence[Version], settings: Haystack) -> Planting:
     """Draw the items of each benchmark; raise ConfigError for benchmarks without any."""
-    wanted = settings.benchmarks or tuple(one.benchmark for one in versions)
-    problems = _unknown(wanted, versions)
+    known = [version.benchmark for version in versions]
+    benchmarks = settings.benchmarks or known
+    expected = f"one of {', '.join(known)}"
+    problems = [
+        Problem("haystack.benchmarks", repr(name), expected, did_you_mean(name, known))
+        for name in benchmarks
+        if name not in known
+    ]
     planted: list[PlantedItem] = []
     counts: list[BenchmarkCount] = []
     training: list[Item] = []
     for version in versions:
         items = [*items_of(store, version)]
         training += [item for item in items if is_for_training(item.split) and item.answer]
-        if version.benchmark in wanted:
-            tested = [item for item in items if not is_for_training(item.split)]
-            drawn, count = _drawn(version.benchmark, tested, settings)
-            planted += drawn
-            counts.append(count)
-    problems += [_no_item(one) for one in counts if not one.n_planted]
+        if version.benchmark not in benchmarks:
+            continue
+        tested = [item for item in items if not is_for_training(item.split)]
+        answered = [item for item in tested if item.answer]
+        drawn = _distinct(_shuffled(answered, settings.seed))[: settings.items]
+        planted += drawn
+        n_without = len(tested) - len(answered)
+        counts.append(BenchmarkCount(version.benchmark, len(tested), n_without, len(drawn)))
+        if not drawn:
+            found = f"{counted(len(tested), 'item')} of test splits, none with an answer"
+            expected = "items with an answer to plant"
+            problems.append(Problem(f"benchmark {version.benchmark!r}", found, expected))
     if problems:
         raise ConfigError(problems)
     return Planting(tuple(planted), tuple(counts), _training_texts(training, planted, settings))
-
-
-def _drawn(
-    benchmark: str, items: Sequence[Item], settings: Haystack
-) -> tuple[list[PlantedItem], BenchmarkCount]:
-    answered = [item for item in items if item.answer]
-    drawn = _distinct(_shuffled(answered, settings.seed))[: settings.items]
-    n_without = len(items) - len(answered)
-    return drawn, BenchmarkCount(benchmark, len(items), n_without, len(drawn))
-
-
-def _no_item(count: BenchmarkCount) -> Problem:
-    found = f"{counted(count.n_items, 'item')} of test splits, none with an answer"
-    return Problem(f"benchmark {count.benchmark!r}", found, "items with an answer to plant")
-
-
-def _unknown(wanted: Iterable[str], versions: Sequence[Version]) -> list[Problem]:
-    known = [version.benchmark for version in versions]
-    expected = f"one of {', '.join(known)}"
-    return [
-        Problem("haystack.benchmarks", repr(name), expected, did_you_mean(name, known))
-        for name in wanted
-        if name not in known
-    ]
 
 
 def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
@@ -106,8 +94,16 @@ def _distinct(items: Iterable[Item]) -> list[PlantedItem]:
     for item in items:
         form = Contamination(benchmarks=(item.benchmark,))
         text = item_text(item, "full", form, "0").text
-        place = item.benchmark, item.split, item.instance_index, item.sub_index
-        by_text.setdefault(text, PlantedItem(item.name, *place, item.question, text))
+        planted = PlantedItem(
+            item=item.name,
+            benchmark=item.benchmark,
+            split=item.split,
+            instance_index=item.instance_index,
+            sub_index=item.sub_index,
+            question=item.question,
+            text=text,
+        )
+        by_text.setdefault(text, planted)
     return [*by_text.values()]
 
 
@@ -118,10 +114,10 @@ def _training_texts(
 
     The words "Answer:" of a planted document are left out: a scorer would learn them.
     """
-    held_out = "\n".join(one.text for one in planted)
+    held_out = "\n".join(item.text for item in planted)
     texts = (
-        "\n\n".join(filter(None, (one.passage, one.question, one.answer)))
-        for one in _shuffled(items, settings.seed)
-        if one.question not in held_out
+        "\n\n".join(filter(None, (item.passage, item.question, item.answer)))
+        for item in _shuffled(items, settings.seed)
+        if item.question not in held_out
     )
     return tuple(dict.fromkeys(texts))[:MOST_TRAINING_ITEMS]

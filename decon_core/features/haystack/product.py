@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from decon_core.corpus.packs import FILES, changed_files
-from decon_core.errors import Problem
+from decon_core.errors import InputError, Problem
 from decon_core.features.haystack.page import PICTURE, RESULT, has_haystack
-from decon_core.features.haystack.run import wanted_key
+from decon_core.features.haystack.run import haystack_key
 from decon_core.features.haystack.settings import Haystack
 from decon_core.planner import Plan
 from decon_core.storage.files import read_json
@@ -26,8 +26,11 @@ def is_missing(plan: Plan) -> bool:
     settings = plan.config.table(Haystack)
     if settings is None:
         return False
-    key = wanted_key(plan.packs, plan.versions, settings)
-    return not key or not has_haystack(haystack_folder(plan.store), key)
+    try:
+        key = haystack_key(plan.packs, plan.versions, settings)
+    except InputError:  # the file of a scorer cannot be found, which the study then says
+        return True
+    return not has_haystack(haystack_folder(plan.store), key)
 
 
 def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:

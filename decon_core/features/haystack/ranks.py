@@ -72,5 +72,6 @@ def amplification(
     kept = float(is_kept.sum()) if n_kept < ranking.n else float(above.size)
     share, of_all = kept / above.size, n_kept / ranking.n
     low, high = wilson(share, above.size)
-    ratios = (share / of_all, low / of_all, high / of_all)
-    return Amplification(cut, n_kept, above.size, kept, share, *ratios)
+    return Amplification(
+        cut, n_kept, above.size, kept, share, share / of_all, low / of_all, high / of_all
+    )

@@ -12,23 +12,11 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version
 from decon_core.corpus.packs import Pack
-from decon_core.errors import InputError
-from decon_core.features.haystack.documents import (
-    DrawnDocuments,
-    HaystackDocument,
-    SourceCount,
-    draw_documents,
-)
-from decon_core.features.haystack.planted import (
-    BenchmarkCount,
-    PlantedItem,
-    Planting,
-    choose_items,
-)
+from decon_core.features.haystack.documents import HaystackDocument, SourceCount, draw_documents
+from decon_core.features.haystack.planted import BenchmarkCount, PlantedItem, choose_items
 from decon_core.features.haystack.ranks import Amplification, Ranking, amplification, rank
 from decon_core.features.haystack.scorers import Scorer, fingerprints_of, load_scorers
 from decon_core.features.haystack.settings import Haystack
@@ -40,8 +28,6 @@ _VERSION = 1
 _LEFT_OUT = frozenset({"scorers", "model", "key_env"})  # of the settings in the key
 
 _log = logging.getLogger(__name__)
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -80,8 +66,6 @@ class Scored:
 
 @dataclass(frozen=True)
 class Study:
-    """The result."""
-
     settings: Haystack
     n_documents: int  # of the corpus, in the haystack
     sources: tuple[SourceCount, ...]
@@ -96,13 +80,14 @@ def haystack_key(packs: Sequence[Pack], versions: Sequence[Version], settings: H
     shards = [
         [pack.source.name, shard.name, shard.fingerprint] for pack in packs for shard in pack.shards
     ]
-    value = [
-        *(_VERSION, {k: v for k, v in asdict(settings).items() if k not in _LEFT_OUT}),
+    inputs = [
+        _VERSION,
+        {name: value for name, value in asdict(settings).items() if name not in _LEFT_OUT},
         fingerprints_of(settings),
         sorted(shards),
         [[version.benchmark, version.fingerprint] for version in versions],
     ]
-    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+    return sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
 def run_haystack(
@@ -122,12 +107,6 @@ def run_haystack(
         _log.info(f"{scorer.name}: {scorer.about}")
         scored.append(score(scorer, drawn.haystack, planting.planted, settings.cuts))
     features_of.cache_clear()
-    return _study(settings, planting, drawn, scored)
-
-
-def _study(
-    settings: Haystack, planting: Planting, drawn: DrawnDocuments, scored: Sequence[Scored]
-) -> Study:
     return Study(
         settings=settings,
         n_documents=len(drawn.haystack),
@@ -145,40 +124,32 @@ def score(
     planted: Sequence[PlantedItem],
     cuts: Sequence[float],
 ) -> Scored:
-    """Score documents and planted items, and rank the items."""
     of_documents, of_planted = scorer.of_documents(documents), scorer.of_planted(planted)
     has_score = np.isfinite(of_documents)
     ranking = rank(of_documents[has_score], of_planted)
-    numbers = zip(
-        *(array.tolist() for array in (of_planted, ranking.ranks, ranking.percentiles)),
-        strict=True,
-    )
-    places = tuple(Place(item, *three) for item, three in zip(planted, numbers, strict=True))
+    columns = (array.tolist() for array in (of_planted, ranking.ranks, ranking.percentiles))
     return Scored(
-        scorer.name,
-        scorer.about,
-        ranking.n,
-        int((~has_score).sum()),
-        places,
-        tuple(_placings(ranking, planted, cuts)),
+        name=scorer.name,
+        about=scorer.about,
+        n_ranked=ranking.n,
+        n_without_score=int((~has_score).sum()),
+        places=tuple(Place(*values) for values in zip(planted, *columns, strict=True)),
+        placings=tuple(_placings(ranking, planted, cuts)),
     )
 
 
 def _placings(
     ranking: Ranking, planted: Sequence[PlantedItem], cuts: Sequence[float]
 ) -> Iterator[Placing]:
-    names = [one.benchmark for one in planted]
+    names = [item.benchmark for item in planted]
     for benchmark in (None, *dict.fromkeys(names)):
         chosen = np.array([benchmark in (None, name) for name in names])
-        found = ranking.percentiles[chosen]
-        amplifications = tuple(amplification(ranking, cut, chosen) for cut in cuts)
-        ends = (float(np.median(found)), float(found.min()), float(found.max()))
-        yield Placing(benchmark, int(chosen.sum()), *ends, amplifications)
-
-
-def wanted_key(packs: Sequence[Pack], versions: Sequence[Version], settings: Haystack) -> str:
-    """Return the key; empty if a scorer's file cannot be found, which the study then says."""
-    try:
-        return haystack_key(packs, versions, settings)
-    except InputError:
-        return ""
+        percentiles = ranking.percentiles[chosen]
+        yield Placing(
+            benchmark=benchmark,
+            n=percentiles.size,
+            median=float(np.median(percentiles)),
+            low=float(percentiles.min()),
+            high=float(percentiles.max()),
+            amplifications=tuple(amplification(ranking, cut, chosen) for cut in cuts),
+        )

@@ -11,24 +11,22 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.errors import DeconError, InputError, Problem
+from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 from decon_core.features.haystack.documents import HaystackDocument
 from decon_core.features.haystack.examples import instructions, teaching_texts
-from decon_core.features.haystack.model_files import ModelFile, load_score, require_package
+from decon_core.features.haystack.model_files import Floats, ModelFile, load_score, require_package
 from decon_core.features.haystack.planted import PlantedItem, Planting
-from decon_core.features.haystack.scoring_endpoint import ScoringEndpoint
 from decon_core.features.haystack.settings import BUILT_IN, SHORT, TRAINED, Haystack, ScorerName
 from decon_core.features.haystack.trained import train
 from decon_core.storage.checksums import hash_file
 from decon_core.text.segments import canonical_words
 from decon_core.wording import counted
 
-Floats = npt.NDArray[np.float64]
 _MOST_PROBLEMS = 20
 _FEWEST_WORDS = 5  # of a question that is looked for: shorter ones are in many documents
 
@@ -43,17 +41,57 @@ class Scorer:
     of_planted: Callable[[Sequence[PlantedItem]], Floats]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScoringEndpoint(JsonEndpoint):
+    """An endpoint that scores texts.
+
+    It is sent `{"model": …, "input": [text, …]}`. Its answer is `{"scores": [number, …]}`, or what
+    vLLM's `/classify` returns: `{"data": [{"index": 0, "probs": [number, …]}, …]}`, of which the
+    last probability is the score.
+    """
+
+    what: ClassVar[str] = "scores"
+
+    def score(self, texts: Sequence[str]) -> Floats:
+        return np.array(self.in_batches(texts, self._scored), np.float64)
+
+    def _scored(self, texts: Sequence[str]) -> list[float]:
+        sent: dict[str, Any] = {"input": [*texts]}
+        answer = self.post({"model": self.model, **sent} if self.model else sent)
+        try:
+            value = json.loads(answer)
+            if "scores" in value:
+                scores = [float(score) for score in value["scores"]]
+            else:
+                by_index = {int(row["index"]): float(row["probs"][-1]) for row in value["data"]}
+                scores = [by_index[at] for at in range(len(texts))]
+            is_good = len(scores) == len(texts) and bool(np.isfinite(scores).all())
+        except (ValueError, TypeError, LookupError, AttributeError):
+            is_good = False
+        if not is_good:
+            expected = f"JSON with `scores`: a number for each of {len(texts)} texts"
+            raise self.wrong(repr(answer[:MOST_SHOWN].decode(errors="replace")), expected)
+        return scores
+
+
 @dataclass(frozen=True)
 class Training:
-    """Documents set aside to train on."""
+    """The planted items, and documents set aside to train on."""
 
-    documents: Sequence[HaystackDocument]
     planting: Planting
+    documents: Sequence[HaystackDocument]
 
     @cached_property
     def without_planted(self) -> list[HaystackDocument]:
         """The documents without the words of a planted item."""
-        return _without_planted(self.documents, self.planting)
+        questions = [_plain(item.question) for item in self.planting.planted]
+        questions = [question for question in questions if question.count(" ") > _FEWEST_WORDS]
+        texts = ((document, _plain(document.text)) for document in self.documents)
+        return [
+            document
+            for document, text in texts
+            if not any(question in text for question in questions)
+        ]
 
 
 def load_scorers(
@@ -63,11 +101,11 @@ def load_scorers(
     scorers: list[Scorer] = []
     problems: list[Problem] = []
     names = settings.scorer_names
-    set_aside = Training(training, planting)
-    labels = [label_of(one) for one in names]
+    set_aside = Training(planting, training)
+    labels = [label_of(name) for name in names]
     for name, label in zip(names, labels, strict=True):
         try:
-            scorer = _LOADERS[name.kind](name, settings, planting, set_aside)
+            scorer = _LOADERS[name.kind](name, settings, set_aside)
             is_unique = labels.count(label) == 1
             scorers.append(replace(scorer, name=label if is_unique else str(name)))
         except DeconError as error:
@@ -91,28 +129,24 @@ def fingerprints_of(settings: Haystack) -> list[str]:
 
     Raises InputError for all files that do not exist.
     """
-    found: list[str] = []
+    fingerprints: list[str] = []
     problems: list[Problem] = []
     for name in settings.scorer_names:
+        parts = [str(name)]
         try:
-            found.append(_fingerprint(name, settings))
+            if name.kind == "endpoint":
+                parts.append(settings.model or "")
+            elif name.kind == "column":
+                parts = [name.kind, name.target.partition("=")[0], hash_file(_scores_file(name))]
+            elif name.kind not in BUILT_IN:
+                file = ModelFile.of(name)
+                parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
         except InputError as error:
             problems += error.problems
+        fingerprints.append(sha256(json.dumps(parts).encode()).hexdigest()[:16])
     if problems:
         raise InputError(problems)
-    return found
-
-
-def _fingerprint(name: ScorerName, settings: Haystack) -> str:
-    parts = [str(name)]
-    if name.kind == "endpoint":
-        parts.append(settings.model or "")
-    elif name.kind == "column":
-        parts = [name.kind, name.target.partition("=")[0], hash_file(_scores_file(name))]
-    elif name.kind not in BUILT_IN:
-        file = ModelFile.of(name)
-        parts = [name.kind, label_of(name), file.label or "", hash_file(file.path)]
-    return sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    return fingerprints
 
 
 def _of_texts(name: ScorerName, about: str, score: Callable[[Sequence[str]], Floats]) -> Scorer:
@@ -130,24 +164,18 @@ def _of_texts(name: ScorerName, about: str, score: Callable[[Sequence[str]], Flo
         str(name),
         about,
         lambda documents: checked([document.text for document in documents]),
-        lambda planted: checked([one.text for one in planted]),
+        lambda planted: checked([item.text for item in planted]),
     )
 
 
-def _trained(
-    name: ScorerName,
-    _: Haystack,
-    planting: Planting,
-    training: Training,
-) -> Scorer:
+def _trained(name: ScorerName, _: Haystack, training: Training) -> Scorer:
     """Train a built-in scorer on its texts against documents of the corpus.
 
     Its documents lack the words of planted items: no scorer learns what it ranks.
     """
     require_package("sklearn", "scikit-learn", name)
-    kept = training.without_planted
-    web = [one.text for one in kept if not one.is_conversation]
-    conversations = [one.text for one in kept if one.is_conversation]
+    documents = training.without_planted
+    web = [document.text for document in documents if not document.is_conversation]
     if not web:
         found = "no document of a source with `text` among those set aside"
         expected = "documents that are no conversations to compare with"
@@ -157,22 +185,13 @@ def _trained(
     else:
         positive = {
             "built-in instruction": instructions(),
-            "conversation": conversations,
-            "training item": [*planting.training],
+            "conversation": [doc.text for doc in documents if doc.is_conversation],
+            "training item": [*training.planting.training],
         }
     parts = [counted(len(texts), noun) for noun, texts in positive.items() if texts]
     about = f"trained on {', '.join(parts)} against {counted(len(web), 'document')} of the corpus"
-    texts = [text for some in positive.values() for text in some]
+    texts = [text for kind in positive.values() for text in kind]
     return _of_texts(name, about, train(texts, web))
-
-
-def _without_planted(
-    training: Sequence[HaystackDocument], planting: Planting
-) -> list[HaystackDocument]:
-    plain = (_plain(one.question) for one in planting.planted)
-    questions = [one for one in plain if one.count(" ") > _FEWEST_WORDS]
-    texts = ((one, _plain(one.text)) for one in training)
-    return [one for one, text in texts if not any(question in text for question in questions)]
 
 
 def _plain(text: str) -> str:
@@ -196,22 +215,24 @@ def _endpoint(name: ScorerName, settings: Haystack, *_: object) -> Scorer:
     return _of_texts(name, f"endpoint {name.target}{model}", endpoint.score)
 
 
-def _column(name: ScorerName, _: Haystack, planting: Planting, __: Training) -> Scorer:
+def _column(name: ScorerName, _: Haystack, training: Training) -> Scorer:
     column = name.target.partition("=")[0]
     path = _scores_file(name)
-    scores = read_planted_scores(path, [one.item for one in planting.planted])
+    scores = read_planted_scores(path, [item.item for item in training.planting.planted])
 
     def of_documents(documents: Sequence[HaystackDocument]) -> Floats:
-        values = (document.values.get(column) for document in documents)
-        found = np.array([np.nan if value is None else value for value in values])
-        if np.isnan(found).all():
-            problem = f"no number in the field {column!r} of any document drawn"
-            raise InputError(Problem(f"scorer {name}", problem, "a field with numbers"))
-        return found
+        values = np.array([document.values.get(column) for document in documents], np.float64)
+        if np.isnan(values).all():
+            found = f"no number in the field {column!r} of any document drawn"
+            raise InputError(Problem(f"scorer {name}", found, "a field with numbers"))
+        return values
 
     about = f"field {column} of the corpus; planted items by {path.name}"
     return Scorer(
-        str(name), about, of_documents, lambda some: np.array([scores[o.item] for o in some])
+        str(name),
+        about,
+        of_documents,
+        lambda planted: np.array([scores[item.item] for item in planted]),
     )
 
 
@@ -248,7 +269,7 @@ def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]
         elif len(problems) < _MOST_PROBLEMS:
             expected = '{"item": "benchmark/split/0", "score": 0.5}'
             problems.append(Problem(f"{path}: line {number}", repr(line[:100]), expected))
-    missing = [one for one in items if one not in scores]
+    missing = [item for item in items if item not in scores]
     if missing and not problems:
         found = f"no score of {counted(len(missing), 'planted item')}, for example {missing[0]}"
         remedy = "`decon-assets haystack --planted FILE` writes their texts"
@@ -258,8 +279,7 @@ def read_planted_scores(path: Path, items: Sequence[str]) -> Mapping[str, float]
     return scores
 
 
-_Loader = Callable[[ScorerName, Haystack, Planting, Training], Scorer]
-_LOADERS: Mapping[str, _Loader] = {
+_LOADERS: Mapping[str, Callable[[ScorerName, Haystack, Training], Scorer]] = {
     **dict.fromkeys(TRAINED, _trained),
     SHORT: _short,
     **dict.fromkeys(("fasttext", "sklearn", "onnx"), _file),

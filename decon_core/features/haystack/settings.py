@@ -113,11 +113,11 @@ class Haystack(FeatureTable):
         return self.benchmarks
 
     def checked(self, reader: SettingsReader) -> Haystack:
-        has_endpoint = any(one.kind == "endpoint" for one in self.scorer_names)
+        has_endpoint = any(name.kind == "endpoint" for name in self.scorer_names)
         if not has_endpoint and (self.model or self.key_env):
             which = "model" if self.model else "key_env"
             reader.wrong(f"haystack.{which}", "no endpoint", "a scorer endpoint:URL")
-        files = (str(_beside(one, reader.folder)) for one in self.scorer_names)
+        files = (str(_beside(name, reader.folder)) for name in self.scorer_names)
         return replace(self, scorers=tuple(files))
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -26,13 +25,16 @@ from decon_core.decisions.nominations import NominatedPlaces
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.features.neighbours.items import ITEM, items_of, nominated, with_pairs
-from decon_core.features.neighbours.nearest import EDGES, Found, Nearest, drawn, n_by_bin
-from decon_core.features.neighbours.sample import (
-    OnProgress,
-    SampledShard,
-    Stratum,
-    draw_sample,
+from decon_core.features.neighbours.nearest import (
+    EDGES,
+    Floats,
+    Found,
+    Integers,
+    Nearest,
+    drawn,
+    n_by_bin,
 )
+from decon_core.features.neighbours.sample import OnProgress, SampledShard, Stratum, draw_sample
 from decon_core.features.neighbours.schemas import NEIGHBOURS, SIMILARITY, STRATA
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.features.neighbours.vectors import (
@@ -69,17 +71,20 @@ def neighbours_key(
     """
     sources = sorted(pack.source.name for pack in packs)
     samples = {name: asdict(settings.of_source(name)) for name in sources}
-    own: list[object] = [settings.seed, settings.min_tokens, settings.max_tokens]
-    own += [settings.top, settings.draw_from, settings.item]
+    own = ("seed", "min_tokens", "max_tokens", "top", "draw_from", "item")
     shards = [
         [pack.source.name, shard.name, shard.fingerprint] for pack in packs for shard in pack.shards
     ]
-    value = [
-        *(_VERSION, samples, own, sorted(shards), load_tokenizer(tokenizer).fingerprint),
+    inputs = [
+        _VERSION,
+        samples,
+        [getattr(settings, name) for name in own],
+        sorted(shards),
+        load_tokenizer(tokenizer).fingerprint,
         embedder_of(settings).fingerprint,
         sorted([version.benchmark, version.fingerprint] for version in versions),
     ]
-    return sha256(json.dumps(value).encode()).hexdigest()[:16]
+    return sha256(json.dumps(inputs).encode()).hexdigest()[:16]
 
 
 def neighbours_folder(store: Store) -> Path:
@@ -98,7 +103,6 @@ def nominations_of(store: Store, key: str, settings: Neighbours) -> NominatedPla
 
 
 def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
-    """Return the tables of results that are complete."""
     folder = neighbours_folder(store) / key
     return {
         name: read_parquet(folder / f"{name}.parquet", schema=schema)
@@ -108,8 +112,6 @@ def neighbour_tables(store: Store, key: str) -> dict[str, pa.Table]:
 
 @dataclass(frozen=True)
 class Built:
-    """The results of a build."""
-
     key: str
     folder: Path
     strata: tuple[Stratum, ...]
@@ -147,7 +149,7 @@ def build_neighbours(
         engine=engine,
         on_progress=on_progress,
     )
-    sizes = [one.paragraphs(["row"]).num_rows for one in sampled]
+    sizes = [shard.paragraphs(["row"]).num_rows for shard in sampled]
     embedder = embedder_of(settings).fingerprint
     # An endpoint is asked many requests at once by one process.
     is_local = settings.model is None
@@ -161,20 +163,20 @@ def build_neighbours(
         on_progress=on_progress,
     )
     items = [_items(store, version, settings, embedder, sum(sizes)) for version in versions]
-    documents = _search(items, sampled, sizes, vectors, on_progress)
-    weights = {one.source: one.weight for one in strata}
-    found_rows = [*_found(items, sampled, sizes, weights, settings)]
-    rows = pa.concat_tables([NEIGHBOURS.empty_table(), *found_rows])
+    similarity = [*_search(items, sampled, sizes, vectors, strata, on_progress)]
+    weights = {stratum.source: stratum.weight for stratum in strata}
+    by_benchmark = [*_found(items, sampled, sizes, weights, settings)]
+    rows = pa.concat_tables([NEIGHBOURS.empty_table(), *by_benchmark])
     folder = neighbours_folder(store) / key
     nominations = nominations_of(store, key, settings)
-    for of_benchmark, rows_of_it in zip(items, found_rows, strict=True):
-        path = nominations.path(of_benchmark.version.fingerprint)
-        write_parquet(path, nominated(rows_of_it, of_benchmark.table, NAME, key))
+    for benchmark, neighbours in zip(items, by_benchmark, strict=True):
+        path = nominations.path(benchmark.version.fingerprint)
+        write_parquet(path, nominated(neighbours, benchmark.table, NAME, key))
     tables = {
         "neighbours": rows,
-        "neighbour_similarity": _similarity(documents, strata),
+        "neighbour_similarity": pa.Table.from_pylist(similarity, schema=SIMILARITY),
         "neighbour_sample": pa.Table.from_pylist(
-            [{**asdict(one), "weight": one.weight} for one in strata], schema=STRATA
+            [{**asdict(stratum), "weight": stratum.weight} for stratum in strata], schema=STRATA
         ),
     }
     for name, table in tables.items():
@@ -196,71 +198,54 @@ def _items(
     return _Items(version, table, Nearest(vectors, max(n_near, 1)))
 
 
-@dataclass
-class _Documents:
-    """What was found in one source for one benchmark."""
-
-    benchmark: str
-    source: str
-    n_items: npt.NDArray[np.int64]  # by bin of their best similarity
-    n_documents: npt.NDArray[np.int64]  # by bin of their best similarity to any item
-
-
 def _search(
     items: Sequence[_Items],
     sampled: Sequence[SampledShard],
     sizes: Sequence[int],
     vectors: SampleVectors,
+    strata: Sequence[Stratum],
     on_progress: OnProgress,
-) -> list[_Documents]:
-    """Compare all items with all paragraphs; return the similarities by benchmark and source."""
-    found: list[_Documents] = []
+) -> Iterator[Row]:
+    """Compare all items with all paragraphs; yield the similarities by source and benchmark."""
     total, first = sum(sizes), 0
-    for source in dict.fromkeys(one.source for one in sampled):
+    for stratum in strata:  # in the order of `sampled`
         counts = np.zeros((len(items), len(EDGES)), np.int64)
-        for one in items:
-            one.nearest.start_source()
+        for benchmark in items:
+            benchmark.nearest.start_source()
         for shard, n in zip(sampled, sizes, strict=True):
-            if shard.source != source or not n:
+            if shard.source != stratum.source or not n:
                 continue
             best = np.empty((len(items), n))
             for number, block in enumerate(vectors.blocks(shard, n)):
                 part = slice(number * BLOCK, number * BLOCK + len(block))
-                for at, one in enumerate(items):
-                    best[at, part] = one.nearest.add(block, first + number * BLOCK)
+                for at, benchmark in enumerate(items):
+                    best[at, part] = benchmark.nearest.add(block, first + number * BLOCK)
                 on_progress("paragraphs compared", first + part.stop, total)
             first += n
-            for at, of_document in enumerate(_by_document(shard, best)):
-                counts[at] += n_by_bin(of_document)
-        for one, by_bin in zip(items, counts, strict=True):
-            n_items = n_by_bin(one.nearest.best)
-            found.append(_Documents(one.version.benchmark, source, n_items, by_bin))
-    return found
+            # The highest similarity of each document's paragraphs, a row for each benchmark.
+            rows = shard.paragraphs(["row"])["row"].to_numpy()
+            starts = np.flatnonzero(np.diff(rows, prepend=-1))
+            for at, by_document in enumerate(np.maximum.reduceat(best, starts, axis=1)):
+                counts[at] += n_by_bin(by_document)
+        for benchmark, n_documents in zip(items, counts, strict=True):
+            name, n_items = benchmark.version.benchmark, n_by_bin(benchmark.nearest.best)
+            yield from _at_edges(name, stratum, n_items, n_documents)
 
 
-def _by_document(shard: SampledShard, best: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the highest similarity of each document's paragraphs, a row for each benchmark."""
-    rows = shard.paragraphs(["row"])["row"].to_numpy()
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    result: npt.NDArray[np.float64] = np.maximum.reduceat(best, starts, axis=1)
-    return result
+def _at_edges(
+    benchmark: str, stratum: Stratum, n_items: Integers, n_documents: Integers
+) -> Iterator[Row]:
+    """Yield a row for each edge, with the documents at or above it.
 
-
-def _similarity(found: Sequence[_Documents], strata: Sequence[Stratum]) -> pa.Table:
-    """Return, for each benchmark, source and edge, the documents at or above the edge."""
-    stratum_of = {one.source: one for one in strata}
-    rows: list[Row] = []
-    for one in found:
-        stratum = stratum_of[one.source]
-        at_or_above = np.cumsum(one.n_documents[::-1])[::-1].tolist()
-        n_items = one.n_items.tolist()
-        for edge, n, n_of_items in zip(EDGES, at_or_above, n_items, strict=True):
-            share = n / stratum.n_sampled if stratum.n_sampled else 0.0
-            low, high = wilson(share, stratum.n_sampled)
-            row = {"benchmark": one.benchmark, "source": one.source, "similarity": edge}
-            row |= {"n_items": n_of_items, "n_documents": n, "share": share, "low": low}
-            rows.append(row | {"high": high, "n_estimated": share * stratum.n_documents})
-    return pa.Table.from_pylist(rows, schema=SIMILARITY)
+    `n_items`, `n_documents`: by bin of their best similarity.
+    """
+    at_or_above = np.cumsum(n_documents[::-1])[::-1].tolist()
+    for edge, n, n_in_bin in zip(EDGES, at_or_above, n_items.tolist(), strict=True):
+        share = n / stratum.n_sampled if stratum.n_sampled else 0.0
+        low, high = wilson(share, stratum.n_sampled)
+        row = {"benchmark": benchmark, "source": stratum.source, "similarity": edge}
+        row |= {"n_items": n_in_bin, "n_documents": n, "share": share, "low": low}
+        yield row | {"high": high, "n_estimated": share * stratum.n_documents}
 
 
 def _found(
@@ -270,12 +255,20 @@ def _found(
     weights: dict[str, float],
     settings: Neighbours,
 ) -> Iterator[pa.Table]:
-    """Yield the neighbours of each benchmark's items."""
-    nearest = [_chosen(of_benchmark, settings) for of_benchmark in items]
-    places = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.places for one, _ in nearest)]))
+    """Yield the neighbours of each benchmark's items: the nearest, or some of them at random."""
+    chosen: list[tuple[Found, Floats]] = []
+    for benchmark in items:
+        found = benchmark.nearest.nearest()
+        stand_for = np.ones(found.items.size)
+        if settings.draw_from is not None:
+            name = f"neighbours {benchmark.version.benchmark} {settings.seed}"
+            found, stand_for = drawn(found, settings.top, name)
+        chosen.append((found, stand_for))
+    no_place = np.zeros(0, np.int64)
+    places = np.unique(np.concatenate([no_place, *(found.places for found, _ in chosen)]))
     paragraphs = _paragraphs_at(places, sampled, sizes, weights)
-    for of_benchmark, (found, stand_for) in zip(items, nearest, strict=True):
-        of_item = of_benchmark.table.select(*ITEM, "question")[found.items].with_columns(
+    for benchmark, (found, stand_for) in zip(items, chosen, strict=True):
+        of_item = benchmark.table.select(*ITEM, "question")[found.items].with_columns(
             pl.Series("rank", found.ranks),
             pl.Series("similarity", found.similarities),
             pl.Series("stands_for", stand_for),
@@ -285,16 +278,8 @@ def _found(
         yield table.select(NEIGHBOURS.names).to_arrow().cast(NEIGHBOURS)
 
 
-def _chosen(one: _Items, settings: Neighbours) -> tuple[Found, npt.NDArray[np.float64]]:
-    """Return the nearest paragraphs of each item, or some at random, and what each stands for."""
-    found = one.nearest.nearest()
-    if settings.draw_from is None:
-        return found, np.ones(found.items.size)
-    return drawn(found, settings.top, f"neighbours {one.version.benchmark} {settings.seed}")
-
-
 def _paragraphs_at(
-    places: npt.NDArray[np.int64],
+    places: Integers,
     sampled: Sequence[SampledShard],
     sizes: Sequence[int],
     weights: dict[str, float],
@@ -318,7 +303,7 @@ def _paragraphs_at(
 
 def _write_candidates(store: Store, rows: pa.Table, items: Sequence[_Items], embedder: str) -> None:
     """Write the pairs of item and neighbour as lines for a judge, the most similar first."""
-    questions = pl.concat([of_benchmark.table for of_benchmark in items])
+    questions = pl.concat([benchmark.table for benchmark in items])
     pairs = pl.DataFrame(rows).join(questions, on=ITEM, how="left", maintain_order="left")
     pairs = pairs.sort("similarity", descending=True, maintain_order=True)
     with atomic_path(neighbours_folder(store) / "candidates.jsonl") as draft:

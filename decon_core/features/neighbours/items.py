@@ -38,8 +38,8 @@ def items_of(store: Store, version: Version, what: str) -> pl.DataFrame:
 
 def with_pairs(neighbours: pl.DataFrame) -> pl.DataFrame:
     """Add the key of each pair, which is made from its two texts, as of a file of candidates."""
-    columns = (neighbours[name].to_list() for name in ("benchmark", "question", "text"))
-    pairs = [key_of_texts(*texts) for texts in zip(*columns, strict=True)]
+    texts = neighbours.select("benchmark", "question", "text")
+    pairs = [key_of_texts(*row) for row in texts.iter_rows()]
     return neighbours.with_columns(pl.Series("pair", pairs, pl.String))
 
 
@@ -49,8 +49,9 @@ def nominated(neighbours: pa.Table, items: pl.DataFrame, detector: str, key: str
     rows = pl.DataFrame(neighbours).join(of_items, on=ITEM, maintain_order="left")
     # Two shards may have the same content: their matches are the same.
     rows = rows.unique(["shard", "row", "start", *ITEM], keep="first", maintain_order=True)
+    kept = ["shard", "row", "doc_id", *ITEM, "record", "config", "fingerprint", "pair", "text"]
     known = rows.select(
-        *("shard", "row", "doc_id", *ITEM, "record", "config", "fingerprint", "pair", "text"),
+        *kept,
         pl.lit("visible").alias("slot_kind"),
         pl.lit(detector).alias("detector"),
         pl.lit(key).alias("detector_fingerprint"),
@@ -59,8 +60,8 @@ def nominated(neighbours: pa.Table, items: pl.DataFrame, detector: str, key: str
         pl.col("stop").alias("question_char_stop"),
     ).sort("shard", "row", "question_char_start", *ITEM)
     missing = [
-        pl.lit(None if one.nullable else 0).cast(pl.Schema(NOMINATED)[one.name]).alias(one.name)
-        for one in NOMINATED
-        if one.name not in known.columns
+        pl.lit(None if field.nullable else 0, pl.Schema(NOMINATED)[field.name]).alias(field.name)
+        for field in NOMINATED
+        if field.name not in known.columns
     ]
     return known.with_columns(missing).select(NOMINATED.names).to_arrow().cast(NOMINATED)

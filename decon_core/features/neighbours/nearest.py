@@ -47,41 +47,34 @@ class Nearest:
         """Add a block whose first paragraph has this place; return each one's best similarity."""
         vectors = paragraphs.astype(np.float64)
         best = np.full(len(vectors), -np.inf)
+        places = _LAST_PLACE - np.arange(first, first + len(vectors))
         for start in range(0, self._items.shape[1], _ITEMS_AT_ONCE):
-            some = slice(start, start + _ITEMS_AT_ONCE)
-            products = vectors @ self._items[:, some]
+            part = slice(start, start + _ITEMS_AT_ONCE)
+            products = vectors @ self._items[:, part]
             np.maximum(best, products.max(axis=1, initial=-np.inf), out=best)
             highest = products.max(axis=0, initial=-np.inf)
-            self.best[some] = np.maximum(self.best[some], similarity(highest))
-            self._keep(products, highest, first, start)
+            self.best[part] = np.maximum(self.best[part], similarity(highest))
+            keys = self._keys[:, part]
+            # The least of the nearest, as a product; a later paragraph must exceed it.
+            improved = np.flatnonzero(highest > (keys.min(axis=0) >> _PLACE_BITS))
+            if improved.size:
+                added = (products[:, improved].astype(np.int64) << _PLACE_BITS) + places[:, None]
+                together = np.concatenate([keys[:, improved], added])
+                rest = len(together) - self._top
+                keys[:, improved] = np.partition(together, rest, axis=0)[rest:]
         return similarity(best)
-
-    def _keep(self, products: Floats, highest: Floats, first: int, start: int) -> None:
-        """Merge a block of products into the nearest of some items."""
-        keys = self._keys[:, start : start + products.shape[1]]
-        # The least of the nearest, as a product; a later paragraph must exceed it.
-        improved = np.flatnonzero(highest > (keys.min(axis=0) >> _PLACE_BITS))
-        if not improved.size:
-            return
-        places = _LAST_PLACE - np.arange(first, first + len(products))
-        added = (products[:, improved].astype(np.int64) << _PLACE_BITS) + places[:, None]
-        together = np.concatenate([keys[:, improved], added])
-        rest = len(together) - self._top
-        keys[:, improved] = np.partition(together, rest, axis=0)[rest:]
 
     def start_source(self) -> None:
         """Forget the best similarity of each item, which is counted by source."""
         self.best[:] = -np.inf
 
     def nearest(self) -> Found:
-        """Return the nearest paragraphs by item and rank."""
         keys = -np.sort(-self._keys, axis=0).T  # a row for each item, the nearest first
         items, ranks = np.nonzero(keys != _NONE)
-        found = keys[items, ranks]
-        places = _LAST_PLACE - (found & _LAST_PLACE)
-        return Found(
-            items, ranks + 1, places, similarity((found >> _PLACE_BITS).astype(np.float64))
-        )
+        kept = keys[items, ranks]
+        places = _LAST_PLACE - (kept & _LAST_PLACE)
+        products = (kept >> _PLACE_BITS).astype(np.float64)
+        return Found(items, ranks + 1, places, similarity(products))
 
 
 def drawn(found: Found, n: int, name: str) -> tuple[Found, Floats]:
@@ -96,8 +89,7 @@ def drawn(found: Found, n: int, name: str) -> tuple[Found, Floats]:
     position = np.arange(order.size) - firsts[found.items[order]]
     kept = np.sort(order[position < n])
     n_near = n_of_item[found.items[kept]]
-    rest = found.items[kept], found.ranks[kept], found.places[kept], found.similarities[kept]
-    return Found(*rest), n_near / np.minimum(n_near, n)
+    return Found._make(column[kept] for column in found), n_near / np.minimum(n_near, n)
 
 
 def similarity(products: Floats) -> Floats:

@@ -25,10 +25,8 @@ class Paragraph(NamedTuple):
     n_tokens: int
 
 
-def paragraphs(
-    text: str, token_starts: Sequence[int], *, least: int, most: int
-) -> tuple[list[Paragraph], int]:
-    """Return the paragraphs of a text, and how many of its tokens are in none.
+def paragraphs(text: str, token_starts: Sequence[int], *, least: int, most: int) -> list[Paragraph]:
+    """Return the paragraphs of a text.
 
     `token_starts`: the character at which each token begins, ascending. The last part of a document
     is joined with the paragraph before if it is too short; without room there, it is left out.
@@ -37,18 +35,14 @@ def paragraphs(
     def n_tokens(start: int, stop: int) -> int:
         return bisect_left(token_starts, stop) - bisect_left(token_starts, start)
 
-    cuts = [*_cuts(text, token_starts, n_tokens, least, most)]
     parts: list[Paragraph] = []
-    n_left_out = 0
-    for start, stop in cuts:
+    for start, stop in _cuts(text, token_starts, n_tokens, least, most):
         n = n_tokens(start, stop)
         if n >= least:
             parts.append(Paragraph(start, stop, n))
         elif parts and parts[-1].stop == start and parts[-1].n_tokens + n <= most:
             parts[-1] = Paragraph(parts[-1].start, stop, parts[-1].n_tokens + n)
-        else:
-            n_left_out += n
-    return [_stripped(text, part) for part in parts], n_left_out
+    return [_stripped(text, part) for part in parts]
 
 
 def _cuts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import polars as pl
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
@@ -28,44 +29,42 @@ _ROUNDING = 1e-6
 
 
 def current_key(plan: Plan) -> str:
-    """Return the key of the neighbours that a configuration asks for.
+    """Return the key of the complete neighbours that a configuration asks for; else "".
 
-    Empty if it asks for none, or names an embedder that is not installed: building the neighbours
-    says so, and what does not need them goes on.
+    Also empty if it names an embedder that is not installed: building the neighbours says so, and
+    what does not need them goes on.
     """
     settings = plan.config.table(Neighbours)
     if settings is None:
         return ""
     try:
         tokenizer = plan.config.policy.tokenizer_str
-        return neighbours_key(plan.packs, plan.versions, settings, tokenizer)
+        key = neighbours_key(plan.packs, plan.versions, settings, tokenizer)
     except InputError:
         return ""
+    return key if has_neighbours(plan.store, key) else ""
 
 
 def is_missing(plan: Plan) -> bool:
     """Return whether neighbours are wanted, and missing or outdated."""
-    if plan.config.table(Neighbours) is None:
-        return False
-    key = current_key(plan)
-    return not key or not has_neighbours(plan.store, key)
+    return plan.config.table(Neighbours) is not None and not current_key(plan)
 
 
 def report_addition(plan: Plan) -> ReportAddition | None:
     """Return the tables of neighbours; without paragraphs if a report has no corpus text."""
     config, store = plan.config, plan.store
     key = current_key(plan)
-    if not key or not has_neighbours(store, key):
+    if not key:
         return None
 
     def tables() -> dict[str, pa.Table]:
-        found = neighbour_tables(store, key)
+        by_name = neighbour_tables(store, key)
         if not config.report.has_snippets:
-            rows = found["neighbours"]
+            rows = by_name["neighbours"]
             at = rows.schema.get_field_index("text")
             empty = pa.nulls(rows.num_rows, pa.string())
-            found["neighbours"] = rows.set_column(at, rows.schema.field(at), empty)
-        return found
+            by_name["neighbours"] = rows.set_column(at, rows.schema.field(at), empty)
+        return by_name
 
     return ReportAddition(key, tables)
 
@@ -73,7 +72,7 @@ def report_addition(plan: Plan) -> ReportAddition | None:
 def nominations(plan: Plan) -> NominatedPlaces | None:
     """Return the neighbours as places that may be an item; None if there are none."""
     settings, key = plan.config.table(Neighbours), current_key(plan)
-    if settings is None or not key or not has_neighbours(plan.store, key):
+    if settings is None or not key:
         return None
     return nominations_of(plan.store, key, settings)
 
@@ -83,10 +82,11 @@ def faults_of_neighbours(
 ) -> Iterator[Problem]:
     """Check that neighbours are of items of the benchmarks, and at most `top` of each."""
     rows = neighbour_tables(store, key)["neighbours"]
-    names = ("benchmark", *_ITEM)
-    n_of = Counter(zip(*(rows[name].to_pylist() for name in names), strict=True))
+    n_of = Counter(pl.DataFrame(rows).select("benchmark", *_ITEM).rows())
     known = {
-        (version.benchmark, *item) for version in versions for item in _items_of(store, version)
+        (version.benchmark, *item)
+        for version in versions
+        for item in pl.DataFrame(load_records(store, version, columns=[*_ITEM])).rows()
     }
     where = str(neighbours_folder(store) / key)
     for item, n in sorted(n_of.items()):
@@ -97,8 +97,3 @@ def faults_of_neighbours(
     similarity = rows["similarity"].to_pylist()
     if wrong := sum(not abs(value) <= 1 + _ROUNDING for value in similarity):
         yield Problem(where, f"{wrong:,} cosines beyond 1", "from -1 to 1", _BUILD_AGAIN)
-
-
-def _items_of(store: Store, version: Version) -> set[tuple[str, int]]:
-    records = load_records(store, version, columns=[*_ITEM])
-    return {*zip(*(records[name].to_pylist() for name in _ITEM), strict=True)}

@@ -9,8 +9,9 @@ contains a smaller one. Each shard's part is a file of its own, found again afte
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -43,7 +44,6 @@ _VERSION = 1
 _LOWEST = pa.schema([pa.field("number", pa.uint64(), nullable=False)])
 _ABOUT = b"about"  # counts, in the metadata of a shard's file
 
-OnStep = Callable[[str], None]
 OnProgress = Callable[[str, int, int], None]  # what, how many are done, of how many
 
 
@@ -75,8 +75,8 @@ class SampledShard:
     @property
     def counts(self) -> dict[str, int]:
         table = read_parquet(self.path, columns=["row"])
-        value = json.loads((table.schema.metadata or {})[_ABOUT])
-        return {str(name): int(n) for name, n in value.items()}
+        counts: dict[str, int] = json.loads((table.schema.metadata or {})[_ABOUT])
+        return counts
 
     def paragraphs(self, columns: Sequence[str] | None = None) -> pa.Table:
         return read_parquet(self.path, columns=columns)
@@ -125,28 +125,22 @@ def draw_sample(
     folder.mkdir(parents=True, exist_ok=True)
     shards = sorted(
         ((pack.source, shard) for pack in packs for shard in pack.shards),
-        key=lambda one: (one[0].name, one[1].name),
+        key=lambda place: (place[0].name, place[1].name),
     )
     jobs = [
-        _Job(
-            folder,
-            shard,
-            source,
-            settings,
-            tokenizer,
-            size=settings.of_source(source.name).size or 0,
-        )
+        _Job(folder, shard, source, settings, tokenizer, settings.of_source(source.name).size or 0)
         for source, shard in shards
     ]
     _run(_count, [job for job in jobs if job.size], "counted", workers, engine, on_progress)
     cuts = _cuts(jobs, settings)
-    jobs = [
-        _Job(job.folder, job.shard, job.source, settings, tokenizer, cut=cuts[job.source.name])
-        for job in jobs
-    ]
+    jobs = [replace(job, cut=cuts[job.source.name]) for job in jobs]
     _run(_sample, jobs, "sampled", workers, engine, on_progress)
     sampled = [SampledShard(job.shard, job.source.name, job.path) for job in jobs]
-    return sampled, _strata(sampled)
+    totals: dict[str, Counter[str]] = {}
+    for shard in sampled:
+        total = totals.setdefault(shard.source, Counter())
+        total.update(shard.counts, n_paragraphs=shard.paragraphs(["row"]).num_rows)
+    return sampled, [Stratum(source, **total) for source, total in sorted(totals.items())]
 
 
 def _run(
@@ -158,9 +152,9 @@ def _run(
     on_progress: OnProgress,
 ) -> None:
     """Do a job for each shard whose file is missing."""
-    by_path = {(one.lowest if act is _count else one.path): one for one in jobs}
-    missing = [one for path, one in by_path.items() if not is_whole(path)]
-    total = sum(one.shard.n_bytes for one in missing)
+    by_path = {(job.lowest if act is _count else job.path): job for job in jobs}
+    missing = [job for path, job in by_path.items() if not is_whole(path)]
+    total = sum(job.shard.n_bytes for job in missing)
     problems: list[Problem] = []
 
     def on_advance(n_bytes: int) -> None:
@@ -219,43 +213,30 @@ def _cuts(jobs: Sequence[_Job], settings: Neighbours) -> dict[str, int]:
 
 def _sample(job: _Job) -> None:
     """Write the paragraphs of a shard's sampled documents."""
-    rows: dict[str, list[Any]] = {name: [] for name in PARAGRAPHS.names}
+    rows: list[tuple[Any, ...]] = []  # with the columns of `PARAGRAPHS`
     n = dict.fromkeys(("n_documents", "n_sampled", "n_without_paragraph", "n_unreadable"), 0)
-    tokenizer = load_tokenizer(job.tokenizer)
+    tokenizer, settings = load_tokenizer(job.tokenizer), job.settings
     for block in read_blocks(job.shard, job.source):
         batch = block.read()
         n["n_documents"] += batch.n_documents
         n["n_unreadable"] += len(batch.unreadable)
-        for row in _sampled(job, batch.document_rows):
+        sampled = batch.document_rows
+        if job.cut < _EVERY:
+            sampled = sampled[np.uint64(job.cut) > _numbers(job, sampled)]
+        for row in sampled.tolist():
             document = cast("Document", batch.reread(row)).without_hidden
+            text, starts = document.text, _token_starts(document.text, tokenizer)
+            parts = paragraphs(text, starts, least=settings.min_tokens, most=settings.max_tokens)
             n["n_sampled"] += 1
-            found = _paragraphs(document, tokenizer, job.settings)
-            n["n_without_paragraph"] += not found
-            for name, values in zip(rows, zip(*found, strict=True), strict=bool(found)):
-                rows[name] += values
-    table = pa.table(rows, schema=PARAGRAPHS)
+            n["n_without_paragraph"] += not parts
+            rows += [
+                (document.row, document.id, part.start, part.stop, text[part.start : part.stop])
+                for part in parts
+            ]
+    columns = zip(*rows, strict=True) if rows else [()] * len(PARAGRAPHS)
+    table = pa.table([*map(list, columns)], schema=PARAGRAPHS)
     write_parquet(job.path, table.replace_schema_metadata({_ABOUT: json.dumps(n)}))
     advance(job.shard.n_bytes)
-
-
-def _sampled(job: _Job, rows: npt.NDArray[np.int64]) -> list[int]:
-    """Return the rows that are in the sample."""
-    is_sampled = np.uint64(job.cut) > _numbers(job, rows) if job.cut < _EVERY else slice(None)
-    found: list[int] = rows[is_sampled].tolist()
-    return found
-
-
-def _paragraphs(
-    document: Document, tokenizer: Tokenizer, settings: Neighbours
-) -> list[tuple[Any, ...]]:
-    """Return the rows of a document's paragraphs, with the columns of `PARAGRAPHS`."""
-    text = document.text
-    starts = _token_starts(text, tokenizer)
-    found, _ = paragraphs(text, starts, least=settings.min_tokens, most=settings.max_tokens)
-    return [
-        (document.row, document.id, one.start, one.stop, text[one.start : one.stop])
-        for one in found
-    ]
 
 
 def _token_starts(text: str, tokenizer: Tokenizer) -> list[int]:
@@ -266,13 +247,3 @@ def _token_starts(text: str, tokenizer: Tokenizer) -> list[int]:
         starts = (np.cumsum((content & 0xC0) != 0x80) - 1)[starts]
     result: list[int] = starts.tolist()
     return result
-
-
-def _strata(shards: Sequence[SampledShard]) -> list[Stratum]:
-    totals: dict[str, dict[str, int]] = {}
-    for shard in shards:
-        total = totals.setdefault(shard.source, {})
-        counts = {**shard.counts, "n_paragraphs": shard.paragraphs(["row"]).num_rows}
-        for name, n in counts.items():
-            total[name] = total.get(name, 0) + n
-    return [Stratum(source, **total) for source, total in sorted(totals.items())]

@@ -63,12 +63,11 @@ class Neighbours(Sample, FeatureTable):
     """Neighbours of at least this cosine wait for review until they are judged."""
 
     def of_source(self, name: str) -> Sample:
-        """Return the size or share of a source."""
         own = self.source.get(name, Sample())
         if own.size or own.share:
             return own
-        has_any = self.size or self.share
-        return Sample(size=self.size, share=self.share) if has_any else Sample(size=_DEFAULT_SIZE)
+        size = self.size or (None if self.share else _DEFAULT_SIZE)
+        return Sample(size=size, share=self.share)
 
     def checked(self, reader: SettingsReader) -> Neighbours:
         sources = reader.names["sources"]

@@ -30,7 +30,7 @@ Vectors = npt.NDArray[np.int16]
 
 SCALE = (1 << 15) - 1  # the length of a vector
 BLOCK = 512  # paragraphs: MiniLM takes some 15 s
-_PLACE = "neighbours.embedder"
+_AT_ONCE = 64  # texts between two reports of progress
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -46,7 +46,7 @@ class _Job:
 
 @lru_cache(maxsize=1)
 def _embedder(name: str, model: str | None, key_env: str | None) -> Embedder:
-    return load_embedder(name, model=model, key_env=key_env, place=_PLACE)
+    return load_embedder(name, model=model, key_env=key_env, place="neighbours.embedder")
 
 
 def embedder_of(settings: Neighbours) -> Embedder:
@@ -117,16 +117,13 @@ def embed_sample(
     return vectors
 
 
-_AT_ONCE = 64  # texts between two reports of progress
-
-
 def _embed(job: _Job) -> None:
     texts = job.sampled.paragraphs(["text"])["text"].slice(job.first, BLOCK).to_pylist()
     parts = []
     for start in range(0, len(texts), _AT_ONCE):
-        some = texts[start : start + _AT_ONCE]
-        parts.append(rounded(embedder_of(job.settings).embed(some)))
-        advance(len(some))
+        batch = texts[start : start + _AT_ONCE]
+        parts.append(rounded(embedder_of(job.settings).embed(batch)))
+        advance(len(batch))
     write_vectors(job.path, np.concatenate(parts))
 
 
@@ -139,8 +136,7 @@ def stored_vectors(path: Path, texts: Sequence[str], settings: Neighbours) -> Ve
 
 
 def write_vectors(path: Path, vectors: Vectors) -> None:
-    about = {"n_rows": str(len(vectors))}
-    write_arrays(path, {"vectors": vectors.ravel()}, about=about)
+    write_arrays(path, {"vectors": vectors.ravel()}, about={"n_rows": str(len(vectors))})
 
 
 def read_vectors(path: Path) -> Vectors:

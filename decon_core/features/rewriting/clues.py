@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 
-from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle, another_order
+from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
 from decon_core.text import segments
 
 _ANNOUNCED = re.compile(
@@ -48,26 +48,26 @@ def _shuffled(text: str, shuffle: Shuffle) -> str | None:
     """Return a text with its conditions in another order; None if it has no list of them."""
     spans = clue_spans(text)
     clues = [text[start:stop] for start, stop in spans]
-    if len(set(clues)) < _FEWEST or not all(map(_is_independent, clues)):
+    is_independent = all(
+        len(segments.words(clue)) >= _FEWEST_WORDS and not _NEEDS_ANOTHER.match(clue)
+        for clue in clues
+    )
+    if len(set(clues)) < _FEWEST or not is_independent:
         return None
-    order = another_order(len(clues), shuffle)
-    if [clues[at] for at in order] == clues:  # some are equal
+    order = shuffle(len(clues))
+    if [clues[at] for at in order] == clues:  # also in another order, if some are equal
         order = [*order[1:], order[0]]
     changes = [(span, clues[at]) for span, at in zip(spans, order, strict=True)]
     made = segments.spliced(text, changes)
     return made if made != text else None
 
 
-def _is_independent(clue: str) -> bool:
-    return len(segments.words(clue)) >= _FEWEST_WORDS and not _NEEDS_ANOTHER.match(clue)
-
-
 def clue_spans(text: str) -> list[segments.Span]:
     """Return the conditions of an announced list, without numbers and final signs."""
-    found = _ANNOUNCED.search(text)
-    if not found:
+    announcement = _ANNOUNCED.search(text)
+    if not announcement:
         return []
-    start = found.end()
+    start = announcement.end()
     numbers = list(_NUMBER.finditer(text, start))
     if len(numbers) >= _FEWEST and not text[start : numbers[0].start()].strip():
         edges = [*(number.start() for number in numbers), len(text)]
@@ -77,9 +77,5 @@ def clue_spans(text: str) -> list[segments.Span]:
     else:
         edges = [start, *(end.end() for end in _CLUE_END.finditer(text, start)), len(text)]
         spans = [*pairwise(edges)]
-    trimmed = (_trimmed(text, *span) for span in spans)
+    trimmed = ((start, start + len(_END.sub("", text[start:stop]))) for start, stop in spans)
     return [(start, stop) for start, stop in trimmed if start < stop]
-
-
-def _trimmed(text: str, start: int, stop: int) -> segments.Span:
-    return start, start + len(_END.sub("", text[start:stop]))

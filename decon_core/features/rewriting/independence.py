@@ -19,7 +19,6 @@ _COMPUTED = (
     *(ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
 )
 _PLAIN = (ast.Constant, ast.Name, ast.List, ast.Tuple, ast.Dict, ast.expr_context)
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class _Use(NamedTuple):
@@ -61,7 +60,7 @@ def orders_matter(first: ast.stmt, second: ast.stmt) -> bool:
 
 def _use(statement: ast.stmt) -> _Use | None:
     """Return what a statement reads and writes; None if it may have another effect."""
-    if isinstance(statement, _DEFINITIONS):
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
         return _use_of_definition(statement)
     if not isinstance(statement, ast.Assign):
         return None
@@ -101,18 +100,17 @@ def _is_without_effect(node: ast.AST) -> bool:
 def _use_of_definition(statement: ast.FunctionDef | ast.AsyncFunctionDef) -> _Use | None:
     """Functions without decorators are independent; only their annotations are read."""
     given = statement.args
-    defaults = [*given.defaults, *(kw_default for kw_default in given.kw_defaults if kw_default)]
+    defaults = [*given.defaults, *filter(None, given.kw_defaults)]
     if statement.decorator_list or not all(
         isinstance(default, ast.Constant) for default in defaults
     ):
         return None
     every = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
-    annotations = [statement.returns, *(one.annotation for one in every if one)]
-    read = {
-        name.id
-        for annotation in annotations
-        if annotation
-        for name in ast.walk(annotation)
-        if isinstance(name, ast.Name)
+    annotations = [statement.returns, *(argument.annotation for argument in every if argument)]
+    reads = {
+        node.id
+        for annotation in filter(None, annotations)
+        for node in ast.walk(annotation)
+        if isinstance(node, ast.Name)
     }
-    return _Use(frozenset(read), frozenset({statement.name}), may_raise=False)
+    return _Use(frozenset(reads), frozenset({statement.name}), may_raise=False)

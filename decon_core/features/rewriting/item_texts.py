@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 # Returns a random order of 0 to n - 1. A new one each time it is called, the same in each run.
 Shuffle = Callable[[int], Sequence[int]]
@@ -22,19 +22,9 @@ class ItemTexts:
         return iter((self.passage, self.question, *self.choices, self.answer))
 
     def changed(self, change: Callable[[str], str]) -> ItemTexts:
-        """Change all texts."""
         return ItemTexts(
             passage=change(self.passage),
             question=change(self.question),
             choices=tuple(map(change, self.choices)),
             answer=change(self.answer),
         )
-
-    def without_answer(self) -> ItemTexts:
-        return replace(self, choices=(), answer="")
-
-
-def another_order(n: int, shuffle: Shuffle) -> Sequence[int]:
-    """Return an order of two or more that is not 0 to n - 1."""
-    order = list(shuffle(n))
-    return [*order[1:], order[0]] if order == sorted(order) else order

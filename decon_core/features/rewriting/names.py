@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 
 from decon_core.features.rewriting.item_texts import ItemTexts, Shuffle
@@ -18,12 +19,6 @@ _WORD = re.compile(r"\w+")  # of "Ann's" the name alone
 _CAPITALIZED = re.compile(r"\b[A-Z][a-z]+\b")
 # "Ann, Zubin and Bob": in a list of names all are names.
 _LIST = re.compile(r"\b[A-Z][a-z]+(?:, [A-Z][a-z]+)*,? (?:and|or) [A-Z][a-z]+\b")
-_TEN = 10
-
-
-@cache
-def _known() -> frozenset[str]:
-    return frozenset((*listed("names", "known"), *listed("names", "new")))
 
 
 @cache
@@ -39,34 +34,21 @@ def persons_in(texts: Iterable[str]) -> list[str]:
     A given name with a surname, or after a title ("Queen Mary"), is more than a placeholder.
     """
     whole = "\n".join(texts)
-    names = {name for name in _CAPITALIZED.findall(whole) if name in _known()}
-    names |= _without_others(_after("before_persons").findall(whole))
-    names |= _in_lists_with(names, whole)
-    if names & {*_after("before_famous").findall(whole)} or _has_surname(names, whole):
+    known = {*listed("names", "known"), *listed("names", "new")}
+    others = {*listed("names", "others")}
+    names = {name for name in _CAPITALIZED.findall(whole) if name in known}
+    names |= {*_after("before_persons").findall(whole)} - others
+    # All names of a list with a person are persons, and so are those listed with one of them.
+    lists = [{*_CAPITALIZED.findall(text)} - others for text in _LIST.findall(whole)]
+    n = -1
+    while len(names) != n:
+        n = len(names)
+        names = names.union(*(together for together in lists if together & names))
+    # Another word in capitals behind a name: "Ann Smith", "Ann Arbor".
+    surname = rf"\b(?:{'|'.join(sorted(names)) or '$^'}) (?:[A-Z]\. )?[A-Z][a-z]+\b"
+    if names & {*_after("before_famous").findall(whole)} or re.search(surname, whole):
         return []
     return [name for name in dict.fromkeys(_CAPITALIZED.findall(whole)) if name in names]
-
-
-def _without_others(words: Iterable[str]) -> set[str]:
-    return {*words} - {*listed("names", "others")}
-
-
-def _in_lists_with(names: set[str], text: str) -> set[str]:
-    """Return the names, and those listed with one of them, or with one of those."""
-    lists = [_without_others(_CAPITALIZED.findall(found)) for found in _LIST.findall(text)]
-    reached, n = set(names), -1
-    while len(reached) != n:
-        n = len(reached)
-        for one in lists:
-            if one & reached:
-                reached |= one
-    return reached
-
-
-def _has_surname(names: set[str], text: str) -> bool:
-    """Return whether a name is followed by another word in capitals: "Ann Smith", "Ann Arbor"."""
-    pattern = rf"\b(?:{'|'.join(sorted(names)) or '$^'}) (?:[A-Z]\. )?[A-Z][a-z]+\b"
-    return re.search(pattern, text) is not None
 
 
 def names_replaced(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
@@ -84,8 +66,8 @@ def with_names(text: str, names: Mapping[str, str]) -> str:
     """Replace names, in capitals as well; "'s" stays."""
     both = {**names, **{old.upper(): new.upper() for old, new in names.items()}}
     spans = segments.owners(text, segments.word_spans(text))
-    found = ((span, both.get(text[slice(*span)])) for span in spans)
-    return segments.spliced(text, [(span, name) for span, name in found if name])
+    changes = ((span, both.get(text[slice(*span)])) for span in spans)
+    return segments.spliced(text, [(span, name) for span, name in changes if name])
 
 
 def names_and_numbers_replaced(item: ItemTexts, shuffle: Shuffle) -> ItemTexts | None:
@@ -107,7 +89,7 @@ def names_and_numbers_replaced(item: ItemTexts, shuffle: Shuffle) -> ItemTexts |
             changes.append((span, new[old]))
         return segments.spliced(text, changes)
 
-    return renamed.without_answer().changed(change)
+    return replace(renamed, choices=(), answer="").changed(change)
 
 
 def another_number(old: str, shuffle: Shuffle) -> str:
@@ -117,6 +99,6 @@ def another_number(old: str, shuffle: Shuffle) -> str:
         word = others[shuffle(len(others))[0]]
         return word.capitalize() if old[0].isupper() else word
     while True:
-        new = "".join(str(shuffle(_TEN)[0]) if sign.isdigit() else sign for sign in old)
+        new = "".join(str(shuffle(10)[0]) if sign.isdigit() else sign for sign in old)
         if new != old and (new[0] != "0" or old[0] == "0"):
             return new

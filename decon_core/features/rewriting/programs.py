@@ -35,7 +35,6 @@ class _Program:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The places of the lines."""
         return [0, *(found.end() for found in _LINE_END.finditer(self.text))]
 
     def place(self, line: int, column: int) -> int:
@@ -65,11 +64,11 @@ def _rewritten(
     item: ItemTexts, changes_of: Callable[[_Program], Iterable[_Change]]
 ) -> ItemTexts | None:
     """Change the program of an item: its answer, its question, or both together."""
-    found = program_of(item.question, item.answer)
-    if found is None:
+    program = program_of(item.question, item.answer)
+    if program is None:
         return None
-    question = item.question if found.has_question else ""
-    text = question + (item.answer if found.has_answer else "")
+    question = item.question if program.has_question else ""
+    text = question + (item.answer if program.has_answer else "")
     tree = parsed(text)
     if tree is None:  # for example, a program between sentences
         return None
@@ -85,8 +84,8 @@ def _rewritten(
     edge += sum(len(new) - (stop - start) for (start, stop), new in changes if stop <= edge)
     return replace(
         item,
-        question=made[:edge] if found.has_question else item.question,
-        answer=made[edge:] if found.has_answer else item.answer,
+        question=made[:edge] if program.has_question else item.question,
+        answer=made[edge:] if program.has_answer else item.answer,
     )
 
 
@@ -95,10 +94,16 @@ def _rewritten(
 
 def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
     """Yield every place of each name that can be renamed, with the new name."""
-    used = {*re.findall(r"\w+", program.text)}
-    places = _places(program)
+    places: dict[str, list[Span]] = {}  # of each variable
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.Name | ast.arg):
+            name = node.id if isinstance(node, ast.Name) else node.arg
+            start = program.place(node.lineno, node.col_offset)
+            places.setdefault(name, []).append((start, start + len(name)))
     local_names = _local_names(program)
-    old = [name for name in places if name in local_names]
+    in_order = sorted(places, key=lambda name: min(places[name]))
+    old = [name for name in in_order if name in local_names]
+    used = {*re.findall(r"\w+", program.text)}
     free = [
         name
         for name in listed("programs", "variables")
@@ -113,17 +118,6 @@ def _renamings(program: _Program, shuffle: Shuffle) -> Iterator[_Change]:
 
 def _is_standard(name: str) -> bool:
     return any(name in names for names in standard_names()) or hasattr(builtins, name)
-
-
-def _places(program: _Program) -> dict[str, list[Span]]:
-    """Return where each variable stands, in the order of the text."""
-    places: dict[str, list[Span]] = {}
-    for node in ast.walk(program.tree):
-        if isinstance(node, ast.Name | ast.arg):
-            name = node.id if isinstance(node, ast.Name) else node.arg
-            start = program.place(node.lineno, node.col_offset)
-            places.setdefault(name, []).append((start, start + len(name)))
-    return dict(sorted(places.items(), key=lambda one: min(one[1])))
 
 
 def _local_names(program: _Program) -> set[str]:

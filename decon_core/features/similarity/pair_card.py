@@ -77,7 +77,6 @@ class PairCard:
         }
 
     def tables(self) -> str:
-        """Return the tables in Markdown."""
         return render("features/similarity/pair_tables.md.j2", card=self, metrics=[*self.values])
 
     def write(self, folder: Path) -> None:
@@ -128,7 +127,7 @@ def score_pairs(
 
 def _without_infinity(row: Row) -> Row:
     """JSON has no infinity: a threshold below every value is null."""
-    is_infinite = {
-        key: isinstance(value, float) and not isfinite(value) for key, value in row.items()
+    return {
+        key: None if isinstance(value, float) and not isfinite(value) else value
+        for key, value in row.items()
     }
-    return {key: None if is_infinite[key] else value for key, value in row.items()}

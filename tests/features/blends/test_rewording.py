@@ -90,10 +90,10 @@ def test_each_variant_is_asked_for_once():
     said = {"passage": "", "question": "Of 3 eggs Laura eats one half. What remains?"}
     lines = tuple(plan.line_of(one, SETTINGS, at="now", said=said) for one in plan.requests)
     assert planned(Rewordings(lines)).requests == []
-    assert len(Rewordings(lines).of(ITEM)) == 2
+    assert len(Rewordings(lines).by_variant(ITEM)) == 2
     failed = plan.line_of(plan.requests[0], SETTINGS, at="now", said={"failed": "HTTP 500"})
     assert len(planned(Rewordings((failed,))).requests) == 2
-    assert Rewordings((*lines, failed)).of(ITEM) == Rewordings(lines).of(ITEM)
+    assert Rewordings((*lines, failed)).by_variant(ITEM) == Rewordings(lines).by_variant(ITEM)
     assert Rewordings((*lines, failed)).digest == Rewordings(lines).digest
     other_model = replace(SETTINGS, model="another")
     assert len(planned(Rewordings(lines), other_model).requests) == 2
@@ -118,7 +118,9 @@ def test_a_file_is_appended_to_and_read_again(tmp_path):
         plan.requests[1], SETTINGS, at="now", said={"passage": "p", "question": "q\ud800"}
     )
     append_rewording(path, line)
-    assert read_rewordings(path).of(ITEM) == (ItemWords("p", "q\N{REPLACEMENT CHARACTER}"),)
+    assert read_rewordings(path).by_variant(ITEM) == {
+        1: ItemWords("p", "q\N{REPLACEMENT CHARACTER}")
+    }
     with path.open("a") as file:
         file.write('{"item": "torn')  # a killed command
     assert len(read_rewordings(path).lines) == 1

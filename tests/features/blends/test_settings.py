@@ -8,11 +8,11 @@ from decon_core.config.mixtures import Mixture
 from decon_core.errors import ConfigError
 from decon_core.features.blends.settings import (
     Blend,
+    BlendReader,
     Contamination,
     Phase,
     blend_named,
     is_for_training,
-    read_blends,
     unknown_in_blends,
 )
 
@@ -25,9 +25,8 @@ SOURCES = {"web": True, "chat": True, "pairs": False}
 
 
 def read(text, sources=SOURCES):
-    return read_blends(
-        tomllib.loads(text).get("blend"), where="decon.toml", mixtures=MIXTURES, sources=sources
-    )
+    reader = BlendReader("decon.toml", MIXTURES, sources)
+    return reader.blends(tomllib.loads(text).get("blend")), reader.problems
 
 
 def one(text, **options):

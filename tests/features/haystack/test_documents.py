@@ -1,6 +1,7 @@
 """Documents are drawn by seed alone, and those to train on are none of the haystack."""
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.sources import Source
 from decon_core.errors import CorpusError, MissingError
-from decon_core.features.haystack.documents import _Count, _Lowest, _Numbered, draw_documents
+from decon_core.features.haystack.documents import draw_documents, with_lowest
 from decon_core.features.haystack.settings import Haystack
 
 COLUMN = "column:metadata.quality=scores.jsonl"
@@ -51,13 +52,11 @@ NUMBERS = st.lists(st.lists(st.integers(0, 9), max_size=9).map(sorted), max_size
 def test_the_lowest_numbers_are_kept_whatever_the_order_of_the_shards(numbers, most, rng):
     shards = [*enumerate(numbers)]
     rng.shuffle(shards)
-    lowest = _Lowest(most)
+    pool = pl.DataFrame(schema={"number": pl.UInt64, "job": pl.Int64, "row": pl.Int64})
     for job, found in shards:
-        rows = np.arange(len(found))
-        lowest.add(job, _Numbered(np.array(found, np.uint64), rows, _Count(0, 0, ())))
-    kept = sorted(
-        zip(lowest.numbers.tolist(), lowest.jobs.tolist(), lowest.rows.tolist(), strict=True)
-    )
+        columns = {"number": np.array(found, np.uint64), "row": np.arange(len(found))}
+        pool = with_lowest(pool, pl.DataFrame(columns), job, most)
+    kept = pool.sort("number", "job", "row").rows()
     every = sorted((n, job, row) for job, some in enumerate(numbers) for row, n in enumerate(some))
     assert kept[:most] == every[:most]
 

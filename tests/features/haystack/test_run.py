@@ -4,13 +4,15 @@ import csv
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from decon_core.errors import ConfigError
 from decon_core.features.haystack import page
-from decon_core.features.haystack.run import haystack_key, wanted_key
+from decon_core.features.haystack.product import is_missing
+from decon_core.features.haystack.run import haystack_key
 from decon_core.features.haystack.settings import Haystack
 from tests.features.haystack.conftest import Place, record
 
@@ -132,9 +134,11 @@ def test_a_study_is_up_to_date_only_with_its_key_and_all_its_files(study, tmp_pa
     assert not page.has_haystack(tmp_path / "out", "k")
 
 
-def test_a_scorer_without_its_file_has_no_key(place):
+def test_a_haystack_with_a_scorer_without_its_file_is_missing(place):
     settings = Haystack(scorers=("fasttext:/nowhere/q.bin:hq",))
-    assert wanted_key(place.packs(), place.versions(), settings) == ""
+    config = SimpleNamespace(table=lambda _: settings)
+    plan = SimpleNamespace(config=config, packs=place.packs(), versions=place.versions())
+    assert is_missing(plan)
 
 
 def test_unknown_benchmarks_and_those_without_answers_are_named_together(place):

@@ -1,4 +1,4 @@
-"""Paragraphs: where a document is cut, and that every token is in one or counted as left out."""
+"""Paragraphs: where a document is cut, and that only a short end is left out."""
 
 import re
 from itertools import pairwise
@@ -14,10 +14,11 @@ TEXTS = st.text(st.sampled_from("ab é東.\n "), max_size=200)
 def cut(text, *, least, most):
     """Cut with a word as a token; return the texts, and how many words are left out."""
     starts = [word.start() for word in re.finditer(r"\S+", text)]
-    found, n_left_out = paragraphs(text, starts, least=least, most=most)
+    found = paragraphs(text, starts, least=least, most=most)
     assert [one.n_tokens for one in found] == [
         len(text[one.start : one.stop].split()) for one in found
     ]
+    n_left_out = len(starts) - sum(one.n_tokens for one in found)
     return [text[one.start : one.stop] for one in found], n_left_out
 
 
@@ -56,15 +57,15 @@ def test_without_a_sentence_it_is_divided_at_a_space():
 
 def test_without_a_space_it_is_divided_after_the_greatest_number_of_tokens():
     text = "x" * 10
-    found, _ = paragraphs(text, [*range(10)], least=2, most=4)
+    found = paragraphs(text, [*range(10)], least=2, most=4)
     assert [(one.start, one.stop) for one in found] == [(0, 4), (4, 8), (8, 10)]
 
 
 @given(TEXTS, st.integers(1, 5), st.integers(0, 20))
-def test_every_token_is_in_one_paragraph_or_left_out(text, least, more):
+def test_every_token_is_in_one_paragraph_but_those_of_a_short_end(text, least, more):
     starts = [at for at, character in enumerate(text) if character.strip()]
-    found, n_left_out = paragraphs(text, starts, least=least, most=2 * least + more)
-    assert sum(one.n_tokens for one in found) + n_left_out == len(starts)
+    found = paragraphs(text, starts, least=least, most=2 * least + more)
+    assert 0 <= len(starts) - sum(one.n_tokens for one in found) < least
     for one in found:
         assert least <= one.n_tokens <= 2 * least + more
         assert one.n_tokens == len([at for at in starts if one.start <= at < one.stop])

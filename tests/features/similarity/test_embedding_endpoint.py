@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from decon_core.errors import ConfigError, InputError
-from decon_core.features.similarity.embedders import load_embedder
-from decon_core.features.similarity.embedding_endpoint import EmbeddingEndpoint
+from decon_core.features.similarity.embedders import EmbeddingEndpoint, load_embedder
 from decon_core.storage.paths import UnreachableError
 
 
