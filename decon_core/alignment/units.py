@@ -48,12 +48,9 @@ class Units:
 
 
 def units_of(texts: Sequence[str], form: Form) -> Units:
-    plain = [_without_markup(text, form) for text in texts]
-    units, _ = _read(
-        [text if left is None else left.text for text, left in zip(texts, plain, strict=True)], form
-    )
-    edges = units.edges.tolist()
-    for left, (first, last) in zip(plain, pairwise(edges), strict=True):
+    stripped, plain = _without_markup(texts, form)
+    units, _ = _read(plain, form)
+    for left, (first, last) in zip(stripped, pairwise(units.edges.tolist()), strict=True):
         if left is not None and last > first:
             units.starts[first:last] = left.starts[units.starts[first:last]]
             units.stops[first:last] = left.stops[units.stops[first:last] - 1]
@@ -62,19 +59,25 @@ def units_of(texts: Sequence[str], form: Form) -> Units:
 
 def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str]]:
     """Return the units of texts, with places in them without mark-up, and how each is spelled."""
-    plain = [_without_markup(text, form) for text in texts]
-    texts = [text if left is None else left.text for text, left in zip(texts, plain, strict=True)]
-    units, other = _read(texts, form)
+    _, plain = _without_markup(texts, form)
+    units, other = _read(plain, form)
     text_of = np.repeat(np.arange(len(texts)), units.lengths).tolist()
     places = zip(text_of, units.starts.tolist(), units.stops.tolist(), strict=True)
     return units, [
-        other[at] if at in other else texts[text][start:stop].lower()
+        other[at] if at in other else plain[text][start:stop].lower()
         for at, (text, start, stop) in enumerate(places)
     ]
 
 
-def _without_markup(text: str, form: Form) -> Stripped | None:
-    return stripped_with_offsets(text) if form.strip_markup and may_have_markup(text) else None
+def _without_markup(
+    texts: Sequence[str], form: Form
+) -> tuple[Sequence[Stripped | None], Sequence[str]]:
+    """Return what was stripped, None of texts without mark-up, and all texts without mark-up."""
+    if not form.strip_markup:
+        return [None] * len(texts), texts
+    stripped = [stripped_with_offsets(text) if may_have_markup(text) else None for text in texts]
+    plain = [left.text if left else text for left, text in zip(stripped, texts, strict=True)]
+    return stripped, plain
 
 
 def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
@@ -107,7 +110,9 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
     other: dict[int, str] = {}
     for at in np.flatnonzero(kinds & word_alignment.IS_OTHER).tolist():
         first = int(starts[at])
-        word = _normalized(lines[first : int(stops[at])].lower(), form)
+        word = lines[first : int(stops[at])].lower()
+        if form.normalize_unicode:
+            word = " ".join(normalized_words(word, punctuation=form.punctuation))
         other[at], keys[at] = word, _key_of(word)
         is_name[at] = lines[first].isupper() and len(word) > 1 and not begins_sentence(lines, first)
     line_edges = np.cumsum([0, *(len(text) + 1 for text in texts)])
@@ -155,12 +160,6 @@ def _read_numbers(
         units.stops[at] = max(units.stops[at], number.stop)
         units.starts[at] = number.start
         is_kept[of_number[1:]] = False
-
-
-def _normalized(word: str, form: Form) -> str:
-    if not form.normalize_unicode:
-        return word
-    return " ".join(normalized_words(word, punctuation=form.punctuation))
 
 
 @lru_cache(maxsize=1 << 16)

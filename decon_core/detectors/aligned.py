@@ -40,14 +40,7 @@ from decon_core.detectors.decon import (
     index_visibility,
     possible_blocks,
 )
-from decon_core.detectors.detector import (
-    Detector,
-    Finding,
-    Indexes,
-    Nominations,
-    Search,
-    Span,
-)
+from decon_core.detectors.detector import Detector, Finding, Indexes, Nominations, Search, Span
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
@@ -387,9 +380,7 @@ def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:
     return EDITED if kind == VARIANT and is_there else kind
 
 
-def _of_a_kind(
-    compared: Iterable[tuple[_Nomination, Comparison | None]],
-) -> Iterator[_Compared]:
+def _of_a_kind(compared: Iterable[tuple[_Nomination, Comparison | None]]) -> Iterator[_Compared]:
     for nomination, comparison in compared:
         if comparison:
             claim = Claim(comparison, round(_PASSAGE_WEIGHT * (nomination.passage or 0.0)))

@@ -190,7 +190,8 @@ class Sharing:
                     self._found,
                 )
                 yield self._found[:n_found].copy()
-                self._grow_found(document == document_before)
+                if document == document_before:  # full
+                    self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
     def _padded(
         self, data: npt.NDArray[np.uint8], n: int
@@ -230,10 +231,6 @@ class Sharing:
                 )
                 rows.append(np.stack([array[:n_windows] for array in both]))
         return [np.concatenate(rows, axis=1) for rows in found]
-
-    def _grow_found(self, is_full: bool) -> None:
-        if is_full:
-            self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
     def shared(self, screened: Screened) -> Iterator[Shared]:
         """Yield the documents that share a run with a text, in order."""
@@ -323,7 +320,7 @@ class Sharing:
 
     def characters(self, text: str, content: bytes, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text; cut ones are included."""
-        edges = _first_bytes(content)
+        edges = first_bytes(content)
         starts, stops = np.array(places, np.int64).reshape(-1, 2).T
         first = np.searchsorted(edges, starts, side="right") - 1
         in_form = zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)
@@ -334,11 +331,7 @@ class BatchTexts:
     """A batch of documents as detectors read it; what several of them read is made once."""
 
     def __init__(
-        self,
-        batch: Batch,
-        tokens: Ragged,
-        sharing: Sharing | None,
-        encoder: Encoder | None = None,
+        self, batch: Batch, tokens: Ragged, sharing: Sharing | None, encoder: Encoder | None = None
     ) -> None:
         self.batch, self.tokens = batch, tokens  # canonical tokens
         self.encoder = encoder  # whose latest batch this is
@@ -365,6 +358,6 @@ class BatchTexts:
         return self._shares.characters(text, self.screened.content(number), places)
 
 
-def _first_bytes(content: bytes) -> Integers:
+def first_bytes(content: bytes) -> Integers:
     """Return the byte offset of each UTF-8 character: every byte that is no continuation byte."""
     return np.flatnonzero((np.frombuffer(content, np.uint8) & 0xC0) != 0x80)

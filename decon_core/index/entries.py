@@ -35,13 +35,7 @@ NOTHING = -1
 
 # Why a record is not indexed. An index part stores the position in this list.
 EXACT_REPEAT = "exact repeat"
-REASONS = (
-    None,
-    "too few tokens",
-    "too few different words",
-    EXACT_REPEAT,
-    "empty question",
-)
+REASONS = (None, "too few tokens", "too few different words", EXACT_REPEAT, "empty question")
 _TOO_FEW_TOKENS, _TOO_FEW_WORDS, _REPEAT, _EMPTY = range(1, len(REASONS))
 
 # Size of the word table; records are few compared with documents.

@@ -29,12 +29,7 @@ from decon_core.index.entries import (
     entries_of,
     grams_of_fields,
 )
-from decon_core.index.idf import (
-    Snapshot,
-    current_snapshot,
-    current_snapshot_fingerprint,
-    freeze,
-)
+from decon_core.index.idf import Snapshot, current_snapshot, current_snapshot_fingerprint, freeze
 from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
 from decon_core.schemas import INDEX
 from decon_core.storage.store import Store

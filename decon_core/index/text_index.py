@@ -222,11 +222,7 @@ def _records(store: Store, version: Version, policy: Policy) -> list[dict[str, A
 
 
 def _arrays(
-    pool: Pool,
-    ids: Integers,
-    versions: Sequence[Version],
-    tokenizer: Tokenizer,
-    policy: Policy,
+    pool: Pool, ids: Integers, versions: Sequence[Version], tokenizer: Tokenizer, policy: Policy
 ) -> dict[str, Any]:
     uses = pool.table()
     texts, pieces, text_of = _forms(pool, uses, tokenizer, policy)
@@ -287,10 +283,7 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
     contents = [text.encode() for text in texts]
     offsets = edges_of([len(content) for content in contents])
     spare = bytes(prefilter.SPARE - int(offsets[-1]) % 8)  # kernels read 8 bytes, past the end too
-    return {
-        "data": np.frombuffer(b"".join([*contents, spare]), np.uint8),
-        "offsets": offsets,
-    }
+    return {"data": np.frombuffer(b"".join([*contents, spare]), np.uint8), "offsets": offsets}
 
 
 def _forms(

@@ -31,11 +31,7 @@ _TABLE_MB = 256
 
 
 def weights_of(
-    pool: Pool,
-    store: Store,
-    versions: Sequence[Version],
-    tokenizer: Tokenizer,
-    policy: Policy,
+    pool: Pool, store: Store, versions: Sequence[Version], tokenizer: Tokenizer, policy: Policy
 ) -> npt.NDArray[np.float64]:
     """Return how informative each used text is: 1 if its n-grams occur in no other record.
 

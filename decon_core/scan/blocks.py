@@ -236,17 +236,17 @@ def open_own_indexes(
     store: Store, versions: Sequence[Version], policy: Policy, *, scan: str
 ) -> dict[str, dict[str, Any]]:
     """Memory-map the indexes that chosen detectors have of their own; build missing ones first."""
-    own = [one for one in map(detector, policy.detectors) if one.reads is Reads.OWN]
     return {
-        one.name: open_own_index(
+        chosen.name: open_own_index(
             store,
             versions,
-            one.name,
-            partial(one.own_index, policy=policy),
-            columns=one.own_columns,
+            chosen.name,
+            partial(chosen.own_index, policy=policy),
+            columns=chosen.own_columns,
             scan=scan,
         )
-        for one in own
+        for chosen in map(detector, policy.detectors)
+        if chosen.reads is Reads.OWN
     }
 
 
@@ -301,10 +301,10 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
 
 def _read_some(job: ShardJob, some: SomeBlocks) -> Iterator[Block]:
     """Yield the parts of chosen blocks; reading one raises `CorpusError` if its text changed."""
-    store, names = Store(job.root), (some.sketch, job.shard.fingerprint)
-    blocks = open_blocks(store, *names)
+    store, shard = Store(job.root), job.shard.fingerprint
+    blocks = open_blocks(store, some.sketch, shard)
     places, digests = zip(*blocks.parts(some.blocks), strict=True)
-    points = store.sketch_points(*names)
+    points = store.sketch_points(some.sketch, shard)
     parts = read_places(job.shard, job.source, places, points=points)
     for block, digest in zip(parts, digests, strict=True):
 
@@ -340,17 +340,13 @@ def compile_kernels(job: ShardJob, *, n_bytes: int | None = None) -> None:
     with compilation_notice(), nullcontext() if is_little else compiled_at_once():
         scanner = scanners_for(job)[0]
         tokens = scanner.compile_words()
-        if _is_first(scanner) and not is_little:
+        is_cached = not is_new(word_table.look_up) or scanner.detectors.is_ready_to_judge
+        if not (is_cached or is_little):
             with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
                 compile_readers(job.source)
                 scanner.detectors.compile_all_but_judging(tokens)
         compile_readers(job.source)
         scanner.compile()
-
-
-def _is_first(scanner: Scanner) -> bool:
-    """Return whether the kernels are not in the cache yet."""
-    return is_new(word_table.look_up) and not scanner.detectors.is_ready_to_judge
 
 
 def _compile_judging(job: ShardJob) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Indexes, Span, detector
-from decon_core.detectors.shared_runs import BatchTexts, Sharing
+from decon_core.detectors.shared_runs import BatchTexts, Sharing, first_bytes
 from decon_core.scan.matches import Columns, Locate, columns_of
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
@@ -50,7 +50,9 @@ class DetectorSet:
             return texts.characters
         if reads is Reads.ORIGINAL:
             return _characters
-        return _as_found if reads is Reads.OWN else partial(_places_of_tokens, encoder)
+        if reads is Reads.OWN:
+            return lambda _number, _text, characters: characters
+        return partial(_places_of_tokens, encoder)
 
     def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
         """Return indexed n-grams and their document counts since the last call, and reset them."""
@@ -88,14 +90,9 @@ def _places_of_tokens(
     return [places.characters(*span) for span in tokens]
 
 
-def _as_found(_number: int, _text: str, characters: Sequence[Span]) -> Sequence[Span]:
-    return characters
-
-
 def _characters(number: int, text: str, places: Sequence[Span]) -> list[Span]:
     """Map bytes of an unchanged document to characters."""
     del number
-    content = np.frombuffer(text.encode(), np.uint8)
-    edges = np.flatnonzero((content & 0xC0) != 0x80)  # every byte that is no continuation byte
-    found = np.searchsorted(edges, np.array(places, np.int64).reshape(-1, 2))
-    return [(start, stop) for start, stop in found.tolist()]
+    edges = first_bytes(text.encode())
+    characters = np.searchsorted(edges, np.array(places, np.int64).reshape(-1, 2))
+    return [(start, stop) for start, stop in characters.tolist()]

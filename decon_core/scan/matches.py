@@ -60,12 +60,7 @@ def columns_of(
 
 
 def _located(
-    batch: Batch,
-    documents: Integers,
-    detector: str,
-    places: Integers,
-    locate: Locate,
-    form: Form,
+    batch: Batch, documents: Integers, detector: str, places: Integers, locate: Locate, form: Form
 ) -> Columns:
     """Return rows, ids, character spans, parts and digests of matches.
 

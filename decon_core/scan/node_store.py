@@ -144,23 +144,22 @@ def _fetch_missing(root: Path, url: RemotePath, names: Sequence[str]) -> None:
 
 def _written(job: ShardJob, fetched: Iterable[str]) -> list[str]:
     """Return the names of the files that a job wrote."""
-    paths = [*files_below(_folder_of_tiles(job)), *files_below(_folder_unjoined(job))]
-    paths += _sketch_files(job)
-    names = {path.relative_to(job.root).as_posix() for path in paths}
+    below = [path for folder in _tile_folders(job) for path in files_below(folder)]
+    names = {path.relative_to(job.root).as_posix() for path in (*below, *_sketch_files(job))}
     return sorted(names.difference(fetched))
 
 
 def _remove_files(job: ShardJob) -> None:
-    for path in (_folder_of_tiles(job), _folder_unjoined(job), *_sketch_files(job)):
+    for path in (*_tile_folders(job), *_sketch_files(job)):
         remove(path)
 
 
-def _folder_of_tiles(job: ShardJob) -> Path:
-    return Store(job.root).tiles(job.scan) / job.shard.fingerprint
-
-
-def _folder_unjoined(job: ShardJob) -> Path:
-    return Store(job.root).unjoined(job.scan) / job.shard.fingerprint
+def _tile_folders(job: ShardJob) -> list[Path]:
+    store = Store(job.root)
+    return [
+        folder / job.shard.fingerprint
+        for folder in (store.tiles(job.scan), store.unjoined(job.scan))
+    ]
 
 
 def _sketch_files(job: ShardJob) -> list[Path]:

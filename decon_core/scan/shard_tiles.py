@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -72,8 +71,8 @@ def scan_shard(job: ShardJob) -> bool:
         return True
 
 
-def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
-    """Scan the shard, and write the tiles of the wanted versions; others have one already."""
+def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
+    """Scan the shard, and write the tiles of the missing versions."""
     read = Counter[str]()
     unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
     unread: Mapping[str, Sequence[int]] = {}
@@ -89,15 +88,24 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
         if new
         else nullcontext()
     )
+    documents = store.documents(*names)
+    listing: AbstractContextManager[Callable[[pa.Table], None]] = nullcontext(lambda _: None)
+    if not documents.is_file():
+        # Written while reading, so that memory does not grow with the shard.
+        listing = growing_parquet(documents, DOCUMENTS)
     with sketching as sketcher:
-        with _listing(store.documents(*names)) as write:
+        with listing as write:
             for scanned in scan_blocks(job):
-                n, n_unreadable = scanned.documents.num_rows, len(scanned.unreadable)
-                n_left_out = scanned.n_left_out
-                read.update(n_rows=n + n_unreadable + n_left_out, n_documents=n)
-                read.update(n_left_out=n_left_out, n_rows_with_blank=scanned.n_rows)
-                read.update(n_characters=scanned.n_characters, n_bytes=scanned.n_bytes)
-                read.update(n_too_short=scanned.n_too_short)
+                n_documents = scanned.documents.num_rows
+                read.update(
+                    n_rows=n_documents + len(scanned.unreadable) + scanned.n_left_out,
+                    n_documents=n_documents,
+                    n_left_out=scanned.n_left_out,
+                    n_rows_with_blank=scanned.n_rows,
+                    n_characters=scanned.n_characters,
+                    n_bytes=scanned.n_bytes,
+                    n_too_short=scanned.n_too_short,
+                )
                 unread = summed([unread, scanned.unread])
                 unreadable += scanned.unreadable
                 invalid += scanned.invalid
@@ -132,11 +140,11 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
         # Tiles are written last: with them, the scan of the shard is complete.
         taken = [each.detectors.take_counts() for each in scanners]
         counts = _gram_counts(taken, scanners[0].search, job.policy)
-        found = zip(job.versions, _tiles(job, matches), counts, strict=True)
+        written = zip(job.versions, _tiles(job, matches), counts, strict=True)
         tiles = {
-            version.fingerprint: (tile, of_version)
-            for version, tile, of_version in found
-            if version.fingerprint in wanted
+            version.fingerprint: (tile, counts_of_version)
+            for version, tile, counts_of_version in written
+            if version.fingerprint in missing
         }
         write_unjoined(store, *names, tiles)
     if new and new.is_joined:
@@ -178,13 +186,6 @@ def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) 
     return [table.slice(first, last - first) for first, last in pairwise(edges)]
 
 
-def _listing(path: Path) -> AbstractContextManager[Callable[[pa.Table], None]]:
-    """Write one row per document while reading, so that memory does not grow with the shard."""
-    if path.is_file():
-        return nullcontext(lambda _: None)
-    return growing_parquet(path, DOCUMENTS)
-
-
 def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
     """Write the tiles of a shard of which only some blocks may contain a match."""
     matches: list[Columns] = []
@@ -196,8 +197,10 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
         copy_file(kept, store.documents(*names))
     if not store.ledger(*names).is_file():
         copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
-    found = zip(job.versions, _tiles(job, matches), strict=True)
-    tiles = {version.fingerprint: (tile, None) for version, tile in found}
+    tiles = {
+        version.fingerprint: (tile, None)
+        for version, tile in zip(job.versions, _tiles(job, matches), strict=True)
+    }
     answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
     write_unjoined(store, *names, tiles, answer=answer)
     advance(job.n_bytes_to_read)
