@@ -70,21 +70,19 @@ def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries
     encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
     columns = {kind: _Column(table[kind], encoder) for kind in KINDS}
     dropped = _why_dropped(table, columns, vocabulary.ids, policy, tokenizer)
-    is_wanted = {"question": True, "answer": policy.index_answers, "passage": policy.index_passages}
+    is_indexed = {"question": True, "answer": policy.index_answers}
+    is_indexed["passage"] = policy.index_passages
     kept = np.flatnonzero(dropped == 0)
-    fields = {
-        kind: column.field(kept) if is_wanted[kind] else _no_field(kept)
-        for kind, column in columns.items()
-    }
     ids, rank = vocabulary.ranked()
-    return Entries(
-        dropped,
-        ids,
-        {
-            kind: Field(Ragged(rank[field.texts.values], field.texts.offsets), field.of_entry)
-            for kind, field in fields.items()
-        },
-    )
+    fields = {}
+    for kind, column in columns.items():
+        if is_indexed[kind]:
+            texts, of_entry = column.of_records(kept)
+            fields[kind] = Field(Ragged(rank[texts.values], texts.offsets), of_entry)
+        else:
+            no_texts = Ragged(np.zeros(0, np.uint32), np.zeros(1, np.int64))
+            fields[kind] = Field(no_texts, np.full(kept.size, NOTHING))
+    return Entries(dropped, ids, fields)
 
 
 class _Column:
@@ -110,18 +108,14 @@ class _Column:
         of_record: Integers = np.append(per_text, 0)[self.of_record]
         return of_record
 
-    def field(self, kept: Integers) -> Field:
+    def of_records(self, kept: Integers) -> tuple[Ragged, Integers]:
         """Return the texts of the kept records. A text without tokens counts as absent."""
         of_entry = self.of_record[kept]
         has_text = self.count(self.tokens.lengths)[kept] > 0
         used = np.unique(of_entry[has_text])
         number = np.full(len(self.tokens) + 1, NOTHING)
         number[used] = np.arange(used.size)
-        return Field(self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING))
-
-
-def _no_field(kept: Integers) -> Field:
-    return Field(Ragged(np.zeros(0, np.uint32), np.zeros(1, np.int64)), np.full(kept.size, NOTHING))
+        return self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING)
 
 
 def _why_dropped(
@@ -148,14 +142,11 @@ def _visible_tokens(
 ) -> Integers:
     """Count, per record, the tokens of all its texts that are not white space."""
     if not keeps_words_apart(tokenizer):
-        joined = [f" {text}" for text in _joined(columns, policy)]
-        return np.array(
-            [
-                sum(not tokenizer.is_white_space(token) for token in tokens)
-                for tokens in tokenizer.encode(joined)
-            ],
-            np.int64,
-        )
+        encoded = tokenizer.encode([f" {text}" for text in _joined(columns, policy)])
+        n_tokens = [
+            sum(not tokenizer.is_white_space(token) for token in tokens) for tokens in encoded
+        ]
+        return np.array(n_tokens, np.int64)
     is_visible = [False, *(not tokenizer.is_white_space(token) for token in ids.tolist())]
     counted = np.zeros(next(iter(columns.values())).of_record.size, np.int64)
     for column in columns.values():

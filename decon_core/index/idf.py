@@ -51,7 +51,10 @@ def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapsho
         for version in sorted(versions, key=lambda version: version.benchmark)
     ]
     counts = total(counted) if counted else no_counts(policy)
-    write_arrays(store.snapshot(fingerprint), _arrays(counts), schema=FREQUENCIES)
+    arrays: dict[str, Array] = {"ids": counts.ids, "token_df": counts.token_df}
+    for kind, grams in counts.kinds.items():
+        arrays |= {f"{kind}.tokens": grams.tokens, f"{kind}.df": grams.df}
+    write_arrays(store.snapshot(fingerprint), arrays, schema=FREQUENCIES)
     write_json(
         store.current_snapshot,
         {
@@ -104,7 +107,11 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
             Problem(str(path), "no such file", "the frozen counts", "`decon-assets run --refreeze`")
         )
     arrays, _ = map_arrays(path)
-    counts = _counts(arrays, value["n_records"], policy)
+    sizes = gram_sizes(policy)
+    kinds = {
+        kind: Counted(sizes[kind], arrays[f"{kind}.tokens"], arrays[f"{kind}.df"]) for kind in KINDS
+    }
+    counts = Counts(value["n_records"], arrays["ids"], arrays["token_df"], kinds)
     return Snapshot(value["fingerprint"], value["members"], counts)
 
 
@@ -198,20 +205,3 @@ def read_current(store: Store) -> dict[str, Any]:
         )
     value: dict[str, Any] = read_json(store.current_snapshot)
     return value
-
-
-def _arrays(counts: Counts) -> dict[str, Array]:
-    grams = {
-        f"{kind}.{name}": values
-        for kind, counted in counts.kinds.items()
-        for name, values in (("tokens", counted.tokens), ("df", counted.df))
-    }
-    return {"ids": counts.ids, "token_df": counts.token_df, **grams}
-
-
-def _counts(arrays: Mapping[str, Any], n_records: int, policy: Policy) -> Counts:
-    sizes = gram_sizes(policy)
-    kinds = {
-        kind: Counted(sizes[kind], arrays[f"{kind}.tokens"], arrays[f"{kind}.df"]) for kind in KINDS
-    }
-    return Counts(n_records, arrays["ids"], arrays["token_df"], kinds)

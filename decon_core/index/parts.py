@@ -79,7 +79,14 @@ def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Polic
     part = weigh(entries, snapshot.counts, policy, is_counted=snapshot.has(version))
     name = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
     path = store.index_part(name, version.benchmark, version.fingerprint)
-    write_arrays(path, _arrays(part), schema=INDEX, about={_N_RECORDS: str(part.n_records)})
+    arrays: dict[str, Array] = {"dropped": entries.dropped, "ids": entries.ids}
+    for kind, field in entries.fields.items():
+        arrays[f"{kind}.tokens"] = field.texts.values
+        arrays[f"{kind}.offsets"] = field.texts.offsets
+        arrays[f"{kind}.of_entry"] = field.of_entry
+        arrays[f"{kind}.df"] = part.df[kind].values
+        arrays[f"{kind}.df_offsets"] = part.df[kind].offsets
+    write_arrays(path, arrays, schema=INDEX, about={_N_RECORDS: str(part.n_records)})
     dropped = Counter(reason for reason in part.why_dropped if reason)
     return IndexSummary(entries.records.size, dict(sorted(dropped.items())))
 
@@ -139,17 +146,6 @@ def _interleaved(first: Ragged, second: Ragged) -> Ragged:
     is_first = np.repeat(first.lengths > 0, lengths)
     values[is_first], values[~is_first] = first.values, second.values
     return Ragged(values, edges_of(lengths))
-
-
-def _arrays(part: Part) -> dict[str, Array]:
-    arrays: dict[str, Array] = {"dropped": part.entries.dropped, "ids": part.entries.ids}
-    for kind, field in part.entries.fields.items():
-        arrays[f"{kind}.tokens"] = field.texts.values
-        arrays[f"{kind}.offsets"] = field.texts.offsets
-        arrays[f"{kind}.of_entry"] = field.of_entry
-        arrays[f"{kind}.df"] = part.df[kind].values
-        arrays[f"{kind}.df_offsets"] = part.df[kind].offsets
-    return arrays
 
 
 def has_part(store: Store, version: Version, index: str) -> bool:

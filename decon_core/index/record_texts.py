@@ -121,18 +121,16 @@ _OF_QUESTION = ("split", "instance_index", "sub_index", "question", "passage")
 
 
 def _whole_prompt(records: Sequence[Mapping[str, Any]]) -> str:
-    passage, question = records[0]["passage"], records[0]["question"]
+    if not records[0]["question"].strip():
+        return ""
+    lines = [records[0]["passage"], records[0]["question"]]
     choices = [record for record in records if record["choice_index"] is not None]
-    lines = [passage, question, *_labelled(choices)]
-    return "\n".join(filter(None, lines)) if question.strip() else ""
-
-
-def _labelled(choices: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not any(choice["is_correct"] is False for choice in choices):
-        return []
-    ordered = sorted(choices, key=lambda choice: choice["choice_index"])
-    labels = [*ascii_uppercase, *map(str, range(len(ascii_uppercase) + 1, len(ordered) + 1))]
-    return [f"{label}. {one['answer'] or ''}" for label, one in zip(labels, ordered, strict=False)]
+    if any(choice["is_correct"] is False for choice in choices):
+        choices.sort(key=lambda choice: choice["choice_index"])
+        labels = [*ascii_uppercase, *map(str, range(len(ascii_uppercase) + 1, len(choices) + 1))]
+        for label, choice in zip(labels, choices, strict=False):
+            lines.append(f"{label}. {choice['answer'] or ''}")
+    return "\n".join(filter(None, lines))
 
 
 def followed(question: str, answer: str) -> str:

@@ -14,11 +14,9 @@ documents.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +25,8 @@ import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
-from decon_core.errors import DamagedError
-from decon_core.index.joined_index import search_name
+from decon_core.index.joined_index import is_built, map_or_build, search_name
+from decon_core.index.ngram_counts import pair_filter
 from decon_core.index.record_texts import (
     ANSWER,
     COLUMNS,
@@ -49,21 +47,17 @@ from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.grams import enter_runs
 from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.storage.store import Store
-from decon_core.storage.tables import Array, map_arrays, write_arrays
+from decon_core.storage.tables import Array, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
 from decon_core.text.word_cache import FixedVocabulary, Ragged, edges_of
 
 Integers = npt.NDArray[np.int64]
-
-_log = logging.getLogger(__name__)
 
 NOTHING = -1
 
 _SIZES = {"long": prefilter.LONG, "short": prefilter.SHORT}
 _FILTER_BITS = 16
 _BEGINNING_BITS = 4  # at least; probed most often, so it should fit the CPU cache
-_PAIR_BITS = 4
-_LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "5"
@@ -163,15 +157,8 @@ def open_verbatim(
 
     `ids`: the token ids of the union of their index parts.
     """
-    path = _path(store, versions, scan)
-    for _ in range(2):  # another process may delete the file meanwhile
-        try:
-            arrays, about = map_arrays(path)
-            return _of_arrays(arrays, about, versions)
-        except (FileNotFoundError, DamagedError):
-            path.unlink(missing_ok=True)
-        build_verbatim(store, versions, ids, policy, scan=scan)
-    arrays, about = map_arrays(path)
+    build = partial(build_verbatim, store, versions, ids, policy, scan=scan)
+    arrays, about = map_or_build(_path(store, versions, scan), build)
     return _of_arrays(arrays, about, versions)
 
 
@@ -180,12 +167,9 @@ def build_verbatim(
 ) -> None:
     """Build and save the text index of these versions, unless it exists."""
     path = _path(store, versions, scan)
-    if path.is_file():
-        with suppress(FileNotFoundError):
-            path.touch()
-        return
-    arrays, about = _built(Pool(), store, versions, ids, policy)
-    write_arrays(path, arrays, about=about)
+    if not is_built(path):
+        arrays, about = _built(Pool(), store, versions, ids, policy)
+        write_arrays(path, arrays, about=about)
 
 
 def verbatim_of_records(
@@ -201,21 +185,16 @@ def _built(
     pool: Pool, store: Store, versions: Sequence[Version], ids: Integers, policy: Policy
 ) -> tuple[dict[str, Array], dict[str, str]]:
     tokenizer = load_tokenizer(policy.tokenizer_str)
+    columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
     for part, version in enumerate(versions):
-        gather(pool, part, _records(store, version, policy), policy)
+        gather(pool, part, load_records(store, version, columns=columns).to_pylist(), policy)
     arrays = _arrays(pool, ids, versions, tokenizer, policy)
     arrays["use_weight"] = weights_of(pool, store, versions, tokenizer, policy)
-    return arrays, {"is_screened": "yes" if arrays.pop("is_screened") else "no"}
+    return arrays, {"is_screened": "yes" if tokenizer.is_lossless() else "no"}
 
 
 def _path(store: Store, versions: Sequence[Version], scan: str) -> Path:
     return store.search(scan, f"{search_name(versions)}-verbatim-{_LAYOUT}")
-
-
-def _records(store: Store, version: Version, policy: Policy) -> list[dict[str, Any]]:
-    columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
-    rows: list[dict[str, Any]] = load_records(store, version, columns=columns).to_pylist()
-    return rows
 
 
 # Arrays -------------------------------------------------------------------------------------------
@@ -238,14 +217,15 @@ def _arrays(
     windows, opens, is_whole = _windows(
         as_bytes,
         _gram_ranges(rows, tokens, policy.shared_ngram_size),
-        _whole_ranges(is_whole_wanted, as_bytes["offsets"]),
+        _Ranges(
+            is_whole_wanted.astype(np.uint8), as_bytes["offsets"][:-1], as_bytes["offsets"][1:]
+        ),
     )
     questions = [
         text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
     ]
     canonical = encode_texts(questions, FixedVocabulary(ids), tokenizer, policy)
     return {
-        "is_screened": tokenizer.is_lossless(),
         **as_bytes,
         **tokens,
         **windows,
@@ -353,10 +333,6 @@ def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
     return _Ranges(is_wanted[:n], tokens["token_starts"][:n], tokens["token_stops"][size - 1 :])
 
 
-def _whole_ranges(is_wanted: npt.NDArray[np.bool_], offsets: Integers) -> _Ranges:
-    return _Ranges(is_wanted.astype(np.uint8), offsets[:-1], offsets[1:])
-
-
 # Windows ------------------------------------------------------------------------------------------
 
 
@@ -389,7 +365,10 @@ def _windows(
                 before,
                 after,
             )
-            chosen.append(_Uses.of(places, offsets, before, after))
+            is_used = before != prefilter.NEVER
+            used = places[is_used]
+            texts_of_used = np.searchsorted(offsets, used, side="right") - 1
+            chosen.append(_Uses(used, texts_of_used, before[is_used], after[is_used]))
         numbered = _numbered(data, eights, size, *chosen)
         arrays |= {f"{name}.{array}": value for array, value in numbered.items()}
     first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
@@ -415,18 +394,6 @@ class _Uses:
     texts: Integers  # the text at each position
     before: npt.NDArray[np.uint32]  # least bytes, over all it represents, before the position
     after: npt.NDArray[np.uint32]  # and from the position on
-
-    @staticmethod
-    def of(
-        places: Integers,
-        offsets: Integers,
-        before: npt.NDArray[np.uint32],
-        after: npt.NDArray[np.uint32],
-    ) -> _Uses:
-        is_used = before != prefilter.NEVER
-        used = places[is_used]
-        texts = np.searchsorted(offsets, used, side="right") - 1
-        return _Uses(used, texts, before[is_used], after[is_used])
 
 
 def _numbered(
@@ -461,14 +428,10 @@ def _numbered(
 def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
     """Build the filters by which `ngram_any` skips documents."""
     n_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
-    pairs = np.zeros(1 << _log2_of_pairs(rows.values.size), np.uint64)
+    pairs = pair_filter(rows.values.size)
     in_filter = np.zeros(n_grams * _FILTER_BITS // 64 + 1, np.uint64)
     enter_runs(rows.values, rows.offsets, size, pairs, in_filter)
     return {"canonical_pairs": pairs, "canonical_filter": in_filter}
-
-
-def _log2_of_pairs(n: int) -> int:
-    return min(max((n * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
 
 
 # Read back ----------------------------------------------------------------------------------------
@@ -480,29 +443,14 @@ def _of_arrays(
     def group(prefix: str, kind: Any) -> Any:
         return kind(**{name: arrays[f"{prefix}.{name}"] for name in kind._fields})
 
-    texts = prefilter.Texts(**{name: arrays[name] for name in prefilter.Texts._fields})
-    return Verbatim(
-        versions=tuple(versions),
-        texts=texts,
-        long=group("long", prefilter.Windows),
-        short=group("short", prefilter.Windows),
-        is_screened=about["is_screened"] == "yes",
-        ids=arrays["ids"],
-        aligned=group("aligned", token_runs.Texts),
-        canonical=group("canonical", token_runs.Texts),
-        **{
-            name: arrays[name]
-            for name in (
-                *("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
-                *("part_offsets", "field_texts"),
-                *(
-                    "text_of",
-                    "beginnings",
-                    "is_whole",
-                    "opens",
-                    "canonical_pairs",
-                    "canonical_filter",
-                ),
-            )
-        },
-    )
+    groups: dict[str, Any] = {
+        "versions": tuple(versions),
+        "texts": prefilter.Texts(**{name: arrays[name] for name in prefilter.Texts._fields}),
+        "long": group("long", prefilter.Windows),
+        "short": group("short", prefilter.Windows),
+        "is_screened": about["is_screened"] == "yes",
+        "aligned": group("aligned", token_runs.Texts),
+        "canonical": group("canonical", token_runs.Texts),
+    }
+    names = [field.name for field in fields(Verbatim) if field.name not in groups]
+    return Verbatim(**groups, **{name: arrays[name] for name in names})

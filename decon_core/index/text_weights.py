@@ -90,11 +90,8 @@ def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[
     """Return the n-grams of texts, and the token ids: token n is ids[n - 1]."""
     vocabulary = GrowingVocabulary()
     rows = encode_texts(texts, vocabulary, tokenizer, policy)
-    ids = vocabulary.ids
-    order = np.argsort(ids)
-    rank = np.zeros(ids.size + 1, np.uint32)
-    rank[order + 1] = np.arange(1, ids.size + 1)
-    return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids[order]
+    ids, rank = vocabulary.ranked()
+    return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids
 
 
 def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> npt.NDArray[np.float64]:
