@@ -40,7 +40,15 @@ from decon_core.detectors.decon import (
     index_visibility,
     possible_blocks,
 )
-from decon_core.detectors.detector import Detector, Finding, Indexes, Nominations, Search, Span
+from decon_core.detectors.detector import (
+    Detector,
+    Finding,
+    Indexes,
+    Nominations,
+    Search,
+    Span,
+    firsts,
+)
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
@@ -253,7 +261,7 @@ class _AlignedSearch(Search):
         is_worse = self._is_wrong[rows], -scores[:, clusters.ANSWER]
         order = np.lexsort([*is_worse[::-1], *keys.T[::-1]])
         keys, best = keys[order], scores[order]
-        first_of_item = _firsts(keys)
+        first_of_item = firsts(keys)
         of_items = order[first_of_item]
         items = [
             *map(
@@ -264,7 +272,7 @@ class _AlignedSearch(Search):
                 of_items.tolist(),
             )
         ]
-        first = _firsts(keys[:, :-1])
+        first = firsts(keys[:, :-1])
         item_edges = [*np.searchsorted(first_of_item, first).tolist(), len(items)]
         best = np.maximum.reduceat(best, first) if first.size else best
         columns = keys[first].tolist(), parts[order[first]].tolist(), best.tolist()
@@ -285,19 +293,15 @@ class _AlignedSearch(Search):
 
     def _compared(self, documents: Sequence[_Document]) -> Iterator[list[_Compared]]:
         """Yield of each document the nominations that are of a kind, compared with its words."""
-        all_of = [one for document in documents for one in document.nominations]
-        spans = _table([span for document in documents for span in document.spans])
-        questions = np.array([one.question for one in all_of], np.int64)
+        nominations = [nomination for document in documents for nomination in document.nominations]
+        questions = np.array([nomination.question for nomination in nominations], np.int64)
         n_characters = self._questions.n_characters(questions).tolist()
-        texts = [document for document in documents for _ in document.nominations]
+        n_in_each = [len(document.nominations) for document in documents]
+        number_of = np.repeat(np.arange(len(documents)), n_in_each)
+        spans = _table([span for document in documents for span in document.spans])
+        rows = zip(number_of.tolist(), spans.tolist(), n_characters, strict=True)
         windows = _table(
-            [
-                _window(document.text, span, length)
-                for document, span, length in zip(texts, spans.tolist(), n_characters, strict=True)
-            ]
-        )
-        number_of = np.repeat(
-            np.arange(len(documents)), [len(document.nominations) for document in documents]
+            [_window(documents[number].text, span, length) for number, span, length in rows]
         )
         around = _Around(documents, number_of, windows, self._form)
         compared = self._questions.compare(
@@ -337,9 +341,8 @@ class _AlignedSearch(Search):
         comparison = claim.comparison
         for *_, row in nomination.items:
             entry = int(matches.whole[row, clusters.ENTRY])
-            start, stop = matches.whole[
-                row, clusters.ANSWER_START : clusters.ANSWER_STOP + 1
-            ].tolist()
+            start = int(matches.whole[row, clusters.ANSWER_START])
+            stop = int(matches.whole[row, clusters.ANSWER_STOP])
             has_answer = self._grams.index.entry_answer[entry] >= 0
             overlap = float(matches.scores[row, clusters.ANSWER]) if has_answer else None
             answer = document.places.characters(start, stop) if start >= 0 else None
@@ -358,11 +361,6 @@ class _AlignedSearch(Search):
                 answer_place=answer,
                 looked_for=_with_answer(kind[0], overlap, stop - start),
             )
-
-
-def _firsts(keys: Table) -> Integers:
-    """Return the first of the rows that are equal, which follow one another."""
-    return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)])
 
 
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:

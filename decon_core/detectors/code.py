@@ -164,9 +164,10 @@ def weighted_programs(
     by_tokens = _weighted([one.tolist() for one, _ in tokens])
     by_flow = iter(_weighted([one for one in flows if one is not None]))
     statements = [_NO_STATEMENT.sub(" ", one.text) for one, _ in texts]
+    signatures = [" ".join(found[0] for found in _SIGNATURE.finditer(text)) for text in statements]
     words = zip(
-        _weighted([_words_in(_signatures(statement)) for statement in statements]),
-        _weighted([_words_in(statement) for statement in statements]),
+        _weighted([*map(_words_in, signatures)]),
+        _weighted([*map(_words_in, statements)]),
         _weighted([_words_in(one.text) for one, _ in texts]),
         strict=True,
     )
@@ -188,10 +189,6 @@ def weighted_programs(
             texts, tokens, by_tokens, flows, named, words, strict=True
         )
     )
-
-
-def _signatures(program: str) -> str:
-    return " ".join(signature[0] for signature in _SIGNATURE.finditer(program))
 
 
 def _words_in(text: str) -> set[str]:
@@ -258,9 +255,7 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
     every = np.array([digest for digest, _, _ in rows], np.uint64)
     digests, numbers = np.unique(every, return_inverse=True)
     order = np.argsort(numbers, kind="stable")
-    slots = np.zeros(2 * digests.size + 2, np.uint32)
-    in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
-    windows.enter_fingerprints(digests, slots, in_filter)
+    slots, in_filter = _entered(digests)
     return windows.Index(
         names=names_table(),
         filter=in_filter,
@@ -274,6 +269,16 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
             [int(_STRETCH * program.n_tokens) + _SLACK for program in programs], np.int64
         ),
     )
+
+
+def _entered(
+    digests: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    """Return a hash table of digests, and a filter of them."""
+    slots = np.zeros(2 * digests.size + 2, np.uint32)
+    in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
+    windows.enter_fingerprints(digests, slots, in_filter)
+    return slots, in_filter
 
 
 class NamedPrograms:
@@ -293,9 +298,7 @@ class NamedPrograms:
             [names.digest_of_name(np.frombuffer(one.encode(), np.uint8)) for one in numbers],
             np.uint64,
         )
-        slots = np.zeros(2 * digests.size + 2, np.uint32)
-        in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
-        windows.enter_fingerprints(digests, slots, in_filter)
+        slots, in_filter = _entered(digests)
         self._index = names.NameIndex(in_filter, slots, digests)
         self._found = np.empty((_INITIAL_EVENTS, 2), np.int64)
 
@@ -400,15 +403,35 @@ class _CodeSearch(Search):
         document = DocumentScores(content.tobytes() if len(found) else b"")
         by_names = self._named.find(content)
         for program, weight, n_matched, first, last in found.tolist():
-            one, part = self._programs.programs[program], self._programs.parts[program]
-            score, place = document.compare(one, weight, (first, last))
+            compared = self._programs.programs[program]
+            score, place = document.compare(compared, weight, (first, last))
             if reaches(score, self._floor):
                 by_names.pop(program, None)
-                yield from _findings(number, part, one, score, n_matched, place, None)
+                yield from self._findings(number, program, score, n_matched, place, None)
         for program, (score, n_matched, place) in by_names.items():
-            one, part = self._programs.programs[program], self._programs.parts[program]
             if reaches(score, self._floor):
-                yield from _findings(number, part, one, score, n_matched, place, NAMES)
+                yield from self._findings(number, program, score, n_matched, place, NAMES)
+
+    def _findings(
+        self, number: int, program: int, score: float, n_matched: int, place: Span, kind: str | None
+    ) -> Iterator[Finding]:
+        found = self._programs.programs[program]
+        has_question, has_answer = found.text.has_question, found.text.has_answer
+        for record in found.records:
+            yield Finding(
+                document=number,
+                part=self._programs.parts[program],
+                record=record,
+                score=score,
+                question_overlap=score if has_question else None,
+                answer_overlap=score if has_answer else None,
+                n_matched=n_matched,
+                question_tokens=found.n_tokens,
+                total_tokens=found.n_tokens,
+                looked_for=kind,
+                question_place=place if has_question else None,
+                answer_place=place if has_answer else None,
+            )
 
     def compile(self, documents: object) -> None:
         del documents
@@ -438,30 +461,3 @@ class DocumentScores:
         share = (weight + one.flow.weight_of(flow)) / (one.tokens.total + one.flow.total)
         of_size: float = min(1.0, one.n_flow / max(len(flow), 1)) ** _SIZE_EXPONENT
         return share * of_size, around
-
-
-def _findings(
-    number: int,
-    part: int,
-    one: Program,
-    score: float,
-    n_matched: int,
-    place: Span,
-    kind: str | None,
-) -> Iterator[Finding]:
-    has_question, has_answer = one.text.has_question, one.text.has_answer
-    for record in one.records:
-        yield Finding(
-            document=number,
-            part=part,
-            record=record,
-            score=score,
-            question_overlap=score if has_question else None,
-            answer_overlap=score if has_answer else None,
-            n_matched=n_matched,
-            question_tokens=one.n_tokens,
-            total_tokens=one.n_tokens,
-            looked_for=kind,
-            question_place=place if has_question else None,
-            answer_place=place if has_answer else None,
-        )

@@ -129,15 +129,22 @@ class _Aligner:
         n_gaps = np.append(0, np.cumsum(covered == token_runs.GAP))
         n_covered = np.diff(edges - n_gaps[edges])
         may_reach = reaches(n_covered / n_tokens, self._floor)
+        # First and last token of all blocks of a form, and how many tokens they have.
         blocks: dict[bytes, tuple[int, int, int]] = {}
-        found = []
+        aligned = []
         for at in np.flatnonzero(may_reach).tolist():
             of_form = covered[edges[at] : edges[at + 1]]
             key = of_form.tobytes()
             if key not in blocks:
-                blocks[key] = self._align(of_form)
-            found.append(blocks[key])
-        start, stop, n_matched = np.array(found, np.int64).reshape(-1, 3).T
+                found = self._matcher.blocks(of_form)
+                first, last = found[0], found[-1]
+                blocks[key] = (
+                    int(first[token_runs.DOCUMENT]),
+                    int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH]),
+                    int(found[:, token_runs.LENGTH].sum()),
+                )
+            aligned.append(blocks[key])
+        start, stop, n_matched = np.array(aligned, np.int64).reshape(-1, 3).T
         runs = Runs(
             document.runs.text[kept][may_reach],
             start,
@@ -157,13 +164,6 @@ class _Aligner:
         aligned = self._aligned
         token_runs.covered(tokens, slots, size, aligned.tokens, aligned.offsets, forms, kept, edges)
         return kept[: edges[-1]], edges
-
-    def _align(self, prompt: Numbers) -> tuple[int, int, int]:
-        """Return the first and last token of all blocks, and how many tokens they have."""
-        blocks = self._matcher.blocks(prompt)
-        last = blocks[-1]
-        stop = int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH])
-        return int(blocks[0, token_runs.DOCUMENT]), stop, int(blocks[:, token_runs.LENGTH].sum())
 
 
 class _BlockMatcher:

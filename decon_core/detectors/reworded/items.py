@@ -180,7 +180,13 @@ def _texts_of(item: Rows) -> list[str]:
     question = item[0]["question"]
     texts = [question, _joined(question, item)]
     if texts[1] != question and len(question.split()) > _LONG_QUESTION:
-        texts.append(_joined(_end_of(question), item))
+        # The last sentences, as many as are not long, and at least one.
+        sentences = _SENTENCE_END.split(question.strip())
+        lengths = [len(sentence.split()) for sentence in sentences]
+        first = len(sentences) - 1
+        while first and sum(lengths[first - 1 :]) <= _LONG_END:
+            first -= 1
+        texts.append(_joined(" ".join(sentences[first:]), item))
     return [*dict.fromkeys(texts)]
 
 
@@ -193,15 +199,6 @@ def _joined(question: str, item: Rows) -> str:
         and (row["choice_index"] is not None or len(row["answer"].split()) <= _LONGEST_ANSWER)
     ]
     return "\n".join([question, *dict.fromkeys(answers)])
-
-
-def _end_of(question: str) -> str:
-    """Return the last sentences of a question, as many as are not long, and at least one."""
-    sentences = _SENTENCE_END.split(question.strip())
-    first = len(sentences) - 1
-    while first and sum(len(sentence.split()) for sentence in sentences[first - 1 :]) <= _LONG_END:
-        first -= 1
-    return " ".join(sentences[first:])
 
 
 def arrays_of(texts: Sequence[Sought]) -> dict[str, Array]:
