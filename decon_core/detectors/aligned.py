@@ -210,9 +210,8 @@ class _AlignedSearch(Search):
         self._policy, self._form = indexes.policy, indexes.policy.form
         self._grams = indexes.grams
         self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
-        own = indexes.own[Aligned.name]
-        self._questions = Questions(own)
-        self._item_of, self._is_wrong = own["item_of"], own["is_wrong"]
+        self._own = indexes.own[Aligned.name]
+        self._questions = Questions(self._own)
 
     def compile(self, documents: Ragged) -> None:
         self._clusters.compile(documents)
@@ -247,18 +246,19 @@ class _AlignedSearch(Search):
         whole, scores = matches.whole, matches.scores
         entries = whole[:, clusters.ENTRY]
         parts, records = self._grams.entry_part[entries], self._grams.entry_record[entries]
-        rows = self._questions.rows(parts, records)
+        rows = self._own["record_edges"][parts] + records
+        item_of, is_wrong = self._own["item_of"][rows], self._own["is_wrong"][rows]
         keys = np.column_stack(
             [
                 whole[:, clusters.DOCUMENT],
-                self._questions.numbers(rows),
+                self._own["question_of"][rows],
                 whole[:, [clusters.START, clusters.END]],
                 self._grams.index.entry_passage[entries],
-                self._item_of[rows],
+                item_of,
             ]
         )
         # Of the records of an item the right choice comes first, then that with most of its answer.
-        is_worse = self._is_wrong[rows], -scores[:, clusters.ANSWER]
+        is_worse = is_wrong, -scores[:, clusters.ANSWER]
         order = np.lexsort([*is_worse[::-1], *keys.T[::-1]])
         keys, best = keys[order], scores[order]
         first_of_item = firsts(keys)
@@ -266,8 +266,8 @@ class _AlignedSearch(Search):
         items = [
             *map(
                 _Item,
-                self._item_of[rows[of_items]].tolist(),
-                (self._is_wrong[rows[of_items]] > 0).tolist(),
+                item_of[of_items].tolist(),
+                (is_wrong[of_items] > 0).tolist(),
                 (-scores[of_items, clusters.ANSWER]).tolist(),
                 of_items.tolist(),
             )
@@ -295,7 +295,7 @@ class _AlignedSearch(Search):
         """Yield of each document the nominations that are of a kind, compared with its words."""
         nominations = [nomination for document in documents for nomination in document.nominations]
         questions = np.array([nomination.question for nomination in nominations], np.int64)
-        n_characters = self._questions.n_characters(questions).tolist()
+        n_characters = self._own["n_characters"][questions].tolist()
         n_in_each = [len(document.nominations) for document in documents]
         number_of = np.repeat(np.arange(len(documents)), n_in_each)
         spans = _table([span for document in documents for span in document.spans])

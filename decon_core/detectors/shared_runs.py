@@ -138,6 +138,7 @@ class Sharing:
         self._policy = policy
         self._tokenizer = tokenizer
         self._vocabulary = FixedVocabulary(verbatim.ids)
+        self._windows = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
         is_aligned = policy.compares_tokens and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
@@ -167,8 +168,8 @@ class Sharing:
         data, self._eights = self._padded(data, n)
         verbatim = self._verbatim
         yield self._found[:0]
-        sizes = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
-        for (size, windows), (places, numbers) in zip(sizes, self._find_windows(n), strict=True):
+        found = self._find_windows(n)
+        for (size, windows), (places, numbers) in zip(self._windows, found, strict=True):
             firsts = np.searchsorted(places, starts)
             prefilter.fetch(numbers, windows, verbatim.texts)
             document = 0
@@ -212,13 +213,12 @@ class Sharing:
         """Find the long, then the short windows in `n` bytes: rows (position, window number)."""
         verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
         every, left, *both = self._places
-        sizes = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
-        found: list[list[Integers]] = [[_NO_PLACES] for _ in sizes]
+        found: list[list[Integers]] = [[_NO_PLACES] for _ in self._windows]
         for start in range(0, n, prefilter.STRETCH):
             stop = min(start + prefilter.STRETCH, n)
             n_every = find_beginnings(self._eights, start, stop, every)
             n_left = prefilter.sift(self._eights, every[:n_every], verbatim.beginnings, left)
-            for rows, (size, windows) in zip(found, sizes, strict=True):
+            for rows, (size, windows) in zip(found, self._windows, strict=True):
                 n_windows = prefilter.find_windows(
                     self._eights,
                     left[:n_left],
