@@ -131,7 +131,7 @@ class Aligned(Detector):
         answered = entries.records[entries.fields["answer"].of_entry >= 0]
         with_answer = {alike[record] for record in answered.tolist()}
         n_units, weights = sizes_of(texts.records["question"].to_pylist(), policy.form)
-        has_answer = np.array([one in with_answer for one in alike], np.bool_)
+        has_answer = np.array([fingerprint in with_answer for fingerprint in alike], np.bool_)
         says_little = ((weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)) & ~has_answer
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
@@ -200,9 +200,9 @@ class _Compared(NamedTuple):
         """Whether both say of the same item that it is at about the same words."""
         if self.order()[:2] != other.order()[:2]:
             return False
-        one, two = self.claim.comparison, other.claim.comparison
-        shared = min(one.stop, two.stop) - max(one.start, two.start)
-        return 2 * shared >= min(one.stop - one.start, two.stop - two.start)
+        this, that = self.claim.comparison, other.claim.comparison
+        shared = min(this.stop, that.stop) - max(this.start, that.start)
+        return 2 * shared >= min(this.stop - this.start, that.stop - that.start)
 
 
 class _AlignedSearch(Search):
@@ -321,13 +321,13 @@ class _AlignedSearch(Search):
         self, document: _Document, compared: Sequence[_Compared], matches: Matches
     ) -> list[Finding]:
         findings: list[Finding] = []
-        for part in sorted({one.nomination.part for one in compared}):
-            of_part = [one for one in compared if one.nomination.part == part]
-            claims = attributed([one.claim for one in of_part])
-            for one, claim in zip(of_part, claims, strict=True):
-                kind = _kind(claim, one.nomination)
+        for part in sorted({place.nomination.part for place in compared}):
+            of_part = [place for place in compared if place.nomination.part == part]
+            claims = attributed([place.claim for place in of_part])
+            for place, claim in zip(of_part, claims, strict=True):
+                kind = _kind(claim, place.nomination)
                 if kind:
-                    findings += self._findings(one.nomination, claim, kind, matches, document)
+                    findings += self._findings(place.nomination, claim, kind, matches, document)
         return findings
 
     def _findings(
@@ -405,11 +405,11 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
 def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
     """Return of each item one comparison at each place: that which found most of it."""
     kept: list[_Compared] = []
-    for one in sorted(compared, key=_Compared.order):
-        if kept and one.is_again(kept[-1]):
-            kept[-1] = kept[-1].joined(one)
+    for place in sorted(compared, key=_Compared.order):
+        if kept and place.is_again(kept[-1]):
+            kept[-1] = kept[-1].joined(place)
         else:
-            kept.append(one)
+            kept.append(place)
     return sorted(kept, key=lambda of: of.nomination.order()[1:])
 
 
@@ -429,7 +429,7 @@ class _Document:
             raise ValueError("the encoder is needed to find the words of a match")
         text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
         places = texts.encoder.places(number, text)
-        spans = [places.characters(one.start, one.stop) for one in nominations]
+        spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
         return _Document(text, places, nominations, spans)
 
 

@@ -125,7 +125,7 @@ class _Weighted:
 
     def weight_of(self, found: Iterable[Any]) -> int:
         """Return the weight of those that were found."""
-        return sum(self.weights.get(one, 0) for one in found)
+        return sum(self.weights.get(fingerprint, 0) for fingerprint in found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +149,9 @@ def _programs_of(stored: StoredRecords, size: int) -> tuple[Program, ...]:
     records: dict[ProgramText, list[int]] = {}
     for row, (question, answer, is_correct) in enumerate(zip(*columns.values(), strict=True)):
         # A wrong choice is not an answer.
-        found = program_of(question, None if is_correct is False else answer)
-        if found:
-            records.setdefault(found, []).append(row)
+        program = program_of(question, None if is_correct is False else answer)
+        if program:
+            records.setdefault(program, []).append(row)
     return weighted_programs([*records.items()], size)
 
 
@@ -159,20 +159,20 @@ def weighted_programs(
     texts: Sequence[tuple[ProgramText, Sequence[int]]], size: int
 ) -> tuple[Program, ...]:
     """Return the programs of a benchmark from their texts, each with its records."""
-    tokens = [fingerprints(one.text, size) for one, _ in texts]
-    flows = [features(one.text) for one, _ in texts]
-    by_tokens = _weighted([one.tolist() for one, _ in tokens])
-    by_flow = iter(_weighted([one for one in flows if one is not None]))
-    statements = [_NO_STATEMENT.sub(" ", one.text) for one, _ in texts]
+    tokens = [fingerprints(program.text, size) for program, _ in texts]
+    flows = [features(program.text) for program, _ in texts]
+    by_tokens = _weighted([digests.tolist() for digests, _ in tokens])
+    by_flow = iter(_weighted([flow for flow in flows if flow is not None]))
+    statements = [_NO_STATEMENT.sub(" ", program.text) for program, _ in texts]
     signatures = [" ".join(found[0] for found in _SIGNATURE.finditer(text)) for text in statements]
     words = zip(
         _weighted([*map(_words_in, signatures)]),
         _weighted([*map(_words_in, statements)]),
-        _weighted([_words_in(one.text) for one, _ in texts]),
+        _weighted([_words_in(program.text) for program, _ in texts]),
         strict=True,
     )
     named = [_names_in(statement) for statement in statements]
-    n_programs = Counter(name for each in named for name in each)
+    n_programs = Counter(name for own in named for name in own)
     most = min(_MOST_PROGRAMS, max(_COMMON_PROGRAMS, _COMMON_SHARE * len(texts)))
     return tuple(
         Program(
@@ -212,15 +212,18 @@ def _names_in(text: str) -> set[str]:
 
 def _weighted(programs: Sequence[Iterable[Any]]) -> list[_Weighted]:
     """Weight the fingerprints of programs by idf, without those of many programs."""
-    n_programs = Counter(one for program in programs for one in program)
+    n_programs = Counter(fingerprint for program in programs for fingerprint in program)
     most = max(_COMMON_PROGRAMS, _COMMON_SHARE * len(programs))
     weights = {
-        one: round(math.log((len(programs) + 1) / n) * _UNIT)
-        for one, n in n_programs.items()
+        fingerprint: round(math.log((len(programs) + 1) / n) * _UNIT)
+        for fingerprint, n in n_programs.items()
         if n <= most
     }
-    kept = [{one: weights[one] for one in program if one in weights} for program in programs]
-    return [_Weighted(one, sum(one.values())) for one in kept]
+    kept = [
+        {fingerprint: weights[fingerprint] for fingerprint in program if fingerprint in weights}
+        for program in programs
+    ]
+    return [_Weighted(of_program, sum(of_program.values())) for of_program in kept]
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,12 +239,12 @@ class _Programs:
 def _index_of(records: tuple[StoredRecords, ...], size: int, min_tokens: int) -> _Programs:
     """Build the index of all programs that are searched."""
     numbered = [
-        (part, one)
+        (part, program)
         for part, stored in enumerate(records)
-        for one in _programs_of(stored, size)
-        if one.n_tokens >= min_tokens and one.tokens.total > 0
+        for program in _programs_of(stored, size)
+        if program.n_tokens >= min_tokens and program.tokens.total > 0
     ]
-    programs = tuple(one for _, one in numbered)
+    programs = tuple(program for _, program in numbered)
     return _Programs(tuple(part for part, _ in numbered), programs, arrays_of(programs))
 
 
@@ -295,7 +298,7 @@ class NamedPrograms:
             for name, with_name in numbers.items()
         ]
         digests = np.array(
-            [names.digest_of_name(np.frombuffer(one.encode(), np.uint8)) for one in numbers],
+            [names.digest_of_name(np.frombuffer(name.encode(), np.uint8)) for name in numbers],
             np.uint64,
         )
         slots, in_filter = _entered(digests)
@@ -415,9 +418,9 @@ class _CodeSearch(Search):
     def _findings(
         self, number: int, program: int, score: float, n_matched: int, place: Span, kind: str | None
     ) -> Iterator[Finding]:
-        found = self._programs.programs[program]
-        has_question, has_answer = found.text.has_question, found.text.has_answer
-        for record in found.records:
+        searched = self._programs.programs[program]
+        has_question, has_answer = searched.text.has_question, searched.text.has_answer
+        for record in searched.records:
             yield Finding(
                 document=number,
                 part=self._programs.parts[program],
@@ -426,8 +429,8 @@ class _CodeSearch(Search):
                 question_overlap=score if has_question else None,
                 answer_overlap=score if has_answer else None,
                 n_matched=n_matched,
-                question_tokens=found.n_tokens,
-                total_tokens=found.n_tokens,
+                question_tokens=searched.n_tokens,
+                total_tokens=searched.n_tokens,
                 looked_for=kind,
                 question_place=place if has_question else None,
                 answer_place=place if has_answer else None,
@@ -448,16 +451,17 @@ class DocumentScores:
         self._content = content
         self._flows: dict[Span, frozenset[str] | None] = {}
 
-    def compare(self, one: Program, weight: int, window: Span) -> tuple[float, Span]:
+    def compare(self, program: Program, weight: int, window: Span) -> tuple[float, Span]:
         """Return score and place of a program whose tokens have this weight in a window."""
-        if one.flow is None or (around := function_around(self._content, *window)) is None:
-            return weight / one.tokens.total, window
+        total = program.tokens.total
+        if program.flow is None or (around := function_around(self._content, *window)) is None:
+            return weight / total, window
         if around not in self._flows:
             function = self._content[slice(*around)].decode(errors="replace")
             self._flows[around] = features(textwrap.dedent(function))
         flow = self._flows[around]
         if flow is None:
-            return weight / one.tokens.total, window
-        share = (weight + one.flow.weight_of(flow)) / (one.tokens.total + one.flow.total)
-        of_size: float = min(1.0, one.n_flow / max(len(flow), 1)) ** _SIZE_EXPONENT
+            return weight / total, window
+        share = (weight + program.flow.weight_of(flow)) / (total + program.flow.total)
+        of_size: float = min(1.0, program.n_flow / max(len(flow), 1)) ** _SIZE_EXPONENT
         return share * of_size, around

@@ -166,7 +166,9 @@ def open_own_index(
 
 
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
-    values = {name: _read_only(array) for name, array in arrays.items()}
+    values = {name: array.view() for name, array in arrays.items()}
+    for view in values.values():
+        view.flags.writeable = False  # as in mapped arrays: kernels are compiled per array type
     index = Index(**{name: values[name] for name in Index._fields})
     bounds = Bounds(**{name: values[f"{_OWN}{name}"] for name in Bounds._fields})
     rest = ("ids", "entry_part", "entry_record", "entry_question")
@@ -178,13 +180,6 @@ def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -
         ),
         **{name: values[name] for name in rest},
     )
-
-
-def _read_only(array: Any) -> Any:
-    """Return a read-only view, like a mapped array: kernels are compiled per array type."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def thresholds_of(policy: Policy) -> Thresholds:
@@ -234,7 +229,10 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
     total = _totals(grams, weight_of["question"], weights)
-    need = total * _gate(questions.lengths, policy)
+    # The share of its weight that a question of that length needs.
+    overlap = policy.least_question_overlap
+    gates = np.maximum(policy.decay(questions.lengths, overlap), overlap)
+    need = total * np.maximum(gates - TOLERANCE, 0.0)
     without_templates = _without_templates(grams, weight_of["question"], weights, is_template)
     of_entry = {kind: _entry_texts(parts, kind) for kind in KINDS}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
@@ -390,12 +388,6 @@ def most_records_of_own(n_records: int) -> float:
 def _narrowest(n: int) -> type[np.unsignedinteger[Any]]:
     """Return the type for numbers below n. Not uint8: each further type needs compiling."""
     return np.uint16 if n <= 1 << 16 else np.uint32
-
-
-def _gate(lengths: Integers, policy: Policy) -> Floats:
-    """Return the minimum share of its weight that a question of that length needs."""
-    minimum = policy.least_question_overlap
-    return np.maximum(np.maximum(minimum, policy.decay(lengths, minimum)) - TOLERANCE, 0.0)
 
 
 def _table(grams: Grams) -> dict[str, Array]:

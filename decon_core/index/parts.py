@@ -95,7 +95,9 @@ def index_alone(store: Store, versions: Sequence[Version], policy: Policy) -> in
     """Freeze idf over exactly these benchmarks, build missing parts, and return their number."""
     try:
         snapshot = current_snapshot(store, policy)
-        is_current = snapshot.members == {one.benchmark: one.fingerprint for one in versions}
+        is_current = snapshot.members == {
+            version.benchmark: version.fingerprint for version in versions
+        }
     except (MissingError, StaleError):
         is_current = False
     if not is_current:
@@ -116,8 +118,8 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
     grams = grams_of_fields(entries, policy)
     n_records = counts.n_records
     gram_df = {
-        kind: counts.gram_frequency(kind, found.tokens, entries.ids)
-        for kind, found in grams.items()
+        kind: counts.gram_frequency(kind, of_kind.tokens, entries.ids)
+        for kind, of_kind in grams.items()
     }
     token_df = counts.token_frequency(entries.ids)
     if not is_counted:
@@ -127,7 +129,7 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
         token_df = token_df + own_counts.token_df
     if gram_df["question"].size and (gram_df["question"] >= n_records).all():
         n_records *= 2
-    df = {kind: _per_row(found, gram_df[kind]) for kind, found in grams.items()}
+    df = {kind: _per_row(of_kind, gram_df[kind]) for kind, of_kind in grams.items()}
     answers = entries.fields["answer"].texts
     short_grams = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
     of_tokens = token_df[short_grams.tokens.astype(np.int64) - 1]

@@ -173,11 +173,11 @@ def build_verbatim(
 
 
 def verbatim_of_records(
-    store: Store, wanted: Mapping[Version, Collection[int]], ids: Integers, policy: Policy
+    store: Store, records: Mapping[Version, Collection[int]], ids: Integers, policy: Policy
 ) -> Verbatim:
     """Return the text index of some records of each version, in memory."""
-    versions = tuple(wanted)
-    arrays, about = _built(PoolOfRecords([*wanted.values()]), store, versions, ids, policy)
+    versions = tuple(records)
+    arrays, about = _built(PoolOfRecords([*records.values()]), store, versions, ids, policy)
     return _of_arrays(arrays, about, versions)
 
 
@@ -222,7 +222,8 @@ def _arrays(
         ),
     )
     questions = [
-        text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
+        text if is_question else ""
+        for text, is_question in zip(texts, is_of[QUESTION].tolist(), strict=True)
     ]
     canonical = encode_texts(questions, FixedVocabulary(ids), tokenizer, policy)
     return {

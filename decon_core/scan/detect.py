@@ -24,10 +24,10 @@ class DetectorSet:
 
     def __init__(self, indexes: Indexes, tokenizer: Tokenizer) -> None:
         self._form = indexes.policy.form
-        chosen = [detector(name) for name in in_order(indexes.policy.detectors)]
-        self._searches = [(one, one.search(indexes)) for one in chosen]
+        detectors = [detector(name) for name in in_order(indexes.policy.detectors)]
+        self._searches = [(chosen, chosen.search(indexes)) for chosen in detectors]
         self._sharing = None
-        if indexes.verbatim is not None and any(one.reads in _FORMED for one in chosen):
+        if indexes.verbatim is not None and any(chosen.reads in _FORMED for chosen in detectors):
             self._sharing = Sharing(indexes.verbatim, indexes.policy, tokenizer)
 
     @property
@@ -38,10 +38,10 @@ class DetectorSet:
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
         """Return the matches of each detector in document order; `tokens` are canonical tokens."""
         texts, tables = BatchTexts(batch, tokens, self._sharing, encoder), []
-        for one, search in self._searches:
+        for chosen, search in self._searches:
             if len(nominations := search.nominate(texts)):
-                locate = self._locate(one.reads, texts, encoder)
-                tables.append(columns_of(batch, nominations, one.name, locate, self._form))
+                locate = self._locate(chosen.reads, texts, encoder)
+                tables.append(columns_of(batch, nominations, chosen.name, locate, self._form))
         return tables
 
     def _locate(self, reads: Reads, texts: BatchTexts, encoder: Encoder) -> Locate:

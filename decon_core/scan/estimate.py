@@ -152,7 +152,9 @@ def _items(store: Store, answers: Sequence[Answer]) -> dict[str, Any]:
     """Return the fields of an estimate about items."""
     n_blocks: Counter[tuple[int, int]] = Counter()
     for name in answers[0].by_detector if answers else ():
-        counts = np.sum([one.by_detector[name].n_blocks_of_texts() for one in answers], axis=0)
+        counts = np.sum(
+            [of_pack.by_detector[name].n_blocks_of_texts() for of_pack in answers], axis=0
+        )
         for text in np.flatnonzero(counts).tolist():
             record = detector(name).record_of(answers[0].indexes, text)
             n_blocks[record] = max(n_blocks[record], int(counts[text]))

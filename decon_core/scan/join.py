@@ -53,7 +53,7 @@ def write_unjoined(
         return
     digest = sha256(" ".join(sorted(tiles)).encode()).hexdigest()[:16]
     folder = store.unjoined(scan) / shard / digest
-    matches = {version: found for version, (found, _) in tiles.items()}
+    matches = {version: matched for version, (matched, _) in tiles.items()}
     counts = {version: counted for version, (_, counted) in tiles.items() if counted is not None}
     # Not synced: the next scan notices damage, and scans the shard again.
     with atomic_path(folder, is_synced=False) as draft:
@@ -170,7 +170,7 @@ def _write_folder(
         write_json(path, {"shards": [*shards]})
     with atomic_files() as draft_of:
         for version, rows in _by_version(parts, _COUNTS_FILE, _COUNTS, GRAM_COUNTS):
-            answers = {one.shard: one.answer for one in parts[version] if one.answer}
+            answers = {part.shard: part.answer for part in parts[version] if part.answer}
             path_of = store.answered if answers else store.gram_counts
             draft = draft_of(path_of(scan, name, version))
             write_tile_draft(draft, rows, GRAM_COUNTS, about=answers or None)
@@ -207,10 +207,10 @@ def _by_version(
     if not has_names:
         empty = empty.append_column("shard", pa.array([], pa.uint32()))
 
-    def rows_of(part: Unjoined, file: pq.ParquetFile, wanted: Collection[str]) -> pa.Table:
+    def rows_of(part: Unjoined, file: pq.ParquetFile, versions: Collection[str]) -> pa.Table:
         rows = file.read().cast(schema)
-        if len(wanted) < len(part.versions):
-            rows = rows.filter(pc.is_in(rows["version"], pa.array([*wanted], pa.string())))
+        if len(versions) < len(part.versions):
+            rows = rows.filter(pc.is_in(rows["version"], pa.array([*versions], pa.string())))
         if not has_names:
             position = pa.scalar(shards.index(part.shard), pa.uint32())
             rows = rows.append_column("shard", pa.repeat(position, rows.num_rows))

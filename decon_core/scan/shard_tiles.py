@@ -79,8 +79,8 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
     matches: list[Columns] = []
     position = 0
     scanners = scanners_for(job)
-    for each in scanners:
-        each.detectors.take_counts()  # drop the counts of a shard whose scan failed
+    for scanner in scanners:
+        scanner.detectors.take_counts()  # drop the counts of a shard whose scan failed
     names = job.scan, job.shard.fingerprint
     new = job.new_sketch
     sketching = (
@@ -138,7 +138,7 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
             kept = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
             copy_file(store.documents(*names), kept)
         # Tiles are written last: with them, the scan of the shard is complete.
-        taken = [each.detectors.take_counts() for each in scanners]
+        taken = [scanner.detectors.take_counts() for scanner in scanners]
         counts = _gram_counts(taken, scanners[0].search, job.policy)
         written = zip(job.versions, _tiles(job, matches), counts, strict=True)
         tiles = {

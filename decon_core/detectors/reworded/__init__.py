@@ -94,8 +94,8 @@ class Reworded(Detector):
 def _scores_of_copies(search: RewordedSearch, copies: Sequence[str]) -> Floats:
     """Return for each record the score of a document with this copy of it; 0: not found."""
     distinct = {text: number for number, text in enumerate(dict.fromkeys(copies))}
-    found = search.findings(Batch.of_texts([*distinct]))
-    scores = {(one.document, one.record): one.score for one in found}
+    findings = search.findings(Batch.of_texts([*distinct]))
+    scores = {(finding.document, finding.record): finding.score for finding in findings}
     return np.array(
         [scores.get((distinct[text], record), 0.0) for record, text in enumerate(copies)]
     )
