@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.alignment.units import Units
 from decon_core.kernels import word_alignment
+from decon_core.kernels.arrays import Integers, Table
 from decon_core.kernels.word_alignment import DOCUMENT, ITEM, SIZE, Words
-
-Integers = npt.NDArray[np.int64]
-Table = npt.NDArray[np.int64]  # two-dimensional
 
 
 class Comparison(NamedTuple):

@@ -12,17 +12,14 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.kernels import word_alignment
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Integers, Words64
 from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
 from decon_core.text.characters import Form
 from decon_core.text.markup import Stripped, may_have_markup, stripped_with_offsets
 from decon_core.text.numbers import Number, numbers_in
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.uint8]
 
 _MOST_CHARACTERS = 1 << 20  # of texts that are read together
 
@@ -31,7 +28,7 @@ _MOST_CHARACTERS = 1 << 20  # of texts that are read together
 class Units:
     """The units of several texts in order, with the characters where each begins and ends."""
 
-    keys: npt.NDArray[np.uint64]
+    keys: Words64
     is_number: Flags
     is_name: Flags  # a capital within a sentence
     starts: Integers  # in its text
@@ -145,7 +142,7 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
 
 
 def _read_numbers(
-    units: Units, numbers: Sequence[Number], is_kept: npt.NDArray[np.bool_], other: dict[int, str]
+    units: Units, numbers: Sequence[Number], is_kept: Bools, other: dict[int, str]
 ) -> None:
     """Make one unit of the words of each number, at the first of them."""
     first = np.searchsorted(units.starts, [number.start for number in numbers]).tolist()
@@ -170,7 +167,7 @@ def _key_of(word: str) -> np.uint64:
 
 
 @lru_cache(maxsize=8)
-def _classes(punctuation: str) -> npt.NDArray[np.uint8]:
+def _classes(punctuation: str) -> Bytes:
     """Return what each character is; those that are too high for the table are letters."""
     classes = np.zeros(max(UNSPACED[-1][1], *map(ord, punctuation + OPENS_SENTENCE)) + 1, np.uint8)
     for first, last in UNSPACED:

@@ -15,10 +15,9 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.alignment.attribution import Claim, attributed
-from decon_core.alignment.comparison import Comparison, Questions, Table
+from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.kinds import (
     EDITED,
     FEWEST_UNITS,
@@ -52,6 +51,7 @@ from decon_core.detectors.detector import (
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
+from decon_core.kernels.arrays import Integers, Table
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Places, Ragged
 
-Integers = npt.NDArray[np.int64]
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
@@ -390,7 +389,7 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
     """Return those with the highest scores, of each benchmark a few at each place."""
     if len(nominations) <= _MOST_AT_A_PLACE:
         return [*nominations]
-    depth: dict[int, npt.NDArray[np.int64]] = {}
+    depth: dict[int, Integers] = {}
     end = max((nomination.stop for nomination in nominations), default=0)
     kept = []
     for nomination in sorted(nominations, key=_Nomination.order):

@@ -32,6 +32,7 @@ from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Finding, Indexes, Nominations, Search, Span
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
+from decon_core.kernels.arrays import Bytes
 from decon_core.kernels.code import names, windows
 from decon_core.kernels.code.lexer import mark_code
 from decon_core.text.code_form import (
@@ -311,7 +312,7 @@ class NamedPrograms:
         is_function = name in _names_in(" ".join(_SIGNATURE.findall(program.text.text)))
         return program.words if is_function else program.words[1:]
 
-    def find(self, content: npt.NDArray[np.uint8]) -> dict[int, tuple[float, int, Span]]:
+    def find(self, content: Bytes) -> dict[int, tuple[float, int, Span]]:
         """Return by program the best score, number of words, and place."""
         n = names.find_names(content, self._index, self._found)
         if n > len(self._found):
@@ -363,7 +364,7 @@ class WindowSearch:
         self._windows = np.zeros((n + 1, 5), np.int64)
         self._events = np.empty((_INITIAL_EVENTS, 4), np.int64)
 
-    def windows_in(self, content: npt.NDArray[np.uint8]) -> Integers:
+    def windows_in(self, content: Bytes) -> Integers:
         """Return the best window of each program down to the floor; columns as in `windows`."""
         n = self._events_in(content)
         if n > len(self._events):
@@ -374,7 +375,7 @@ class WindowSearch:
         )
         return self._windows[:n_found]
 
-    def _events_in(self, content: npt.NDArray[np.uint8]) -> int:
+    def _events_in(self, content: Bytes) -> int:
         return windows.find_events(content, 0, content.size, self._size, self._index, self._events)
 
 
@@ -401,7 +402,7 @@ class _CodeSearch(Search):
             )
         )
 
-    def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
+    def _in_document(self, number: int, content: Bytes) -> Iterator[Finding]:
         found = self._search.windows_in(content)
         document = DocumentScores(content.tobytes() if len(found) else b"")
         by_names = self._named.find(content)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.index.joined_index import Search as GramIndex
-    from decon_core.kernels.arrays import Flags, Words64
+    from decon_core.kernels.arrays import Flags, Numbers, Words64
     from decon_core.kernels.ngram_filters import Rows
     from decon_core.kernels.question_index import Index
     from decon_core.kernels.scores import Thresholds
@@ -70,8 +70,8 @@ _SPANS = [
 class Matches:
     """The matches of a batch: one row per document, entry and position, in that order."""
 
-    whole: npt.NDArray[np.int64]  # columns: `clusters.DOCUMENT` to `clusters.PASSAGE_STOP`
-    scores: npt.NDArray[np.float64]  # columns: `clusters.BASE` to `clusters.SCORE`
+    whole: Integers  # columns: `clusters.DOCUMENT` to `clusters.PASSAGE_STOP`
+    scores: Floats  # columns: `clusters.BASE` to `clusters.SCORE`
     matched: list[bytes]  # one bit per distinct question n-gram, in order of first occurrence
 
     def __len__(self) -> int:
@@ -234,7 +234,7 @@ class ClusterSearch(Search):
         self._last_seen = np.zeros(search.index.gram_at.size, np.uint32)
         self._serial = 1
         self._seen = np.empty(0, np.uint32)
-        self._seen_batches: list[npt.NDArray[np.uint32]] = []
+        self._seen_batches: list[Numbers] = []
         self._alloc_outputs(_INITIAL_MATCHES)
 
     def _alloc_outputs(self, n: int) -> None:
@@ -323,7 +323,7 @@ class ClusterSearch(Search):
             self._seen,
         )
 
-    def _matched(self, documents: Ragged, whole: npt.NDArray[np.int64]) -> list[bytes]:
+    def _matched(self, documents: Ragged, whole: Integers) -> list[bytes]:
         index = self._index
         questions = self._search.entry_question[whole[:, clusters.ENTRY]].astype(np.int64)
         n_grams = np.diff(index.question_gram_offsets)[questions]
@@ -341,7 +341,7 @@ class ClusterSearch(Search):
         )
         return [np.packbits(bits[start:stop]).tobytes() for start, stop in pairwise(edges.tolist())]
 
-    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    def take_counts(self) -> tuple[Numbers, Integers]:
         seen_batches, self._seen_batches = self._seen_batches, []
         seen = np.concatenate([np.empty(0, np.uint32), *seen_batches])
         return np.unique(seen, return_counts=True)
@@ -357,9 +357,9 @@ class ClusterSearch(Search):
     def _judge(
         self,
         documents: Ragged,
-        runs: npt.NDArray[np.int64],
-        whole: list[npt.NDArray[np.int64]],
-        scores: list[npt.NDArray[np.float64]],
+        runs: Integers,
+        whole: list[Integers],
+        scores: list[Floats],
     ) -> None:
         run = 0
         while True:
@@ -383,9 +383,7 @@ class ClusterSearch(Search):
                 self._alloc_outputs(2 * self._whole.shape[0])
 
 
-def _sorted_unique(
-    whole: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _sorted_unique(whole: Integers, scores: Floats) -> tuple[Integers, Floats]:
     """Sort by document, position and entry; of clusters with equal bounds keep the best score."""
     keys = [clusters.END, clusters.ENTRY, clusters.START, clusters.DOCUMENT]
     order = np.lexsort([-scores[:, clusters.SCORE], *(whole[:, key] for key in keys)])

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.detector_registry import Reads, Threshold, register
@@ -23,11 +22,11 @@ from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
+from decon_core.kernels.arrays import Numbers
 
 if TYPE_CHECKING:
     from decon_core.index.ngram_counts import GramTable
 
-Numbers = npt.NDArray[np.uint32]
 
 _LONG_DOCUMENT = 1 << 12  # tokens; for shorter ones, finding what to skip takes as long as aligning
 

@@ -21,6 +21,7 @@ from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Span
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.arrays import NONE as NOTHING
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
 from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.text.canonical import formed, original_places
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from decon_core.text.tokenizers import Pieces, Tokenizer
     from decon_core.text.word_cache import Encoder, Ragged
 
-Integers = npt.NDArray[np.int64]
 
 # Increased when texts are compared differently: only the tiles of detectors with this in their
 # `versions` are then scanned again.
@@ -45,7 +45,7 @@ class Screened:
     """The result of screening a batch by bytes."""
 
     content: Callable[[int], bytes]  # bytes of a document, by its number in the batch
-    is_sharing: npt.NDArray[np.bool_]  # per document: may it share an n-gram with a text
+    is_sharing: Bools  # per document: may it share an n-gram with a text
     wholes: Integers  # verbatim occurrences of whole texts, sorted; columns as in `screen`
 
 
@@ -61,7 +61,7 @@ class Runs(NamedTuple):
     last_byte: Integers
 
     @property
-    def share(self) -> npt.NDArray[np.float64]:
+    def share(self) -> Floats:
         return self.n_matched / self.n_tokens
 
     def take(self, rows: npt.NDArray[np.generic]) -> Runs:
@@ -87,7 +87,7 @@ class Shared:
     number: int  # in the batch
     content: bytes
     pieces: Pieces
-    tokens: npt.NDArray[np.uint32]
+    tokens: Numbers
     wholes: Runs  # of texts that it contains in full, by text
     forms: Integers  # of other texts, ascending
     runs: Runs  # of these forms
@@ -119,7 +119,7 @@ class _Contents:
             return content
         return formed(content.decode(), self._policy.normalize, self._policy.form).encode()
 
-    def data(self) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
+    def data(self) -> tuple[Bytes, Integers, Integers]:
         """Return all documents in one array, with start and stop offsets."""
         if self._policy.normalize == "none":
             return self._batch.text, self._batch.starts, self._batch.stops
@@ -158,11 +158,11 @@ class Sharing:
         shares[wholes[self._are_compared(wholes), prefilter.DOCUMENT]] = 1
         return Screened(content.of, shares.astype(np.bool_), wholes[np.lexsort(wholes.T[::-1])])
 
-    def _are_compared(self, wholes: Integers) -> npt.NDArray[np.bool_]:
+    def _are_compared(self, wholes: Integers) -> Bools:
         """Return which of these occurrences are of texts that are also compared by tokens."""
         return self._verbatim.is_compared[wholes[:, prefilter.TEXT]]
 
-    def _screen(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
+    def _screen(self, content: _Contents, shares: Flags) -> Iterator[Integers]:
         data, starts, stops = content.data()
         n = int(stops.max(initial=0))
         data, self._eights = self._padded(data, n)
@@ -194,9 +194,7 @@ class Sharing:
                 if document == document_before:  # full
                     self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
-    def _padded(
-        self, data: npt.NDArray[np.uint8], n: int
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+    def _padded(self, data: Bytes, n: int) -> tuple[Bytes, Words64]:
         """Return `n` bytes with spare bytes behind them, as bytes and as uint64.
 
         Without a copy where the reader left enough room.
@@ -209,7 +207,7 @@ class Sharing:
             return self._padding_buffer.view(np.uint8), self._padding_buffer
         return data, data[: 8 * n_eights].view(np.uint64)
 
-    def _find_windows(self, n: int) -> list[npt.NDArray[np.int64]]:
+    def _find_windows(self, n: int) -> list[Integers]:
         """Find the long, then the short windows in `n` bytes: rows (position, window number)."""
         verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
         every, left, *both = self._places
@@ -275,7 +273,7 @@ class Sharing:
         n_tokens = verbatim.n_tokens(forms)
         return forms, Runs(text[kept], start, stop, length, n_tokens, first_byte, last_byte)
 
-    def _are_opened(self, tokens: npt.NDArray[np.uint32], texts: Integers) -> npt.NDArray[np.bool_]:
+    def _are_opened(self, tokens: Numbers, texts: Integers) -> Bools:
         """Return which texts share with the document an n-gram that opens a comparison."""
         size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
@@ -293,7 +291,7 @@ class Sharing:
         )
         return are_opened.astype(np.bool_)
 
-    def _longest_runs(self, tokens: npt.NDArray[np.uint32]) -> int:
+    def _longest_runs(self, tokens: Numbers) -> int:
         return token_runs.longest_runs(
             tokens,
             0,

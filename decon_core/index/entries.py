@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,11 +24,10 @@ from decon_core.index.ngram_counts import (
     gram_sizes,
     grams_of,
 )
+from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged, keeps_words_apart
-
-Integers = npt.NDArray[np.int64]
 
 NOTHING = -1
 
@@ -54,7 +52,7 @@ class Field:
 class Entries:
     """The indexed records of a benchmark."""
 
-    dropped: npt.NDArray[np.uint8]  # per record: position in `REASONS`, 0 if it is indexed
+    dropped: Bytes  # per record: position in `REASONS`, 0 if it is indexed
     ids: Integers  # token ids of the tokenizer, ascending; token n of a text is ids[n - 1]
     fields: Mapping[str, Field]
 
@@ -124,7 +122,7 @@ def _why_dropped(
     ids: Integers,
     policy: Policy,
     tokenizer: Tokenizer,
-) -> npt.NDArray[np.uint8]:
+) -> Bytes:
     n_tokens = _visible_tokens(columns, ids, policy, tokenizer)
     dropped = np.zeros(table.num_rows, np.uint8)
     dropped[_has_few_words(columns, policy)] = _TOO_FEW_WORDS

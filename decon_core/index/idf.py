@@ -103,9 +103,8 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
     value = read_current(store)
     path = store.snapshot(value["fingerprint"])
     if not path.is_file():
-        raise MissingError(
-            Problem(str(path), "no such file", "the frozen counts", "`decon-assets run --refreeze`")
-        )
+        remedy = "`decon-assets run --refreeze`"
+        raise MissingError(Problem(str(path), "no such file", "the frozen counts", remedy))
     arrays, _ = map_arrays(path)
     sizes = gram_sizes(policy)
     kinds = {
@@ -194,14 +193,9 @@ def current_snapshot_fingerprint(store: Store) -> str:
 
 
 def read_current(store: Store) -> dict[str, Any]:
-    if not store.current_snapshot.is_file():
-        raise MissingError(
-            Problem(
-                str(store.current_snapshot),
-                "no such file",
-                "a frozen idf snapshot",
-                "`decon-assets run`, or materialize the asset `idf_snapshot`",
-            )
-        )
-    value: dict[str, Any] = read_json(store.current_snapshot)
+    path = store.current_snapshot
+    if not path.is_file():
+        remedy = "`decon-assets run`, or materialize the asset `idf_snapshot`"
+        raise MissingError(Problem(str(path), "no such file", "a frozen idf snapshot", remedy))
+    value: dict[str, Any] = read_json(path)
     return value

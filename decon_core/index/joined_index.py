@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
@@ -28,15 +27,13 @@ from decon_core.index.entries import NOTHING
 from decon_core.index.ngram_counts import KINDS, Grams, grams_of, pair_filter, renumbered
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
+from decon_core.kernels.arrays import Bytes, Flags, Floats, Int32s, Integers, Numbers
 from decon_core.kernels.question_index import Index, bound_grams, fill_table
 from decon_core.kernels.scores import Thresholds
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.word_cache import Ragged, edges_of
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
 Rows = list[dict[str, Any]]  # of a table of records
 # Makes the arrays of a detector from the records of each benchmark.
 Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
@@ -74,8 +71,8 @@ class Search:
 class Bounds(NamedTuple):
     """Of each n-gram the largest weight and the smallest need, as codes, and their values."""
 
-    gram_weight: npt.NDArray[np.uint8]
-    gram_need: npt.NDArray[np.uint8]
+    gram_weight: Bytes
+    gram_need: Bytes
     weight_levels: Floats
     need_levels: Floats
 
@@ -86,7 +83,7 @@ class WithoutTemplates(NamedTuple):
     Needs are those of a search for whole questions.
     """
 
-    is_template: npt.NDArray[np.uint8]  # per weight: whether its n-grams are those of a template
+    is_template: Flags  # per weight: whether its n-grams are those of a template
     question_total: Floats
     bounds: Bounds
 
@@ -286,7 +283,7 @@ def _totals(grams: Grams, weight_of: Ragged, weights: Floats) -> Floats:
 
 
 def _without_templates(
-    grams: Grams, weight_of: Ragged, weights: Floats, is_template: npt.NDArray[np.uint8]
+    grams: Grams, weight_of: Ragged, weights: Floats, is_template: Flags
 ) -> WithoutTemplates:
     own = np.where(is_template, 0.0, weights)
     total = _totals(grams, weight_of, own)
@@ -301,14 +298,9 @@ def _need_of(total: Floats) -> Floats:
 def _require_32_bit_positions(questions: Ragged) -> None:
     """Raise `InputError` if token positions in the questions do not fit 32 bits."""
     if questions.values.size >= 1 << 32:
-        raise InputError(
-            Problem(
-                "benchmarks of one scan",
-                f"{questions.values.size:,} question tokens",
-                "fewer than 4,294,967,296",
-                "scan the benchmarks in two groups",
-            )
-        )
+        found, expected = f"{questions.values.size:,} question tokens", "fewer than 4,294,967,296"
+        remedy = "scan the benchmarks in two groups"
+        raise InputError(Problem("benchmarks of one scan", found, expected, remedy))
 
 
 def _all_texts(parts: Sequence[Part], kind: str, ids: Integers) -> Ragged:
@@ -339,7 +331,7 @@ def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
 
 def _weights(
     parts: Sequence[Part], policy: Policy
-) -> tuple[Floats, npt.NDArray[np.uint8], npt.NDArray[np.uint8], dict[str, Ragged]]:
+) -> tuple[Floats, Flags, Flags, dict[str, Ragged]]:
     """Return the distinct weights, which of them are hot and which of a template, and each
     n-gram's position among them."""
     weights: list[float] = []
@@ -421,7 +413,7 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> B
     return Bounds(gram_weight, gram_need, weight_levels, need_levels)
 
 
-def _inverted(rows: Ragged, n: int) -> tuple[Integers, npt.NDArray[np.uint32]]:
+def _inverted(rows: Ragged, n: int) -> tuple[Integers, Numbers]:
     """Return the rows that contain each number, in ascending order."""
     offsets = edges_of(np.bincount(rows.values, minlength=n))
     rows_with = np.empty(rows.values.size, np.uint32)

@@ -11,15 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy
 from decon_core.kernels import grams as kernels
+from decon_core.kernels.arrays import Integers, Numbers, Words64
 from decon_core.text.word_cache import FixedVocabulary, Ragged
-
-Integers = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.uint32]
 
 KINDS = ("question", "answer", "passage")
 
@@ -93,7 +90,7 @@ class GramTable:
         return numbers
 
 
-def pair_filter(n_grams: int) -> npt.NDArray[np.uint64]:
+def pair_filter(n_grams: int) -> Words64:
     """Return an empty filter for pairs of tokens, at most as large as CPU caches hold."""
     log2_words = min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
     return np.zeros(1 << log2_words, np.uint64)

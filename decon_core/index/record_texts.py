@@ -11,15 +11,13 @@ from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.index.ngram_counts import GramTable
 from decon_core.kernels import grams, token_runs
+from decon_core.kernels.arrays import Integers
 from decon_core.text.canonical import formed
 from decon_core.text.word_cache import Ragged, edges_of
-
-Integers = npt.NDArray[np.int64]
 
 # The kinds of text of a record. `WHOLE` is what `exact` searches for, `FIELDS` are columns of the
 # record, and `COMPARED` are compared by tokens.
@@ -50,14 +48,15 @@ _MAX_PAIR_WORDS = 1 << 17
 
 
 class Pool:
-    """Distinct texts and their uses."""
+    """Distinct texts and their uses, by all records or by chosen ones of each benchmark."""
 
-    def __init__(self) -> None:
+    def __init__(self, chosen: Sequence[Collection[int]] | None = None) -> None:
+        self._chosen = None if chosen is None else [{*records} for records in chosen]
         self.numbers: dict[str, int] = {}
         self.uses: list[tuple[int, int, int, int]] = []  # text, part, record, kind
 
     def add(self, text: str, part: int, record: int, kind: int) -> None:
-        if text:
+        if text and (self._chosen is None or record in self._chosen[part]):
             number = self.numbers.setdefault(text, len(self.numbers))
             self.uses.append((number, part, record, kind))
 
@@ -69,18 +68,6 @@ class Pool:
         """Return the uses, sorted: columns text, part, record, kind."""
         uses = np.array(self.uses, np.int64).reshape(-1, 4)
         return uses[np.lexsort(uses.T[::-1])]
-
-
-class PoolOfRecords(Pool):
-    """The texts of some records, given by number of the benchmark."""
-
-    def __init__(self, wanted: Sequence[Collection[int]]) -> None:
-        super().__init__()
-        self._wanted = [{*records} for records in wanted]
-
-    def add(self, text: str, part: int, record: int, kind: int) -> None:
-        if record in self._wanted[part]:
-            super().add(text, part, record, kind)
 
 
 def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:

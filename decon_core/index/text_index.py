@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
@@ -38,20 +37,27 @@ from decon_core.index.record_texts import (
     QUESTION,
     WHOLE,
     Pool,
-    PoolOfRecords,
     gather,
     texts_of,
 )
 from decon_core.index.text_weights import encode_texts, weights_of
 from decon_core.kernels import prefilter, token_runs
+from decon_core.kernels.arrays import (
+    Bools,
+    Bytes,
+    Flags,
+    Floats,
+    Int32s,
+    Integers,
+    Numbers,
+    Words64,
+)
 from decon_core.kernels.grams import enter_runs
 from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
 from decon_core.text.word_cache import FixedVocabulary, Ragged, edges_of
-
-Integers = npt.NDArray[np.int64]
 
 NOTHING = -1
 
@@ -78,25 +84,25 @@ class Verbatim:
 
     versions: tuple[Version, ...]
     texts: prefilter.Texts
-    beginnings: npt.NDArray[np.uint64]  # Bloom filter of the first bytes of all windows
+    beginnings: Words64  # Bloom filter of the first bytes of all windows
     long: prefilter.Windows
     short: prefilter.Windows
-    canonical_pairs: npt.NDArray[np.uint64]
-    canonical_filter: npt.NDArray[np.uint64]
-    is_whole: npt.NDArray[np.uint8]  # per text: whether it can be found as a whole text
-    opens: npt.NDArray[np.uint8]  # per token: whether the n-gram from there opens a comparison
+    canonical_pairs: Words64
+    canonical_filter: Words64
+    is_whole: Flags  # per text: whether it can be found as a whole text
+    opens: Flags  # per token: whether the n-gram from there opens a comparison
     is_screened: bool  # False: every document is tokenized
-    text_of: npt.NDArray[np.int32]  # per row: the text that it is a form of
+    text_of: Int32s  # per row: the text that it is a form of
     ids: Integers  # token ids of the tokenizer, ascending; token n is ids[n - 1]
     aligned: token_runs.Texts
     canonical: token_runs.Texts  # only questions; tokens numbered as in the union of index parts
     use_offsets: Integers  # per text: range of its uses in the `use_` arrays
-    use_part: npt.NDArray[np.int32]
+    use_part: Int32s
     use_record: Integers
-    use_kind: npt.NDArray[np.uint8]
-    use_weight: npt.NDArray[np.float64]  # informativeness: mean idf of its n-grams over ln N
+    use_kind: Bytes
+    use_weight: Floats  # informativeness: mean idf of its n-grams over ln N
     part_offsets: Integers  # number of records before each benchmark
-    field_texts: npt.NDArray[np.int32]  # per record: its question, its answer; or NOTHING
+    field_texts: Int32s  # per record: its question, its answer; or NOTHING
 
     def uses(self, text: int, kinds: Collection[int]) -> Iterator[Use]:
         """Yield the uses of a text as one of these kinds, by benchmark and record."""
@@ -133,7 +139,7 @@ class Verbatim:
         return self.aligned.offsets[texts + 1] - self.aligned.offsets[texts]
 
     @cached_property
-    def is_compared(self) -> npt.NDArray[np.bool_]:
+    def is_compared(self) -> Bools:
         """Per row: whether `ratcliff` and `longest_match` search for its text at all.
 
         That needs an n-gram of the text without leading space that opens a comparison. A text that
@@ -177,7 +183,7 @@ def verbatim_of_records(
 ) -> Verbatim:
     """Return the text index of some records of each version, in memory."""
     versions = tuple(records)
-    arrays, about = _built(PoolOfRecords([*records.values()]), store, versions, ids, policy)
+    arrays, about = _built(Pool([*records.values()]), store, versions, ids, policy)
     return _of_arrays(arrays, about, versions)
 
 
@@ -269,7 +275,7 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
 
 def _forms(
     pool: Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
-) -> tuple[list[str], list[Pieces], npt.NDArray[np.int32]]:
+) -> tuple[list[str], list[Pieces], Int32s]:
     """Return texts, then those compared by tokens with a leading space; tokens; text of each row.
 
     With a leading space the first word of a text is another token. Where the space is a separate
@@ -320,7 +326,7 @@ def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
 class _Ranges:
     """Byte ranges to choose windows for, where wanted."""
 
-    is_wanted: npt.NDArray[np.uint8]
+    is_wanted: Flags
     starts: Integers
     stops: Integers
 
@@ -339,7 +345,7 @@ def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
 
 def _windows(
     texts: Mapping[str, Any], grams: _Ranges, wholes: _Ranges
-) -> tuple[dict[str, Array], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+) -> tuple[dict[str, Array], Flags, Flags]:
     """Return windows of both sizes; which n-grams open a comparison; which texts match whole."""
     data, offsets = texts["data"], texts["offsets"]
     eights = data.view(np.uint64)
@@ -378,7 +384,7 @@ def _windows(
     return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
 
 
-def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
+def _beginnings(eights: Words64, n: int) -> Integers:
     """Return where windows may begin. Works in stretches, to limit the memory."""
     room, found = np.empty(prefilter.STRETCH + 2, np.int64), [_NONE]
     for start in range(0, n, prefilter.STRETCH):
@@ -393,13 +399,13 @@ class _Uses:
 
     places: Integers
     texts: Integers  # the text at each position
-    before: npt.NDArray[np.uint32]  # least bytes, over all it represents, before the position
-    after: npt.NDArray[np.uint32]  # and from the position on
+    before: Numbers  # least bytes, over all it represents, before the position
+    after: Numbers  # and from the position on
 
 
 def _numbered(
-    data: npt.NDArray[np.uint8],
-    eights: npt.NDArray[np.uint64],
+    data: Bytes,
+    eights: Words64,
     size: int,
     grams: _Uses,
     wholes: _Uses,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Indexes, Span, detector
 from decon_core.detectors.shared_runs import BatchTexts, Sharing, first_bytes
+from decon_core.kernels.arrays import Integers, Numbers
 from decon_core.scan.matches import Columns, Locate, columns_of
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
@@ -54,7 +54,7 @@ class DetectorSet:
             return lambda _number, _text, characters: characters
         return partial(_places_of_tokens, encoder)
 
-    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    def take_counts(self) -> tuple[Numbers, Integers]:
         """Return indexed n-grams and their document counts since the last call, and reset them."""
         counts = [search.take_counts() for _, search in self._searches]
         grams, n_documents = zip(*counts, strict=True)

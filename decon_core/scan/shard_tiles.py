@@ -12,7 +12,6 @@ from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.policy import Policy
@@ -22,6 +21,7 @@ from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.progress import advance
 from decon_core.index.joined_index import Search
+from decon_core.kernels.arrays import Integers, Numbers
 from decon_core.kernels.question_index import places_in_parts
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
 from decon_core.scan.coverage import write_refusal
@@ -35,7 +35,7 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import growing_parquet, no_rows
 
 # Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
-_GramCounts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
+_GramCounts = tuple[Numbers, Integers]
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
 # Documents that are not in the sample; rows with blank lines, which are in no other count.
