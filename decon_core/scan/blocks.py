@@ -109,16 +109,12 @@ class ScannedBlock:
 
     position: int
     documents: pa.Table
-    n_characters: int
-    n_bytes: int
-    n_too_short: int
+    counts: Mapping[str, int]  # that a ledger adds up
     unreadable: list[Unreadable]
     invalid: list[InvalidUtf8]
     unread: Mapping[str, Sequence[int]]  # texts that are not read, by path: number and bytes
     matches: list[Columns]
     sketch: PartSketch | None
-    n_rows: int  # with unreadable rows, and those that are left out
-    n_left_out: int  # documents that are not in the sample
 
 
 _SAMPLE = Batch.of_texts(["two words"])
@@ -180,20 +176,26 @@ class Scanner:
             sketch = PartSketch.of(block.place, batch, stable, ngram_size=self._ngram_size)
         found = self.detectors.find(batch, tokens, self.encoder)
         matches = [without_alike(columns, self._items_of) for columns in found]
-        sizes = [batch.per_document(n) for n in (batch.stops - batch.starts, tokens.lengths)]
+        n_bytes = batch.per_document(batch.stops - batch.starts)
+        n_tokens = batch.per_document(tokens.lengths)
+        documents = pa.table([batch.document_rows, n_bytes, n_tokens], schema=DOCUMENTS)
         return ScannedBlock(
             position=block.position,
-            documents=pa.table([batch.document_rows, *sizes], schema=DOCUMENTS),
-            n_characters=batch.n_characters,
-            n_bytes=int(sizes[0].sum()),
-            n_too_short=int((sizes[1] < 2 * self._ngram_size).sum()),
+            documents=documents,
+            counts={
+                "n_rows": documents.num_rows + len(batch.unreadable) + batch.n_left_out,
+                "n_documents": documents.num_rows,
+                "n_characters": batch.n_characters,
+                "n_bytes": int(n_bytes.sum()),
+                "n_too_short": int((n_tokens < 2 * self._ngram_size).sum()),
+                "n_left_out": batch.n_left_out,
+                "n_rows_with_blank": block.place.n_rows,
+            },
             unreadable=batch.unreadable,
             invalid=batch.invalid,
             unread=batch.unread,
             matches=matches,
             sketch=sketch,
-            n_rows=block.place.n_rows,
-            n_left_out=batch.n_left_out,
         )
 
     def _encode(self, batch: Batch) -> tuple[Ragged, Ragged | None]:

@@ -39,7 +39,7 @@ _GramCounts = tuple[Numbers, Integers]
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
 # Documents that are not in the sample; rows with blank lines, which are in no other count.
-COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
+_COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 
@@ -96,16 +96,7 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
     with sketching as sketcher:
         with listing as write:
             for scanned in scan_blocks(job):
-                n_documents = scanned.documents.num_rows
-                read.update(
-                    n_rows=n_documents + len(scanned.unreadable) + scanned.n_left_out,
-                    n_documents=n_documents,
-                    n_left_out=scanned.n_left_out,
-                    n_rows_with_blank=scanned.n_rows,
-                    n_characters=scanned.n_characters,
-                    n_bytes=scanned.n_bytes,
-                    n_too_short=scanned.n_too_short,
-                )
+                read.update(scanned.counts)
                 unread = summed([unread, scanned.unread])
                 unreadable += scanned.unreadable
                 invalid += scanned.invalid
@@ -121,7 +112,7 @@ def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
         ledger = {
             "shard": job.shard.fingerprint,
             **{name: read[name] for name in _COUNTS_READ},
-            **({name: read[name] for name in COUNTS_OF_SAMPLE} if job.shard.sample else {}),
+            **({name: read[name] for name in _COUNTS_OF_SAMPLE} if job.shard.sample else {}),
             "unreadable": [
                 {name: getattr(row, name) for name in _OF_UNREADABLE} for row in unreadable
             ],
