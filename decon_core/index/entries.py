@@ -68,13 +68,12 @@ def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries
     encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
     columns = {kind: _Column(table[kind], encoder) for kind in KINDS}
     dropped = _why_dropped(table, columns, vocabulary.ids, policy, tokenizer)
-    is_indexed = {"question": True, "answer": policy.index_answers}
-    is_indexed["passage"] = policy.index_passages
+    indexed = {"question": True, "answer": policy.index_answers, "passage": policy.index_passages}
     kept = np.flatnonzero(dropped == 0)
     ids, rank = vocabulary.ranked()
     fields = {}
     for kind, column in columns.items():
-        if is_indexed[kind]:
+        if indexed[kind]:
             texts, of_entry = column.of_records(kept)
             fields[kind] = Field(Ragged(rank[texts.values], texts.offsets), of_entry)
         else:

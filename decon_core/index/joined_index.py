@@ -230,7 +230,6 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     overlap = policy.least_question_overlap
     gates = np.maximum(policy.decay(questions.lengths, overlap), overlap)
     need = total * np.maximum(gates - TOLERANCE, 0.0)
-    without_templates = _without_templates(grams, weight_of["question"], weights, is_template)
     of_entry = {kind: _entry_texts(parts, kind) for kind in KINDS}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
     entry_offsets, entries = _inverted(
@@ -262,8 +261,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "weights_of_questions": weights,
         "is_hot": is_hot,
         "is_template": is_template,
-        f"{_OWN}question_total": without_templates.question_total,
-        **{f"{_OWN}{name}": array for name, array in without_templates.bounds._asdict().items()},
+        **_without_templates(grams, weight_of["question"], weights, is_template),
     }
     for kind, rows in texts.items():
         # uint16 halves the memory for all but the largest vocabularies; the kernels accept both.
@@ -284,10 +282,13 @@ def _totals(grams: Grams, weight_of: Ragged, weights: Floats) -> Floats:
 
 def _without_templates(
     grams: Grams, weight_of: Ragged, weights: Floats, is_template: Flags
-) -> WithoutTemplates:
+) -> dict[str, Array]:
+    """Return what differs where n-grams of a template weigh nothing."""
     own = np.where(is_template, 0.0, weights)
     total = _totals(grams, weight_of, own)
-    return WithoutTemplates(is_template, total, _bounds(grams, weight_of, own, _need_of(total)))
+    bounds = _bounds(grams, weight_of, own, _need_of(total))
+    arrays = {"question_total": total, **bounds._asdict()}
+    return {f"{_OWN}{name}": array for name, array in arrays.items()}
 
 
 def _need_of(total: Floats) -> Floats:

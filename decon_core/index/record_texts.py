@@ -6,7 +6,7 @@ And their tokens as arrays, as the kernels of `token_runs` search for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
@@ -90,21 +90,19 @@ def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: 
             pool.add(formed(prompt, *form), part, row, PROMPT)
 
 
-def whole_prompts(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield for each record the prompt of its question; empty if it has no question.
+def whole_prompts(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return for each record the prompt of its question; empty if it has no question.
 
     A line each for passage, question and choices, which have letters, as evaluations ask them.
     Answers of which none is known to be wrong are not choices: an item may accept several.
     """
-    keys = [tuple(record[name] for name in _OF_QUESTION) for record in records]
+    columns = ("split", "instance_index", "sub_index", "question", "passage")
+    keys = [tuple(record[name] for name in columns) for record in records]
     by_question: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for key, record in zip(keys, records, strict=True):
         by_question.setdefault(key, []).append(record)
     prompts = {key: _whole_prompt(of_question) for key, of_question in by_question.items()}
-    yield from (prompts[key] for key in keys)
-
-
-_OF_QUESTION = ("split", "instance_index", "sub_index", "question", "passage")
+    return [prompts[key] for key in keys]
 
 
 def _whole_prompt(records: Sequence[Mapping[str, Any]]) -> str:

@@ -75,7 +75,7 @@ class Reworded(Detector):
         search = RewordedSearch(arrays_of(sought), policy, _ANY_SCORE)
         answered = [" ".join(filter(None, (row["question"], row["answer"]))) for row in rows]
         records = _scores_of_copies(search, answered)
-        whole = [*questions_with_choices(rows)]
+        whole = questions_with_choices(rows)
         with_choices = _scores_of_copies(search, whole)
         counts = np.array([Text.of(text, policy.form).most_agreeing for text in whole], np.int64)
         threshold = policy.reworded_threshold

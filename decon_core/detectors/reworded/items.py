@@ -164,15 +164,14 @@ def _items_of(rows: Rows) -> list[list[int]]:
     return [*items.values()]
 
 
-def questions_with_choices(rows: Rows) -> Iterator[str]:
-    """Yield for each record its question with all choices of the item."""
-    texts = {
-        record: _joined(item[0]["question"], item)
-        for records in _items_of(rows)
-        if (item := [rows[at] for at in records])
-        for record in records
-    }
-    yield from (texts[record] for record in range(len(rows)))
+def questions_with_choices(rows: Rows) -> list[str]:
+    """Return for each record its question with all choices of the item."""
+    texts = [""] * len(rows)
+    for records in _items_of(rows):
+        text = _joined(rows[records[0]]["question"], [rows[record] for record in records])
+        for record in records:
+            texts[record] = text
+    return texts
 
 
 def _texts_of(item: Rows) -> list[str]:
