@@ -40,7 +40,7 @@ def kind_of(
     if comparison.n_found == comparison.n_numbers_found:  # such as years in a row
         return None
     is_of_family = comparison.n_family >= _LARGE_FAMILY
-    # Few words in between.
+    # Most of the question, with few words in between.
     is_most = (
         share >= _LEAST_SHARE
         and comparison.n_found >= FEWEST_UNITS - 1
