@@ -257,8 +257,7 @@ class _AlignedSearch(Search):
             ]
         )
         # Of the records of an item the right choice comes first, then that with most of its answer.
-        is_worse = is_wrong, -scores[:, clusters.ANSWER]
-        order = np.lexsort([*is_worse[::-1], *keys.T[::-1]])
+        order = np.lexsort([-scores[:, clusters.ANSWER], is_wrong, *keys.T[::-1]])
         keys, best = keys[order], scores[order]
         first_of_item = firsts(keys)
         of_items = order[first_of_item]
@@ -274,8 +273,9 @@ class _AlignedSearch(Search):
         first = firsts(keys[:, :-1])
         item_edges = [*np.searchsorted(first_of_item, first).tolist(), len(items)]
         best = np.maximum.reduceat(best, first) if first.size else best
-        columns = keys[first].tolist(), parts[order[first]].tolist(), best.tolist()
-        for key, part, shares, edges in zip(*columns, pairwise(item_edges), strict=True):
+        first_keys, first_parts = keys[first].tolist(), parts[order[first]].tolist()
+        questions = zip(first_keys, first_parts, best.tolist(), pairwise(item_edges), strict=True)
+        for key, part, shares, edges in questions:
             document, question, start, end, passage, _ = key
             yield _Nomination(
                 document,

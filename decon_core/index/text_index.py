@@ -126,8 +126,8 @@ class Verbatim:
         use = np.arange(row.size) + np.repeat(first - (np.cumsum(n) - n), n)
         is_wanted = np.isin(np.arange(len(NAMES)), kinds)[self.use_kind[use]]
         row, use = row[is_wanted], use[is_wanted]
-        of_use = self.use_kind[use], self.use_record[use], self.use_part[use]
-        order = np.lexsort((*of_use, documents[row]))
+        keys = [self.use_kind[use], self.use_record[use], self.use_part[use], documents[row]]
+        order = np.lexsort(keys)
         return row[order], use[order]
 
     @property

@@ -199,8 +199,8 @@ class _Reporter:
         self._summary.n_bytes = n_bytes
         self._summary.seconds = time.monotonic() - self._started
         if self._on_progress:
-            done = self._n_done, self._n_jobs
-            self._on_progress(*done, n_bytes, self._n_bytes_total, self._summary.seconds)
+            seconds, n_total = self._summary.seconds, self._n_bytes_total
+            self._on_progress(self._n_done, self._n_jobs, n_bytes, n_total, seconds)
 
 
 class _Joining:
