@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.alignment.units import Units
 from decon_core.kernels import word_alignment
+from decon_core.kernels.arrays import Integers, Table
 from decon_core.kernels.word_alignment import DOCUMENT, ITEM, SIZE, Words
-
-Integers = npt.NDArray[np.int64]
-Table = npt.NDArray[np.int64]  # two-dimensional
 
 
 class Comparison(NamedTuple):
@@ -51,26 +48,11 @@ class Questions:
     """The indexed questions, each compared with places by its number."""
 
     def __init__(self, arrays: Mapping[str, Any]) -> None:
-        self._arrays = arrays
         self._columns = word_alignment.Questions(
             *(arrays[name] for name in word_alignment.Questions._fields)
         )
-        names = "weight", "own_weight", "n_family"
-        self._edges, *self._sizes = (arrays[name] for name in ("unit_edges", *names))
-
-    def rows(self, parts: npt.NDArray[Any], records: npt.NDArray[Any]) -> Integers:
-        """Return the rows of records among those of all benchmarks."""
-        rows: Integers = self._arrays["record_edges"][parts] + records
-        return rows
-
-    def numbers(self, rows: Integers) -> Integers:
-        """Return the numbers of the questions of records, given by these rows."""
-        numbers: Integers = self._arrays["question_of"][rows]
-        return numbers
-
-    def n_characters(self, questions: Integers) -> Integers:
-        n_characters: Integers = self._arrays["n_characters"][questions]
-        return n_characters
+        self._edges = arrays["unit_edges"]
+        self._sizes = [arrays[name] for name in ("weight", "own_weight", "n_family")]
 
     def compare(
         self, questions: Integers, document: Units, windows: Table, nominated: Table

@@ -40,7 +40,13 @@ def kind_of(
     if comparison.n_found == comparison.n_numbers_found:  # such as years in a row
         return None
     is_of_family = comparison.n_family >= _LARGE_FAMILY
-    is_most = share >= _LEAST_SHARE and _is_most(comparison)
+    # Most of the question, with few words in between.
+    is_most = (
+        share >= _LEAST_SHARE
+        and comparison.n_found >= FEWEST_UNITS - 1
+        and comparison.extent >= 0.6 * comparison.n_units
+        and comparison.n_inserted < 0.4 * comparison.n_found
+    )
     if not is_sibling:
         if is_most and _is_variant(comparison) and (own >= _LEAST_SHARE or not is_of_family):
             return VARIANT, share
@@ -66,15 +72,6 @@ def _own_share(
     return share if is_nearly_whole and not has_own and not is_sibling else own
 
 
-def _is_most(comparison: Comparison) -> bool:
-    """Whether most of a question was found, with few words in between."""
-    return (
-        comparison.n_found >= FEWEST_UNITS - 1
-        and comparison.extent >= 0.6 * comparison.n_units
-        and comparison.n_inserted < 0.4 * comparison.n_found
-    )
-
-
 def _is_variant(comparison: Comparison) -> bool:
     """Whether numbers or names were replaced by others, and little else."""
     n_changed = comparison.n_numbers_changed + comparison.n_names_changed
@@ -91,12 +88,7 @@ def _is_part(comparison: Comparison, passage: float | None) -> bool:
     """
     return (
         comparison.own_found >= _LEAST_OWN_WEIGHT
-        and comparison.longest >= _least_run(comparison.n_units)
+        and comparison.longest >= max(FEWEST_UNITS - 1, 0.4 * comparison.n_units)
         and comparison.n_found < 0.7 * comparison.n_units
         and (passage is None or passage < _LEAST_PASSAGE)
     )
-
-
-def _least_run(n_units: int) -> float:
-    """Return how many units of a question in a row are a part of it."""
-    return max(FEWEST_UNITS - 1, 0.4 * n_units)

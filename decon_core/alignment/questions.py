@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.alignment.siblings import items_with_runs, own_of
-from decon_core.alignment.units import Integers, Units, spelled_units
+from decon_core.alignment.units import Units, spelled_units
+from decon_core.kernels.arrays import Integers
 from decon_core.kernels.word_alignment import WORTH, WORTH_OF_STOP_WORD
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, weight_of_word

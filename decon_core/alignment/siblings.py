@@ -12,21 +12,19 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from decon_core.kernels.arrays import Bools, Integers, Words64
 
 _RUN = 3
 _PRIMES = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 _TEMPLATE_SHARE = 0.4  # of the units of an item that are at least its template
 _NEAREST = 10  # one in so many of a family
 
-Flags = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
-
 
 class Own(NamedTuple):
     """What tells an item from others."""
 
-    is_own: Flags  # by unit
+    is_own: Bools  # by unit
     n_family: int  # items that share two fifths of it
 
 
@@ -39,9 +37,7 @@ def own_of(n_items_with: Integers) -> Own:
     return Own(n_items_with <= max(1, n_family // _NEAREST), n_family)
 
 
-def items_with_runs(
-    keys: npt.NDArray[np.uint64], lengths: Integers, n_items: Sequence[int]
-) -> Integers:
+def items_with_runs(keys: Words64, lengths: Integers, n_items: Sequence[int]) -> Integers:
     """Return for each unit how many items have the most frequent of the runs that hold it.
 
     The units are those of the questions of one benchmark, all different, and `lengths` how many

@@ -12,17 +12,14 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.kernels import word_alignment
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Integers, Words64
 from decon_core.text.canonical import UNSPACED, WHITE_SPACE, normalized_words
 from decon_core.text.characters import Form
 from decon_core.text.markup import Stripped, may_have_markup, stripped_with_offsets
 from decon_core.text.numbers import Number, numbers_in
 from decon_core.text.segments import OPENS_SENTENCE, begins_sentence
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.uint8]
 
 _MOST_CHARACTERS = 1 << 20  # of texts that are read together
 
@@ -31,7 +28,7 @@ _MOST_CHARACTERS = 1 << 20  # of texts that are read together
 class Units:
     """The units of several texts in order, with the characters where each begins and ends."""
 
-    keys: npt.NDArray[np.uint64]
+    keys: Words64
     is_number: Flags
     is_name: Flags  # a capital within a sentence
     starts: Integers  # in its text
@@ -48,12 +45,9 @@ class Units:
 
 
 def units_of(texts: Sequence[str], form: Form) -> Units:
-    plain = [_without_markup(text, form) for text in texts]
-    units, _ = _read(
-        [text if left is None else left.text for text, left in zip(texts, plain, strict=True)], form
-    )
-    edges = units.edges.tolist()
-    for left, (first, last) in zip(plain, pairwise(edges), strict=True):
+    stripped, plain = _without_markup(texts, form)
+    units, _ = _read(plain, form)
+    for left, (first, last) in zip(stripped, pairwise(units.edges.tolist()), strict=True):
         if left is not None and last > first:
             units.starts[first:last] = left.starts[units.starts[first:last]]
             units.stops[first:last] = left.stops[units.stops[first:last] - 1]
@@ -62,19 +56,25 @@ def units_of(texts: Sequence[str], form: Form) -> Units:
 
 def spelled_units(texts: Sequence[str], form: Form) -> tuple[Units, list[str]]:
     """Return the units of texts, with places in them without mark-up, and how each is spelled."""
-    plain = [_without_markup(text, form) for text in texts]
-    texts = [text if left is None else left.text for text, left in zip(texts, plain, strict=True)]
-    units, other = _read(texts, form)
+    _, plain = _without_markup(texts, form)
+    units, other = _read(plain, form)
     text_of = np.repeat(np.arange(len(texts)), units.lengths).tolist()
     places = zip(text_of, units.starts.tolist(), units.stops.tolist(), strict=True)
     return units, [
-        other[at] if at in other else texts[text][start:stop].lower()
+        other[at] if at in other else plain[text][start:stop].lower()
         for at, (text, start, stop) in enumerate(places)
     ]
 
 
-def _without_markup(text: str, form: Form) -> Stripped | None:
-    return stripped_with_offsets(text) if form.strip_markup and may_have_markup(text) else None
+def _without_markup(
+    texts: Sequence[str], form: Form
+) -> tuple[Sequence[Stripped | None], Sequence[str]]:
+    """Return what was stripped, None of texts without mark-up, and all texts without mark-up."""
+    if not form.strip_markup:
+        return [None] * len(texts), texts
+    stripped = [stripped_with_offsets(text) if may_have_markup(text) else None for text in texts]
+    plain = [left.text if left else text for left, text in zip(stripped, texts, strict=True)]
+    return stripped, plain
 
 
 def _read(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, str]]:
@@ -107,7 +107,9 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
     other: dict[int, str] = {}
     for at in np.flatnonzero(kinds & word_alignment.IS_OTHER).tolist():
         first = int(starts[at])
-        word = _normalized(lines[first : int(stops[at])].lower(), form)
+        word = lines[first : int(stops[at])].lower()
+        if form.normalize_unicode:
+            word = " ".join(normalized_words(word, punctuation=form.punctuation))
         other[at], keys[at] = word, _key_of(word)
         is_name[at] = lines[first].isupper() and len(word) > 1 and not begins_sentence(lines, first)
     line_edges = np.cumsum([0, *(len(text) + 1 for text in texts)])
@@ -140,7 +142,7 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
 
 
 def _read_numbers(
-    units: Units, numbers: Sequence[Number], is_kept: npt.NDArray[np.bool_], other: dict[int, str]
+    units: Units, numbers: Sequence[Number], is_kept: Bools, other: dict[int, str]
 ) -> None:
     """Make one unit of the words of each number, at the first of them."""
     first = np.searchsorted(units.starts, [number.start for number in numbers]).tolist()
@@ -157,12 +159,6 @@ def _read_numbers(
         is_kept[of_number[1:]] = False
 
 
-def _normalized(word: str, form: Form) -> str:
-    if not form.normalize_unicode:
-        return word
-    return " ".join(normalized_words(word, punctuation=form.punctuation))
-
-
 @lru_cache(maxsize=1 << 16)
 def _key_of(word: str) -> np.uint64:
     return word_alignment.key_of(
@@ -171,7 +167,7 @@ def _key_of(word: str) -> np.uint64:
 
 
 @lru_cache(maxsize=8)
-def _classes(punctuation: str) -> npt.NDArray[np.uint8]:
+def _classes(punctuation: str) -> Bytes:
     """Return what each character is; those that are too high for the table are letters."""
     classes = np.zeros(max(UNSPACED[-1][1], *map(ord, punctuation + OPENS_SENTENCE)) + 1, np.uint8)
     for first, last in UNSPACED:

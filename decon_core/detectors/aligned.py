@@ -15,10 +15,9 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.alignment.attribution import Claim, attributed
-from decon_core.alignment.comparison import Comparison, Questions, Table
+from decon_core.alignment.comparison import Comparison, Questions
 from decon_core.alignment.kinds import (
     EDITED,
     FEWEST_UNITS,
@@ -47,10 +46,12 @@ from decon_core.detectors.detector import (
     Nominations,
     Search,
     Span,
+    firsts,
 )
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet
 from decon_core.kernels import clusters
+from decon_core.kernels.arrays import Integers, Table
 from decon_core.text.characters import Form
 
 if TYPE_CHECKING:
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from decon_core.storage.tables import Array
     from decon_core.text.word_cache import Places, Ragged
 
-Integers = npt.NDArray[np.int64]
 
 _NOMINATED = 0.12  # share of a question's n-grams, by weight
 _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same words
@@ -130,7 +130,7 @@ class Aligned(Detector):
         answered = entries.records[entries.fields["answer"].of_entry >= 0]
         with_answer = {alike[record] for record in answered.tolist()}
         n_units, weights = sizes_of(texts.records["question"].to_pylist(), policy.form)
-        has_answer = np.array([one in with_answer for one in alike], np.bool_)
+        has_answer = np.array([fingerprint in with_answer for fingerprint in alike], np.bool_)
         says_little = ((weights < LEAST_WEIGHT) | (n_units < FEWEST_UNITS)) & ~has_answer
         places = np.where(unmet.places > 0, unmet.places + 1, says_little)
         return Unmet((None, "too little evidence", *unmet.reasons[1:]), places, unmet.details)
@@ -199,9 +199,9 @@ class _Compared(NamedTuple):
         """Whether both say of the same item that it is at about the same words."""
         if self.order()[:2] != other.order()[:2]:
             return False
-        one, two = self.claim.comparison, other.claim.comparison
-        shared = min(one.stop, two.stop) - max(one.start, two.start)
-        return 2 * shared >= min(one.stop - one.start, two.stop - two.start)
+        this, that = self.claim.comparison, other.claim.comparison
+        shared = min(this.stop, that.stop) - max(this.start, that.start)
+        return 2 * shared >= min(this.stop - this.start, that.stop - that.start)
 
 
 class _AlignedSearch(Search):
@@ -209,9 +209,8 @@ class _AlignedSearch(Search):
         self._policy, self._form = indexes.policy, indexes.policy.form
         self._grams = indexes.grams
         self._clusters = ClusterSearch(indexes.grams, indexes.policy, least_overlap=_NOMINATED)
-        own = indexes.own[Aligned.name]
-        self._questions = Questions(own)
-        self._item_of, self._is_wrong = own["item_of"], own["is_wrong"]
+        self._own = indexes.own[Aligned.name]
+        self._questions = Questions(self._own)
 
     def compile(self, documents: Ragged) -> None:
         self._clusters.compile(documents)
@@ -246,36 +245,37 @@ class _AlignedSearch(Search):
         whole, scores = matches.whole, matches.scores
         entries = whole[:, clusters.ENTRY]
         parts, records = self._grams.entry_part[entries], self._grams.entry_record[entries]
-        rows = self._questions.rows(parts, records)
+        rows = self._own["record_edges"][parts] + records
+        item_of, is_wrong = self._own["item_of"][rows], self._own["is_wrong"][rows]
         keys = np.column_stack(
             [
                 whole[:, clusters.DOCUMENT],
-                self._questions.numbers(rows),
+                self._own["question_of"][rows],
                 whole[:, [clusters.START, clusters.END]],
                 self._grams.index.entry_passage[entries],
-                self._item_of[rows],
+                item_of,
             ]
         )
         # Of the records of an item the right choice comes first, then that with most of its answer.
-        is_worse = self._is_wrong[rows], -scores[:, clusters.ANSWER]
-        order = np.lexsort([*is_worse[::-1], *keys.T[::-1]])
+        order = np.lexsort([-scores[:, clusters.ANSWER], is_wrong, *keys.T[::-1]])
         keys, best = keys[order], scores[order]
-        first_of_item = _firsts(keys)
+        first_of_item = firsts(keys)
         of_items = order[first_of_item]
         items = [
             *map(
                 _Item,
-                self._item_of[rows[of_items]].tolist(),
-                (self._is_wrong[rows[of_items]] > 0).tolist(),
+                item_of[of_items].tolist(),
+                (is_wrong[of_items] > 0).tolist(),
                 (-scores[of_items, clusters.ANSWER]).tolist(),
                 of_items.tolist(),
             )
         ]
-        first = _firsts(keys[:, :-1])
+        first = firsts(keys[:, :-1])
         item_edges = [*np.searchsorted(first_of_item, first).tolist(), len(items)]
         best = np.maximum.reduceat(best, first) if first.size else best
-        columns = keys[first].tolist(), parts[order[first]].tolist(), best.tolist()
-        for key, part, shares, edges in zip(*columns, pairwise(item_edges), strict=True):
+        first_keys, first_parts = keys[first].tolist(), parts[order[first]].tolist()
+        questions = zip(first_keys, first_parts, best.tolist(), pairwise(item_edges), strict=True)
+        for key, part, shares, edges in questions:
             document, question, start, end, passage, _ = key
             yield _Nomination(
                 document,
@@ -292,19 +292,15 @@ class _AlignedSearch(Search):
 
     def _compared(self, documents: Sequence[_Document]) -> Iterator[list[_Compared]]:
         """Yield of each document the nominations that are of a kind, compared with its words."""
-        all_of = [one for document in documents for one in document.nominations]
+        nominations = [nomination for document in documents for nomination in document.nominations]
+        questions = np.array([nomination.question for nomination in nominations], np.int64)
+        n_characters = self._own["n_characters"][questions].tolist()
+        n_in_each = [len(document.nominations) for document in documents]
+        number_of = np.repeat(np.arange(len(documents)), n_in_each)
         spans = _table([span for document in documents for span in document.spans])
-        questions = np.array([one.question for one in all_of], np.int64)
-        n_characters = self._questions.n_characters(questions).tolist()
-        texts = [document for document in documents for _ in document.nominations]
+        rows = zip(number_of.tolist(), spans.tolist(), n_characters, strict=True)
         windows = _table(
-            [
-                _window(document.text, span, length)
-                for document, span, length in zip(texts, spans.tolist(), n_characters, strict=True)
-            ]
-        )
-        number_of = np.repeat(
-            np.arange(len(documents)), [len(document.nominations) for document in documents]
+            [_window(documents[number].text, span, length) for number, span, length in rows]
         )
         around = _Around(documents, number_of, windows, self._form)
         compared = self._questions.compare(
@@ -324,13 +320,13 @@ class _AlignedSearch(Search):
         self, document: _Document, compared: Sequence[_Compared], matches: Matches
     ) -> list[Finding]:
         findings: list[Finding] = []
-        for part in sorted({one.nomination.part for one in compared}):
-            of_part = [one for one in compared if one.nomination.part == part]
-            claims = attributed([one.claim for one in of_part])
-            for one, claim in zip(of_part, claims, strict=True):
-                kind = _kind(claim, one.nomination)
+        for part in sorted({place.nomination.part for place in compared}):
+            of_part = [place for place in compared if place.nomination.part == part]
+            claims = attributed([place.claim for place in of_part])
+            for place, claim in zip(of_part, claims, strict=True):
+                kind = _kind(claim, place.nomination)
                 if kind:
-                    findings += self._findings(one.nomination, claim, kind, matches, document)
+                    findings += self._findings(place.nomination, claim, kind, matches, document)
         return findings
 
     def _findings(
@@ -344,9 +340,8 @@ class _AlignedSearch(Search):
         comparison = claim.comparison
         for *_, row in nomination.items:
             entry = int(matches.whole[row, clusters.ENTRY])
-            start, stop = matches.whole[
-                row, clusters.ANSWER_START : clusters.ANSWER_STOP + 1
-            ].tolist()
+            start = int(matches.whole[row, clusters.ANSWER_START])
+            stop = int(matches.whole[row, clusters.ANSWER_STOP])
             has_answer = self._grams.index.entry_answer[entry] >= 0
             overlap = float(matches.scores[row, clusters.ANSWER]) if has_answer else None
             answer = document.places.characters(start, stop) if start >= 0 else None
@@ -367,11 +362,6 @@ class _AlignedSearch(Search):
             )
 
 
-def _firsts(keys: Table) -> Integers:
-    """Return the first of the rows that are equal, which follow one another."""
-    return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)])
-
-
 def _kind(claim: Claim, nomination: _Nomination) -> tuple[str, float] | None:
     return kind_of(
         claim.comparison,
@@ -387,9 +377,7 @@ def _with_answer(kind: str, overlap: float | None, n_tokens: int) -> str:
     return EDITED if kind == VARIANT and is_there else kind
 
 
-def _of_a_kind(
-    compared: Iterable[tuple[_Nomination, Comparison | None]],
-) -> Iterator[_Compared]:
+def _of_a_kind(compared: Iterable[tuple[_Nomination, Comparison | None]]) -> Iterator[_Compared]:
     for nomination, comparison in compared:
         if comparison:
             claim = Claim(comparison, round(_PASSAGE_WEIGHT * (nomination.passage or 0.0)))
@@ -401,7 +389,7 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
     """Return those with the highest scores, of each benchmark a few at each place."""
     if len(nominations) <= _MOST_AT_A_PLACE:
         return [*nominations]
-    depth: dict[int, npt.NDArray[np.int64]] = {}
+    depth: dict[int, Integers] = {}
     end = max((nomination.stop for nomination in nominations), default=0)
     kept = []
     for nomination in sorted(nominations, key=_Nomination.order):
@@ -416,11 +404,11 @@ def _most_likely(nominations: Sequence[_Nomination]) -> list[_Nomination]:
 def _one_of_a_place(compared: Sequence[_Compared]) -> list[_Compared]:
     """Return of each item one comparison at each place: that which found most of it."""
     kept: list[_Compared] = []
-    for one in sorted(compared, key=_Compared.order):
-        if kept and one.is_again(kept[-1]):
-            kept[-1] = kept[-1].joined(one)
+    for place in sorted(compared, key=_Compared.order):
+        if kept and place.is_again(kept[-1]):
+            kept[-1] = kept[-1].joined(place)
         else:
-            kept.append(one)
+            kept.append(place)
     return sorted(kept, key=lambda of: of.nomination.order()[1:])
 
 
@@ -440,7 +428,7 @@ class _Document:
             raise ValueError("the encoder is needed to find the words of a match")
         text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
         places = texts.encoder.places(number, text)
-        spans = [places.characters(one.start, one.stop) for one in nominations]
+        spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
         return _Document(text, places, nominations, spans)
 
 

@@ -29,16 +29,10 @@ from decon_core.benchmarks.records import StoredRecords
 from decon_core.config.detector_registry import Kind, Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import (
-    Detector,
-    Finding,
-    Indexes,
-    Nominations,
-    Search,
-    Span,
-)
+from decon_core.detectors.detector import Detector, Finding, Indexes, Nominations, Search, Span
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
+from decon_core.kernels.arrays import Bytes
 from decon_core.kernels.code import names, windows
 from decon_core.kernels.code.lexer import mark_code
 from decon_core.text.code_form import (
@@ -132,7 +126,7 @@ class _Weighted:
 
     def weight_of(self, found: Iterable[Any]) -> int:
         """Return the weight of those that were found."""
-        return sum(self.weights.get(one, 0) for one in found)
+        return sum(self.weights.get(fingerprint, 0) for fingerprint in found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,9 +150,9 @@ def _programs_of(stored: StoredRecords, size: int) -> tuple[Program, ...]:
     records: dict[ProgramText, list[int]] = {}
     for row, (question, answer, is_correct) in enumerate(zip(*columns.values(), strict=True)):
         # A wrong choice is not an answer.
-        found = program_of(question, None if is_correct is False else answer)
-        if found:
-            records.setdefault(found, []).append(row)
+        program = program_of(question, None if is_correct is False else answer)
+        if program:
+            records.setdefault(program, []).append(row)
     return weighted_programs([*records.items()], size)
 
 
@@ -166,19 +160,20 @@ def weighted_programs(
     texts: Sequence[tuple[ProgramText, Sequence[int]]], size: int
 ) -> tuple[Program, ...]:
     """Return the programs of a benchmark from their texts, each with its records."""
-    tokens = [fingerprints(one.text, size) for one, _ in texts]
-    flows = [features(one.text) for one, _ in texts]
-    by_tokens = _weighted([one.tolist() for one, _ in tokens])
-    by_flow = iter(_weighted([one for one in flows if one is not None]))
-    statements = [_NO_STATEMENT.sub(" ", one.text) for one, _ in texts]
+    tokens = [fingerprints(program.text, size) for program, _ in texts]
+    flows = [features(program.text) for program, _ in texts]
+    by_tokens = _weighted([digests.tolist() for digests, _ in tokens])
+    by_flow = iter(_weighted([flow for flow in flows if flow is not None]))
+    statements = [_NO_STATEMENT.sub(" ", program.text) for program, _ in texts]
+    signatures = [" ".join(found[0] for found in _SIGNATURE.finditer(text)) for text in statements]
     words = zip(
-        _weighted([_words_in(_signatures(statement)) for statement in statements]),
-        _weighted([_words_in(statement) for statement in statements]),
-        _weighted([_words_in(one.text) for one, _ in texts]),
+        _weighted([*map(_words_in, signatures)]),
+        _weighted([*map(_words_in, statements)]),
+        _weighted([_words_in(program.text) for program, _ in texts]),
         strict=True,
     )
     named = [_names_in(statement) for statement in statements]
-    n_programs = Counter(name for each in named for name in each)
+    n_programs = Counter(name for own in named for name in own)
     most = min(_MOST_PROGRAMS, max(_COMMON_PROGRAMS, _COMMON_SHARE * len(texts)))
     return tuple(
         Program(
@@ -195,10 +190,6 @@ def weighted_programs(
             texts, tokens, by_tokens, flows, named, words, strict=True
         )
     )
-
-
-def _signatures(program: str) -> str:
-    return " ".join(signature[0] for signature in _SIGNATURE.finditer(program))
 
 
 def _words_in(text: str) -> set[str]:
@@ -222,15 +213,18 @@ def _names_in(text: str) -> set[str]:
 
 def _weighted(programs: Sequence[Iterable[Any]]) -> list[_Weighted]:
     """Weight the fingerprints of programs by idf, without those of many programs."""
-    n_programs = Counter(one for program in programs for one in program)
+    n_programs = Counter(fingerprint for program in programs for fingerprint in program)
     most = max(_COMMON_PROGRAMS, _COMMON_SHARE * len(programs))
     weights = {
-        one: round(math.log((len(programs) + 1) / n) * _UNIT)
-        for one, n in n_programs.items()
+        fingerprint: round(math.log((len(programs) + 1) / n) * _UNIT)
+        for fingerprint, n in n_programs.items()
         if n <= most
     }
-    kept = [{one: weights[one] for one in program if one in weights} for program in programs]
-    return [_Weighted(one, sum(one.values())) for one in kept]
+    kept = [
+        {fingerprint: weights[fingerprint] for fingerprint in program if fingerprint in weights}
+        for program in programs
+    ]
+    return [_Weighted(of_program, sum(of_program.values())) for of_program in kept]
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,12 +240,12 @@ class _Programs:
 def _index_of(records: tuple[StoredRecords, ...], size: int, min_tokens: int) -> _Programs:
     """Build the index of all programs that are searched."""
     numbered = [
-        (part, one)
+        (part, program)
         for part, stored in enumerate(records)
-        for one in _programs_of(stored, size)
-        if one.n_tokens >= min_tokens and one.tokens.total > 0
+        for program in _programs_of(stored, size)
+        if program.n_tokens >= min_tokens and program.tokens.total > 0
     ]
-    programs = tuple(one for _, one in numbered)
+    programs = tuple(program for _, program in numbered)
     return _Programs(tuple(part for part, _ in numbered), programs, arrays_of(programs))
 
 
@@ -265,9 +259,7 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
     every = np.array([digest for digest, _, _ in rows], np.uint64)
     digests, numbers = np.unique(every, return_inverse=True)
     order = np.argsort(numbers, kind="stable")
-    slots = np.zeros(2 * digests.size + 2, np.uint32)
-    in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
-    windows.enter_fingerprints(digests, slots, in_filter)
+    slots, in_filter = _entered(digests)
     return windows.Index(
         names=names_table(),
         filter=in_filter,
@@ -281,6 +273,16 @@ def arrays_of(programs: Sequence[Program]) -> windows.Index:
             [int(_STRETCH * program.n_tokens) + _SLACK for program in programs], np.int64
         ),
     )
+
+
+def _entered(
+    digests: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint64]]:
+    """Return a hash table of digests, and a filter of them."""
+    slots = np.zeros(2 * digests.size + 2, np.uint32)
+    in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
+    windows.enter_fingerprints(digests, slots, in_filter)
+    return slots, in_filter
 
 
 class NamedPrograms:
@@ -297,12 +299,10 @@ class NamedPrograms:
             for name, with_name in numbers.items()
         ]
         digests = np.array(
-            [names.digest_of_name(np.frombuffer(one.encode(), np.uint8)) for one in numbers],
+            [names.digest_of_name(np.frombuffer(name.encode(), np.uint8)) for name in numbers],
             np.uint64,
         )
-        slots = np.zeros(2 * digests.size + 2, np.uint32)
-        in_filter = np.zeros(digests.size // 4 + 1, np.uint64)
-        windows.enter_fingerprints(digests, slots, in_filter)
+        slots, in_filter = _entered(digests)
         self._index = names.NameIndex(in_filter, slots, digests)
         self._found = np.empty((_INITIAL_EVENTS, 2), np.int64)
 
@@ -312,7 +312,7 @@ class NamedPrograms:
         is_function = name in _names_in(" ".join(_SIGNATURE.findall(program.text.text)))
         return program.words if is_function else program.words[1:]
 
-    def find(self, content: npt.NDArray[np.uint8]) -> dict[int, tuple[float, int, Span]]:
+    def find(self, content: Bytes) -> dict[int, tuple[float, int, Span]]:
         """Return by program the best score, number of words, and place."""
         n = names.find_names(content, self._index, self._found)
         if n > len(self._found):
@@ -364,7 +364,7 @@ class WindowSearch:
         self._windows = np.zeros((n + 1, 5), np.int64)
         self._events = np.empty((_INITIAL_EVENTS, 4), np.int64)
 
-    def windows_in(self, content: npt.NDArray[np.uint8]) -> Integers:
+    def windows_in(self, content: Bytes) -> Integers:
         """Return the best window of each program down to the floor; columns as in `windows`."""
         n = self._events_in(content)
         if n > len(self._events):
@@ -375,7 +375,7 @@ class WindowSearch:
         )
         return self._windows[:n_found]
 
-    def _events_in(self, content: npt.NDArray[np.uint8]) -> int:
+    def _events_in(self, content: Bytes) -> int:
         return windows.find_events(content, 0, content.size, self._size, self._index, self._events)
 
 
@@ -402,20 +402,40 @@ class _CodeSearch(Search):
             )
         )
 
-    def _in_document(self, number: int, content: npt.NDArray[np.uint8]) -> Iterator[Finding]:
+    def _in_document(self, number: int, content: Bytes) -> Iterator[Finding]:
         found = self._search.windows_in(content)
         document = DocumentScores(content.tobytes() if len(found) else b"")
         by_names = self._named.find(content)
         for program, weight, n_matched, first, last in found.tolist():
-            one, part = self._programs.programs[program], self._programs.parts[program]
-            score, place = document.compare(one, weight, (first, last))
+            compared = self._programs.programs[program]
+            score, place = document.compare(compared, weight, (first, last))
             if reaches(score, self._floor):
                 by_names.pop(program, None)
-                yield from _findings(number, part, one, score, n_matched, place, None)
+                yield from self._findings(number, program, score, n_matched, place, None)
         for program, (score, n_matched, place) in by_names.items():
-            one, part = self._programs.programs[program], self._programs.parts[program]
             if reaches(score, self._floor):
-                yield from _findings(number, part, one, score, n_matched, place, NAMES)
+                yield from self._findings(number, program, score, n_matched, place, NAMES)
+
+    def _findings(
+        self, number: int, program: int, score: float, n_matched: int, place: Span, kind: str | None
+    ) -> Iterator[Finding]:
+        searched = self._programs.programs[program]
+        has_question, has_answer = searched.text.has_question, searched.text.has_answer
+        for record in searched.records:
+            yield Finding(
+                document=number,
+                part=self._programs.parts[program],
+                record=record,
+                score=score,
+                question_overlap=score if has_question else None,
+                answer_overlap=score if has_answer else None,
+                n_matched=n_matched,
+                question_tokens=searched.n_tokens,
+                total_tokens=searched.n_tokens,
+                looked_for=kind,
+                question_place=place if has_question else None,
+                answer_place=place if has_answer else None,
+            )
 
     def compile(self, documents: object) -> None:
         del documents
@@ -432,43 +452,17 @@ class DocumentScores:
         self._content = content
         self._flows: dict[Span, frozenset[str] | None] = {}
 
-    def compare(self, one: Program, weight: int, window: Span) -> tuple[float, Span]:
+    def compare(self, program: Program, weight: int, window: Span) -> tuple[float, Span]:
         """Return score and place of a program whose tokens have this weight in a window."""
-        if one.flow is None or (around := function_around(self._content, *window)) is None:
-            return weight / one.tokens.total, window
+        total = program.tokens.total
+        if program.flow is None or (around := function_around(self._content, *window)) is None:
+            return weight / total, window
         if around not in self._flows:
             function = self._content[slice(*around)].decode(errors="replace")
             self._flows[around] = features(textwrap.dedent(function))
         flow = self._flows[around]
         if flow is None:
-            return weight / one.tokens.total, window
-        share = (weight + one.flow.weight_of(flow)) / (one.tokens.total + one.flow.total)
-        of_size: float = min(1.0, one.n_flow / max(len(flow), 1)) ** _SIZE_EXPONENT
+            return weight / total, window
+        share = (weight + program.flow.weight_of(flow)) / (total + program.flow.total)
+        of_size: float = min(1.0, program.n_flow / max(len(flow), 1)) ** _SIZE_EXPONENT
         return share * of_size, around
-
-
-def _findings(
-    number: int,
-    part: int,
-    one: Program,
-    score: float,
-    n_matched: int,
-    place: Span,
-    kind: str | None,
-) -> Iterator[Finding]:
-    has_question, has_answer = one.text.has_question, one.text.has_answer
-    for record in one.records:
-        yield Finding(
-            document=number,
-            part=part,
-            record=record,
-            score=score,
-            question_overlap=score if has_question else None,
-            answer_overlap=score if has_answer else None,
-            n_matched=n_matched,
-            question_tokens=one.n_tokens,
-            total_tokens=one.n_tokens,
-            looked_for=kind,
-            question_place=place if has_question else None,
-            answer_place=place if has_answer else None,
-        )

@@ -34,6 +34,7 @@ from decon_core.detectors.detector import (
     Ruled,
     Search,
     column,
+    firsts,
     of_needed,
 )
 from decon_core.detectors.shared_runs import BatchTexts
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
     from decon_core.corpus.sketch.pack_sketch import PackSketch, Possible
     from decon_core.index.joined_index import Search as GramIndex
-    from decon_core.kernels.arrays import Flags, Words64
+    from decon_core.kernels.arrays import Flags, Numbers, Words64
     from decon_core.kernels.ngram_filters import Rows
     from decon_core.kernels.question_index import Index
     from decon_core.kernels.scores import Thresholds
@@ -56,8 +57,12 @@ _INITIAL_RUNS = 1 << 12
 _INITIAL_MATCHES = 1 << 10
 _MAX_SERIAL = 1 << 31
 _SPANS = [
-    *(clusters.START, clusters.END, clusters.ANSWER_START, clusters.ANSWER_STOP),
-    *(clusters.PASSAGE_START, clusters.PASSAGE_STOP),
+    clusters.START,
+    clusters.END,
+    clusters.ANSWER_START,
+    clusters.ANSWER_STOP,
+    clusters.PASSAGE_START,
+    clusters.PASSAGE_STOP,
 ]
 
 
@@ -65,8 +70,8 @@ _SPANS = [
 class Matches:
     """The matches of a batch: one row per document, entry and position, in that order."""
 
-    whole: npt.NDArray[np.int64]  # columns: `clusters.DOCUMENT` to `clusters.PASSAGE_STOP`
-    scores: npt.NDArray[np.float64]  # columns: `clusters.BASE` to `clusters.SCORE`
+    whole: Integers  # columns: `clusters.DOCUMENT` to `clusters.PASSAGE_STOP`
+    scores: Floats  # columns: `clusters.BASE` to `clusters.SCORE`
     matched: list[bytes]  # one bit per distinct question n-gram, in order of first occurrence
 
     def __len__(self) -> int:
@@ -163,7 +168,10 @@ def index_visibility(texts: RecordTexts, policy: Policy, limit: float) -> Unmet:
     n_tokens = np.zeros(entries.dropped.size, np.int64)
     n_tokens[records] = question.texts.lengths[question.of_entry]
     repeats = np.flatnonzero(entries.dropped == WHY_DROPPED.index(EXACT_REPEAT))
-    first = _first_alike(texts.records)[repeats]
+    row_of: dict[str, int] = {}  # of the first record with the same texts
+    alike = texts.records["fingerprint"].to_pylist()
+    every = [row_of.setdefault(fingerprint, row) for row, fingerprint in enumerate(alike)]
+    first = np.array(every, np.int64)[repeats]
     unmet.places[repeats], n_tokens[repeats] = unmet.places[first], n_tokens[first]
     unmet.note_tokens(n_tokens, {"question too short": policy.ngram_size})
     names = texts.records.select(["split", "instance_index"]).take(first).to_pylist()
@@ -226,7 +234,7 @@ class ClusterSearch(Search):
         self._last_seen = np.zeros(search.index.gram_at.size, np.uint32)
         self._serial = 1
         self._seen = np.empty(0, np.uint32)
-        self._seen_batches: list[npt.NDArray[np.uint32]] = []
+        self._seen_batches: list[Numbers] = []
         self._alloc_outputs(_INITIAL_MATCHES)
 
     def _alloc_outputs(self, n: int) -> None:
@@ -284,7 +292,9 @@ class ClusterSearch(Search):
         whole = [np.empty((0, clusters.N_WHOLE), np.int64)]
         scores = [np.empty((0, clusters.N_SCORES))]
         document = 0
-        self._reserve_serials(len(documents))
+        if self._serial + len(documents) > _MAX_SERIAL:
+            self._last_seen[:] = 0
+            self._serial = 1
         while document < len(documents):
             document_before = document
             n, document, n_seen = self._find_runs(documents, document)
@@ -313,11 +323,11 @@ class ClusterSearch(Search):
             self._seen,
         )
 
-    def _matched(self, documents: Ragged, whole: npt.NDArray[np.int64]) -> list[bytes]:
+    def _matched(self, documents: Ragged, whole: Integers) -> list[bytes]:
         index = self._index
         questions = self._search.entry_question[whole[:, clusters.ENTRY]].astype(np.int64)
         n_grams = np.diff(index.question_gram_offsets)[questions]
-        edges = np.concatenate([np.zeros(1, np.int64), np.cumsum(n_grams)])
+        edges = np.append(0, np.cumsum(n_grams))
         bits = np.zeros(edges[-1], np.uint8)
         clusters.mark_matched(
             documents.values,
@@ -331,17 +341,10 @@ class ClusterSearch(Search):
         )
         return [np.packbits(bits[start:stop]).tobytes() for start, stop in pairwise(edges.tolist())]
 
-    def _reserve_serials(self, n: int) -> None:
-        if self._serial + n > _MAX_SERIAL:
-            self._last_seen[:] = 0
-            self._serial = 1
-
-    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    def take_counts(self) -> tuple[Numbers, Integers]:
         seen_batches, self._seen_batches = self._seen_batches, []
-        grams, counts = np.unique(
-            np.concatenate([np.empty(0, np.uint32), *seen_batches]), return_counts=True
-        )
-        return grams, counts
+        seen = np.concatenate([np.empty(0, np.uint32), *seen_batches])
+        return np.unique(seen, return_counts=True)
 
     @property
     def _judging(self) -> Callable[..., tuple[int, int]]:
@@ -354,9 +357,9 @@ class ClusterSearch(Search):
     def _judge(
         self,
         documents: Ragged,
-        runs: npt.NDArray[np.int64],
-        whole: list[npt.NDArray[np.int64]],
-        scores: list[npt.NDArray[np.float64]],
+        runs: Integers,
+        whole: list[Integers],
+        scores: list[Floats],
     ) -> None:
         run = 0
         while True:
@@ -380,17 +383,13 @@ class ClusterSearch(Search):
                 self._alloc_outputs(2 * self._whole.shape[0])
 
 
-def _sorted_unique(
-    whole: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _sorted_unique(whole: Integers, scores: Floats) -> tuple[Integers, Floats]:
     """Sort by document, position and entry; of clusters with equal bounds keep the best score."""
     keys = [clusters.END, clusters.ENTRY, clusters.START, clusters.DOCUMENT]
     order = np.lexsort([-scores[:, clusters.SCORE], *(whole[:, key] for key in keys)])
     whole, scores = whole[order], scores[order]
-    key_columns = whole[:, keys]
-    is_first = np.ones(order.size, np.bool_)
-    is_first[1:] = (key_columns[1:] != key_columns[:-1]).any(axis=1)
-    return whole[is_first], scores[is_first]
+    first = firsts(whole[:, keys])
+    return whole[first], scores[first]
 
 
 # Decisions ----------------------------------------------------------------------------------------
@@ -443,10 +442,3 @@ def _any_in_rows(flags: Booleans, offsets: Integers) -> Booleans:
     """Return, per row, whether any of its flags is set."""
     before = np.append(0, np.cumsum(flags))
     return before[offsets[1:]] > before[offsets[:-1]]
-
-
-def _first_alike(records: pa.Table) -> Integers:
-    """Return, per record, the first record with the same texts."""
-    first: dict[str, int] = {}
-    alike = records["fingerprint"].to_pylist()
-    return np.array([first.setdefault(one, row) for row, one in enumerate(alike)], np.int64)

@@ -116,24 +116,24 @@ class Nominations:
         depend on them.
         """
         findings = sorted(findings, key=attrgetter("document", "part", "record"))
-        names = [one.name for one in fields(Nominations) if one.name in Finding._fields]
+        names = [column.name for column in fields(Nominations) if column.name in Finding._fields]
         values: Any = {name: _column(findings, name) for name in names}
-        values["tokens"], values["places"] = (
-            np.column_stack([_spans(findings, f"{text}{of}") for text in ("question", "answer")])
-            for of in ("", "_place")
-        )
+        values["tokens"] = _spans(findings, "question", "answer")
+        values["places"] = _spans(findings, "question_place", "answer_place")
         return Nominations(**values)
 
     @staticmethod
     def joined(tables: Iterable[Nominations]) -> Nominations:
         """Return several tables of the same columns, which are in order, as one."""
-        every = [vars(one) for one in tables if len(one)]
+        filled = [vars(table) for table in tables if len(table)]
+        if not filled:
+            return Nominations.of([])
         values: Any = {
-            name: np.concatenate([one[name] for one in every])
-            for name, column in (every[0].items() if every else ())
+            name: np.concatenate([columns[name] for columns in filled])
+            for name, column in filled[0].items()
             if isinstance(column, np.ndarray)
         }
-        return Nominations(**values) if values else Nominations.of([])
+        return Nominations(**values)
 
 
 def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
@@ -144,9 +144,10 @@ def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
     return np.array([ABSENT if value is None else value for value in values], kind)
 
 
-def _spans(findings: Sequence[Finding], name: str) -> Integers:
-    spans = [getattr(finding, name) or (ABSENT, ABSENT) for finding in findings]
-    return np.array(spans, np.int64).reshape(-1, 2)
+def _spans(findings: Sequence[Finding], *names: str) -> Integers:
+    absent = (ABSENT, ABSENT)
+    spans = [getattr(finding, name) or absent for finding in findings for name in names]
+    return np.array(spans, np.int64).reshape(-1, 2 * len(names))
 
 
 class Search:
@@ -248,6 +249,11 @@ def detector(name: str) -> Detector:
 
 def column(matches: pa.Table, name: str) -> Floats:
     return np.asarray(matches[name].to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def firsts(keys: Integers) -> Integers:
+    """Return the first of the rows that are equal, which follow one another."""
+    return np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)])
 
 
 def of_needed(value: float, needed: float, more: str = "") -> str:

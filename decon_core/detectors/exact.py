@@ -12,7 +12,7 @@ import numpy as np
 from decon_core.config.detector_registry import Reads, Threshold, register
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import reaches
-from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search
+from decon_core.detectors.detector import ABSENT, Detector, Indexes, Nominations, Search, firsts
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import RecordTexts, Unmet, first_unmet, joined_names
 from decon_core.index.record_texts import NAMES, WHOLE
@@ -58,8 +58,7 @@ class _ExactSearch(Search):
     def nominate(self, texts: BatchTexts) -> Nominations:
         """Return one finding per document, record and text."""
         wholes, verbatim = texts.screened.wholes, self._verbatim
-        keys = wholes[:, : prefilter.PLACE]
-        first = np.flatnonzero(np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(wholes)])
+        first = firsts(wholes[:, : prefilter.PLACE])
         counts = np.diff(first, append=len(wholes))
         document, text, start = wholes[first].T
         stop = start + np.diff(verbatim.texts.offsets)[text]

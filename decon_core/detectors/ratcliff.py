@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.detector_registry import Reads, Threshold, register
@@ -23,12 +22,11 @@ from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_
 from decon_core.errors import Problem
 from decon_core.index.record_texts import NAMES, PROMPT, QUESTION
 from decon_core.kernels import grams, token_runs
+from decon_core.kernels.arrays import Numbers
 
 if TYPE_CHECKING:
     from decon_core.index.ngram_counts import GramTable
-    from decon_core.index.text_index import Verbatim
 
-Numbers = npt.NDArray[np.uint32]
 
 _LONG_DOCUMENT = 1 << 12  # tokens; for shorter ones, finding what to skip takes as long as aligning
 
@@ -91,8 +89,7 @@ class _RatcliffSearch(Search):
         return Nominations.joined(self._in_document(document) for document in texts.shared)
 
     def _in_document(self, document: Shared) -> Nominations:
-        aligned = _Aligner(document, self._verbatim, self._policy).runs(self._is_prompt)
-        runs = joined(document.wholes, aligned).best()
+        runs = joined(document.wholes, self._aligned(document)).best()
         number = np.full(runs.text.size, document.number)
         row, use = self._verbatim.uses_of(runs.text, (self._kind,), number)
         runs = runs.take(row)
@@ -111,33 +108,31 @@ class _RatcliffSearch(Search):
             else np.full(row.size, NAMES[self._kind], object),
         )
 
-
-class _Aligner:
-    """Align one document with prompts, each in all its forms."""
-
-    def __init__(self, document: Shared, verbatim: Verbatim, policy: Policy) -> None:
-        self._document, self._aligned = document, verbatim.aligned
-        self._min_block, self._floor = policy.ratcliff_min_block, policy.ratcliff_floor
-        self._matcher = _BlockMatcher(document.tokens, self._min_block)
-
-    def runs(self, is_wanted: npt.NDArray[np.bool_]) -> Runs:
-        """Return runs (first to last block) of the forms of wanted texts that reach the floor."""
-        document = self._document
-        kept = np.flatnonzero(is_wanted[document.runs.text])
+    def _aligned(self, document: Shared) -> Runs:
+        """Return runs (first to last block) of the forms of prompts that reach the floor."""
+        matcher = _BlockMatcher(document.tokens, self._policy.ratcliff_min_block)
+        kept = np.flatnonzero(self._is_prompt[document.runs.text])
         n_tokens = document.runs.n_tokens[kept]
-        covered, edges = self._covered(document.forms[kept], int(n_tokens.sum()))
+        covered, edges = self._covered(document.tokens, document.forms[kept], int(n_tokens.sum()))
         n_gaps = np.append(0, np.cumsum(covered == token_runs.GAP))
         n_covered = np.diff(edges - n_gaps[edges])
-        may_reach = reaches(n_covered / n_tokens, self._floor)
+        may_reach = reaches(n_covered / n_tokens, self._policy.ratcliff_floor)
+        # First and last token of all blocks of a form, and how many tokens they have.
         blocks: dict[bytes, tuple[int, int, int]] = {}
-        found = []
+        aligned = []
         for at in np.flatnonzero(may_reach).tolist():
             of_form = covered[edges[at] : edges[at + 1]]
             key = of_form.tobytes()
             if key not in blocks:
-                blocks[key] = self._align(of_form)
-            found.append(blocks[key])
-        start, stop, n_matched = np.array(found, np.int64).reshape(-1, 3).T
+                found = matcher.blocks(of_form)
+                first, last = found[0], found[-1]
+                blocks[key] = (
+                    int(first[token_runs.DOCUMENT]),
+                    int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH]),
+                    int(found[:, token_runs.LENGTH].sum()),
+                )
+            aligned.append(blocks[key])
+        start, stop, n_matched = np.array(aligned, np.int64).reshape(-1, 3).T
         runs = Runs(
             document.runs.text[kept][may_reach],
             start,
@@ -146,24 +141,16 @@ class _Aligner:
             n_tokens[may_reach],
             *document.bytes_of(start, stop),
         )
-        return runs.take(reaches(runs.share, self._floor))
+        return runs.take(reaches(runs.share, self._policy.ratcliff_floor))
 
-    def _covered(self, forms: Integers, n_tokens: int) -> tuple[Numbers, Integers]:
+    def _covered(self, tokens: Numbers, forms: Integers, n_tokens: int) -> tuple[Numbers, Integers]:
         """Return the tokens of forms that may be in a block, with gaps, and where each begins."""
-        tokens, size = self._document.tokens, self._min_block
+        size, aligned = self._policy.ratcliff_min_block, self._verbatim.aligned
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
         token_runs.enter_grams(tokens, 0, tokens.size, size, slots)
         kept, edges = np.empty(n_tokens, np.uint32), np.empty(forms.size + 1, np.int64)
-        aligned = self._aligned
         token_runs.covered(tokens, slots, size, aligned.tokens, aligned.offsets, forms, kept, edges)
         return kept[: edges[-1]], edges
-
-    def _align(self, prompt: Numbers) -> tuple[int, int, int]:
-        """Return the first and last token of all blocks, and how many tokens they have."""
-        blocks = self._matcher.blocks(prompt)
-        last = blocks[-1]
-        stop = int(last[token_runs.DOCUMENT] + last[token_runs.LENGTH])
-        return int(blocks[0, token_runs.DOCUMENT]), stop, int(blocks[:, token_runs.LENGTH].sum())
 
 
 class _BlockMatcher:

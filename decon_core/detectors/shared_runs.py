@@ -21,6 +21,7 @@ from decon_core.config.policy import Policy
 from decon_core.detectors.detector import Span
 from decon_core.kernels import prefilter, token_runs
 from decon_core.kernels.arrays import NONE as NOTHING
+from decon_core.kernels.arrays import Bools, Bytes, Flags, Floats, Integers, Numbers, Words64
 from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.text.canonical import formed, original_places
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from decon_core.text.tokenizers import Pieces, Tokenizer
     from decon_core.text.word_cache import Encoder, Ragged
 
-Integers = npt.NDArray[np.int64]
 
 # Increased when texts are compared differently: only the tiles of detectors with this in their
 # `versions` are then scanned again.
@@ -45,7 +45,7 @@ class Screened:
     """The result of screening a batch by bytes."""
 
     content: Callable[[int], bytes]  # bytes of a document, by its number in the batch
-    is_sharing: npt.NDArray[np.bool_]  # per document: may it share an n-gram with a text
+    is_sharing: Bools  # per document: may it share an n-gram with a text
     wholes: Integers  # verbatim occurrences of whole texts, sorted; columns as in `screen`
 
 
@@ -61,7 +61,7 @@ class Runs(NamedTuple):
     last_byte: Integers
 
     @property
-    def share(self) -> npt.NDArray[np.float64]:
+    def share(self) -> Floats:
         return self.n_matched / self.n_tokens
 
     def take(self, rows: npt.NDArray[np.generic]) -> Runs:
@@ -87,7 +87,7 @@ class Shared:
     number: int  # in the batch
     content: bytes
     pieces: Pieces
-    tokens: npt.NDArray[np.uint32]
+    tokens: Numbers
     wholes: Runs  # of texts that it contains in full, by text
     forms: Integers  # of other texts, ascending
     runs: Runs  # of these forms
@@ -119,7 +119,7 @@ class _Contents:
             return content
         return formed(content.decode(), self._policy.normalize, self._policy.form).encode()
 
-    def data(self) -> tuple[npt.NDArray[np.uint8], Integers, Integers]:
+    def data(self) -> tuple[Bytes, Integers, Integers]:
         """Return all documents in one array, with start and stop offsets."""
         if self._policy.normalize == "none":
             return self._batch.text, self._batch.starts, self._batch.stops
@@ -138,6 +138,7 @@ class Sharing:
         self._policy = policy
         self._tokenizer = tokenizer
         self._vocabulary = FixedVocabulary(verbatim.ids)
+        self._windows = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
         is_aligned = policy.compares_tokens and verbatim.is_screened
         self._n_tokens = policy.shared_ngram_size if is_aligned else 0
         self._found = np.empty((_INITIAL_FOUND, 3), np.int64)
@@ -157,18 +158,18 @@ class Sharing:
         shares[wholes[self._are_compared(wholes), prefilter.DOCUMENT]] = 1
         return Screened(content.of, shares.astype(np.bool_), wholes[np.lexsort(wholes.T[::-1])])
 
-    def _are_compared(self, wholes: Integers) -> npt.NDArray[np.bool_]:
+    def _are_compared(self, wholes: Integers) -> Bools:
         """Return which of these occurrences are of texts that are also compared by tokens."""
         return self._verbatim.is_compared[wholes[:, prefilter.TEXT]]
 
-    def _screen(self, content: _Contents, shares: npt.NDArray[np.uint8]) -> Iterator[Integers]:
+    def _screen(self, content: _Contents, shares: Flags) -> Iterator[Integers]:
         data, starts, stops = content.data()
         n = int(stops.max(initial=0))
         data, self._eights = self._padded(data, n)
         verbatim = self._verbatim
         yield self._found[:0]
-        sizes = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
-        for (size, windows), (places, numbers) in zip(sizes, self._find_windows(n), strict=True):
+        found = self._find_windows(n)
+        for (size, windows), (places, numbers) in zip(self._windows, found, strict=True):
             firsts = np.searchsorted(places, starts)
             prefilter.fetch(numbers, windows, verbatim.texts)
             document = 0
@@ -190,11 +191,10 @@ class Sharing:
                     self._found,
                 )
                 yield self._found[:n_found].copy()
-                self._grow_found(document == document_before)
+                if document == document_before:  # full
+                    self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
-    def _padded(
-        self, data: npt.NDArray[np.uint8], n: int
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64]]:
+    def _padded(self, data: Bytes, n: int) -> tuple[Bytes, Words64]:
         """Return `n` bytes with spare bytes behind them, as bytes and as uint64.
 
         Without a copy where the reader left enough room.
@@ -207,17 +207,16 @@ class Sharing:
             return self._padding_buffer.view(np.uint8), self._padding_buffer
         return data, data[: 8 * n_eights].view(np.uint64)
 
-    def _find_windows(self, n: int) -> list[npt.NDArray[np.int64]]:
+    def _find_windows(self, n: int) -> list[Integers]:
         """Find the long, then the short windows in `n` bytes: rows (position, window number)."""
         verbatim, text_eights = self._verbatim, self._verbatim.texts.data.view(np.uint64)
         every, left, *both = self._places
-        sizes = ((prefilter.LONG, verbatim.long), (prefilter.SHORT, verbatim.short))
-        found: list[list[Integers]] = [[_NO_PLACES] for _ in sizes]
+        found: list[list[Integers]] = [[_NO_PLACES] for _ in self._windows]
         for start in range(0, n, prefilter.STRETCH):
             stop = min(start + prefilter.STRETCH, n)
             n_every = find_beginnings(self._eights, start, stop, every)
             n_left = prefilter.sift(self._eights, every[:n_every], verbatim.beginnings, left)
-            for rows, (size, windows) in zip(found, sizes, strict=True):
+            for rows, (size, windows) in zip(found, self._windows, strict=True):
                 n_windows = prefilter.find_windows(
                     self._eights,
                     left[:n_left],
@@ -230,10 +229,6 @@ class Sharing:
                 )
                 rows.append(np.stack([array[:n_windows] for array in both]))
         return [np.concatenate(rows, axis=1) for rows in found]
-
-    def _grow_found(self, is_full: bool) -> None:
-        if is_full:
-            self._found = np.empty((2 * self._found.shape[0], 3), np.int64)
 
     def shared(self, screened: Screened) -> Iterator[Shared]:
         """Yield the documents that share a run with a text, in order."""
@@ -278,7 +273,7 @@ class Sharing:
         n_tokens = verbatim.n_tokens(forms)
         return forms, Runs(text[kept], start, stop, length, n_tokens, first_byte, last_byte)
 
-    def _are_opened(self, tokens: npt.NDArray[np.uint32], texts: Integers) -> npt.NDArray[np.bool_]:
+    def _are_opened(self, tokens: Numbers, texts: Integers) -> Bools:
         """Return which texts share with the document an n-gram that opens a comparison."""
         size, aligned = self._policy.shared_ngram_size, self._verbatim.aligned
         slots = np.zeros(2 * tokens.size + 1, np.uint32)
@@ -296,7 +291,7 @@ class Sharing:
         )
         return are_opened.astype(np.bool_)
 
-    def _longest_runs(self, tokens: npt.NDArray[np.uint32]) -> int:
+    def _longest_runs(self, tokens: Numbers) -> int:
         return token_runs.longest_runs(
             tokens,
             0,
@@ -323,7 +318,7 @@ class Sharing:
 
     def characters(self, text: str, content: bytes, places: Sequence[Span]) -> list[Span]:
         """Map byte ranges of a document's form to characters of its text; cut ones are included."""
-        edges = _first_bytes(content)
+        edges = first_bytes(content)
         starts, stops = np.array(places, np.int64).reshape(-1, 2).T
         first = np.searchsorted(edges, starts, side="right") - 1
         in_form = zip(first.tolist(), np.searchsorted(edges, stops).tolist(), strict=True)
@@ -334,11 +329,7 @@ class BatchTexts:
     """A batch of documents as detectors read it; what several of them read is made once."""
 
     def __init__(
-        self,
-        batch: Batch,
-        tokens: Ragged,
-        sharing: Sharing | None,
-        encoder: Encoder | None = None,
+        self, batch: Batch, tokens: Ragged, sharing: Sharing | None, encoder: Encoder | None = None
     ) -> None:
         self.batch, self.tokens = batch, tokens  # canonical tokens
         self.encoder = encoder  # whose latest batch this is
@@ -365,6 +356,6 @@ class BatchTexts:
         return self._shares.characters(text, self.screened.content(number), places)
 
 
-def _first_bytes(content: bytes) -> Integers:
+def first_bytes(content: bytes) -> Integers:
     """Return the byte offset of each UTF-8 character: every byte that is no continuation byte."""
     return np.flatnonzero((np.frombuffer(content, np.uint8) & 0xC0) != 0x80)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,23 +24,16 @@ from decon_core.index.ngram_counts import (
     gram_sizes,
     grams_of,
 )
+from decon_core.kernels.arrays import Bytes, Integers
 from decon_core.text.canonical import canonical
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, GrowingVocabulary, Ragged, keeps_words_apart
-
-Integers = npt.NDArray[np.int64]
 
 NOTHING = -1
 
 # Why a record is not indexed. An index part stores the position in this list.
 EXACT_REPEAT = "exact repeat"
-REASONS = (
-    None,
-    "too few tokens",
-    "too few different words",
-    EXACT_REPEAT,
-    "empty question",
-)
+REASONS = (None, "too few tokens", "too few different words", EXACT_REPEAT, "empty question")
 _TOO_FEW_TOKENS, _TOO_FEW_WORDS, _REPEAT, _EMPTY = range(1, len(REASONS))
 
 # Size of the word table; records are few compared with documents.
@@ -60,7 +52,7 @@ class Field:
 class Entries:
     """The indexed records of a benchmark."""
 
-    dropped: npt.NDArray[np.uint8]  # per record: position in `REASONS`, 0 if it is indexed
+    dropped: Bytes  # per record: position in `REASONS`, 0 if it is indexed
     ids: Integers  # token ids of the tokenizer, ascending; token n of a text is ids[n - 1]
     fields: Mapping[str, Field]
 
@@ -76,21 +68,18 @@ def entries_of(table: pa.Table, policy: Policy, tokenizer: Tokenizer) -> Entries
     encoder = Encoder(tokenizer, vocabulary, form=policy.form, table_mb=_TABLE_MB)
     columns = {kind: _Column(table[kind], encoder) for kind in KINDS}
     dropped = _why_dropped(table, columns, vocabulary.ids, policy, tokenizer)
-    is_wanted = {"question": True, "answer": policy.index_answers, "passage": policy.index_passages}
+    indexed = {"question": True, "answer": policy.index_answers, "passage": policy.index_passages}
     kept = np.flatnonzero(dropped == 0)
-    fields = {
-        kind: column.field(kept) if is_wanted[kind] else _no_field(kept)
-        for kind, column in columns.items()
-    }
     ids, rank = vocabulary.ranked()
-    return Entries(
-        dropped,
-        ids,
-        {
-            kind: Field(Ragged(rank[field.texts.values], field.texts.offsets), field.of_entry)
-            for kind, field in fields.items()
-        },
-    )
+    fields = {}
+    for kind, column in columns.items():
+        if indexed[kind]:
+            texts, of_entry = column.of_records(kept)
+            fields[kind] = Field(Ragged(rank[texts.values], texts.offsets), of_entry)
+        else:
+            no_texts = Ragged(np.zeros(0, np.uint32), np.zeros(1, np.int64))
+            fields[kind] = Field(no_texts, np.full(kept.size, NOTHING))
+    return Entries(dropped, ids, fields)
 
 
 class _Column:
@@ -116,18 +105,14 @@ class _Column:
         of_record: Integers = np.append(per_text, 0)[self.of_record]
         return of_record
 
-    def field(self, kept: Integers) -> Field:
+    def of_records(self, kept: Integers) -> tuple[Ragged, Integers]:
         """Return the texts of the kept records. A text without tokens counts as absent."""
         of_entry = self.of_record[kept]
         has_text = self.count(self.tokens.lengths)[kept] > 0
         used = np.unique(of_entry[has_text])
         number = np.full(len(self.tokens) + 1, NOTHING)
         number[used] = np.arange(used.size)
-        return Field(self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING))
-
-
-def _no_field(kept: Integers) -> Field:
-    return Field(Ragged(np.zeros(0, np.uint32), np.zeros(1, np.int64)), np.full(kept.size, NOTHING))
+        return self.tokens.take(used), np.where(has_text, number[of_entry], NOTHING)
 
 
 def _why_dropped(
@@ -136,7 +121,7 @@ def _why_dropped(
     ids: Integers,
     policy: Policy,
     tokenizer: Tokenizer,
-) -> npt.NDArray[np.uint8]:
+) -> Bytes:
     n_tokens = _visible_tokens(columns, ids, policy, tokenizer)
     dropped = np.zeros(table.num_rows, np.uint8)
     dropped[_has_few_words(columns, policy)] = _TOO_FEW_WORDS
@@ -154,14 +139,11 @@ def _visible_tokens(
 ) -> Integers:
     """Count, per record, the tokens of all its texts that are not white space."""
     if not keeps_words_apart(tokenizer):
-        joined = [f" {text}" for text in _joined(columns, policy)]
-        return np.array(
-            [
-                sum(not tokenizer.is_white_space(token) for token in tokens)
-                for tokens in tokenizer.encode(joined)
-            ],
-            np.int64,
-        )
+        encoded = tokenizer.encode([f" {text}" for text in _joined(columns, policy)])
+        n_tokens = [
+            sum(not tokenizer.is_white_space(token) for token in tokens) for tokens in encoded
+        ]
+        return np.array(n_tokens, np.int64)
     is_visible = [False, *(not tokenizer.is_white_space(token) for token in ids.tolist())]
     counted = np.zeros(next(iter(columns.values())).of_record.size, np.int64)
     for column in columns.values():

@@ -51,7 +51,10 @@ def freeze(store: Store, versions: Sequence[Version], policy: Policy) -> Snapsho
         for version in sorted(versions, key=lambda version: version.benchmark)
     ]
     counts = total(counted) if counted else no_counts(policy)
-    write_arrays(store.snapshot(fingerprint), _arrays(counts), schema=FREQUENCIES)
+    arrays: dict[str, Array] = {"ids": counts.ids, "token_df": counts.token_df}
+    for kind, grams in counts.kinds.items():
+        arrays |= {f"{kind}.tokens": grams.tokens, f"{kind}.df": grams.df}
+    write_arrays(store.snapshot(fingerprint), arrays, schema=FREQUENCIES)
     write_json(
         store.current_snapshot,
         {
@@ -100,11 +103,14 @@ def current_snapshot(store: Store, policy: Policy) -> Snapshot:
     value = read_current(store)
     path = store.snapshot(value["fingerprint"])
     if not path.is_file():
-        raise MissingError(
-            Problem(str(path), "no such file", "the frozen counts", "`decon-assets run --refreeze`")
-        )
+        remedy = "`decon-assets run --refreeze`"
+        raise MissingError(Problem(str(path), "no such file", "the frozen counts", remedy))
     arrays, _ = map_arrays(path)
-    counts = _counts(arrays, value["n_records"], policy)
+    sizes = gram_sizes(policy)
+    kinds = {
+        kind: Counted(sizes[kind], arrays[f"{kind}.tokens"], arrays[f"{kind}.df"]) for kind in KINDS
+    }
+    counts = Counts(value["n_records"], arrays["ids"], arrays["token_df"], kinds)
     return Snapshot(value["fingerprint"], value["members"], counts)
 
 
@@ -187,31 +193,9 @@ def current_snapshot_fingerprint(store: Store) -> str:
 
 
 def read_current(store: Store) -> dict[str, Any]:
-    if not store.current_snapshot.is_file():
-        raise MissingError(
-            Problem(
-                str(store.current_snapshot),
-                "no such file",
-                "a frozen idf snapshot",
-                "`decon-assets run`, or materialize the asset `idf_snapshot`",
-            )
-        )
-    value: dict[str, Any] = read_json(store.current_snapshot)
+    path = store.current_snapshot
+    if not path.is_file():
+        remedy = "`decon-assets run`, or materialize the asset `idf_snapshot`"
+        raise MissingError(Problem(str(path), "no such file", "a frozen idf snapshot", remedy))
+    value: dict[str, Any] = read_json(path)
     return value
-
-
-def _arrays(counts: Counts) -> dict[str, Array]:
-    grams = {
-        f"{kind}.{name}": values
-        for kind, counted in counts.kinds.items()
-        for name, values in (("tokens", counted.tokens), ("df", counted.df))
-    }
-    return {"ids": counts.ids, "token_df": counts.token_df, **grams}
-
-
-def _counts(arrays: Mapping[str, Any], n_records: int, policy: Policy) -> Counts:
-    sizes = gram_sizes(policy)
-    kinds = {
-        kind: Counted(sizes[kind], arrays[f"{kind}.tokens"], arrays[f"{kind}.df"]) for kind in KINDS
-    }
-    return Counts(n_records, arrays["ids"], arrays["token_df"], kinds)

@@ -12,30 +12,28 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
 from decon_core.config.rounding import TOLERANCE
 from decon_core.errors import DamagedError, InputError, Problem
 from decon_core.index.entries import NOTHING
-from decon_core.index.ngram_counts import KINDS, Grams, grams_of, renumbered
+from decon_core.index.ngram_counts import KINDS, Grams, grams_of, pair_filter, renumbered
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
+from decon_core.kernels.arrays import Bytes, Flags, Floats, Int32s, Integers, Numbers
 from decon_core.kernels.question_index import Index, bound_grams, fill_table
 from decon_core.kernels.scores import Thresholds
 from decon_core.storage.store import Store
 from decon_core.storage.tables import Array, map_arrays, write_arrays
 from decon_core.text.word_cache import Ragged, edges_of
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Int32s = npt.NDArray[np.int32]
 Rows = list[dict[str, Any]]  # of a table of records
 # Makes the arrays of a detector from the records of each benchmark.
 Build = Callable[[Sequence[Rows]], Mapping[str, Array]]
@@ -47,8 +45,6 @@ _FILTER_BITS = 12
 _LAYOUT = "7"
 _MAX_UNIONS = 16
 _LEVELS = 256
-_PAIR_BITS = 4
-_LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 # An n-gram in more records than these, and than one in so many, is of a template. A question may
 # have a record for each of its choices, and a benchmark copies in other ones.
 _FEWEST_OF_TEMPLATE, _SHARE_OF_TEMPLATE = 100, 50
@@ -75,8 +71,8 @@ class Search:
 class Bounds(NamedTuple):
     """Of each n-gram the largest weight and the smallest need, as codes, and their values."""
 
-    gram_weight: npt.NDArray[np.uint8]
-    gram_need: npt.NDArray[np.uint8]
+    gram_weight: Bytes
+    gram_need: Bytes
     weight_levels: Floats
     need_levels: Floats
 
@@ -87,7 +83,7 @@ class WithoutTemplates(NamedTuple):
     Needs are those of a search for whole questions.
     """
 
-    is_template: npt.NDArray[np.uint8]  # per weight: whether its n-grams are those of a template
+    is_template: Flags  # per weight: whether its n-grams are those of a template
     question_total: Floats
     bounds: Bounds
 
@@ -103,36 +99,45 @@ def build_search(
 ) -> None:
     """Join the parts of these versions and save the result, unless it exists."""
     path = store.search(scan, search_name(versions))
-    if path.is_file():
-        with suppress(FileNotFoundError):
-            path.touch()  # mark as recently used: the oldest are deleted first
+    if is_built(path):
         return
     parts = [open_part(store, version, index) for version in versions]
     write_arrays(path, join(parts, policy))
-    _delete_oldest(path.parent)
-
-
-def _delete_oldest(folder: Path) -> None:
-    """Delete all but the latest unions. A process that has one mapped can still read it."""
+    # All but the latest unions are deleted. A process that has one mapped can still read it.
     unions = []
-    for path in folder.glob("*.arrow"):
+    for union in path.parent.glob("*.arrow"):
         with suppress(FileNotFoundError):  # another process may delete it first
-            unions.append((path.stat().st_mtime_ns, path))
-    for _, path in sorted(unions)[:-_MAX_UNIONS]:
-        path.unlink(missing_ok=True)
+            unions.append((union.stat().st_mtime_ns, union))
+    for _, union in sorted(unions)[:-_MAX_UNIONS]:
+        union.unlink(missing_ok=True)
+
+
+def is_built(path: Path) -> bool:
+    """Return whether a file exists, and mark it as recently used: the oldest are deleted first."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def map_or_build(path: Path, build: Callable[[], None]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Memory-map a file of arrays; build it first if it does not exist or is damaged."""
+    for _ in range(2):  # another process may delete the file meanwhile
+        try:
+            return map_arrays(path)
+        except (FileNotFoundError, DamagedError):
+            path.unlink(missing_ok=True)
+        build()
+    return map_arrays(path)
 
 
 def open_search(
     store: Store, versions: Sequence[Version], policy: Policy, *, index: str, scan: str
 ) -> Search:
     """Memory-map the union that `build_search` saved; build it again if it is gone or damaged."""
-    path = store.search(scan, search_name(versions))
-    try:
-        arrays, _ = map_arrays(path)
-    except (FileNotFoundError, DamagedError):
-        path.unlink(missing_ok=True)
-        build_search(store, versions, policy, index=index, scan=scan)
-        arrays, _ = map_arrays(path)
+    build = partial(build_search, store, versions, policy, index=index, scan=scan)
+    arrays, _ = map_or_build(store.search(scan, search_name(versions)), build)
     return search_from_arrays(arrays, versions)
 
 
@@ -147,25 +152,20 @@ def open_own_index(
 ) -> dict[str, Any]:
     """Memory-map the index of a detector; build it first if it does not exist or is damaged."""
     path = store.search(scan, f"{search_name(versions)}-{detector}")
-    for _ in range(2):  # another process may delete the file meanwhile
-        try:
-            arrays, _ = map_arrays(path)
-            with suppress(FileNotFoundError):
-                os.utime(path)  # recently used: the oldest are deleted first
-            return arrays
-        except (FileNotFoundError, DamagedError):
-            path.unlink(missing_ok=True)
-        write_arrays(path, build([_rows(store, version, columns) for version in versions]))
-    return map_arrays(path)[0]
 
+    def write() -> None:
+        tables = [load_records(store, version, columns=columns) for version in versions]
+        write_arrays(path, build([table.to_pylist() for table in tables]))
 
-def _rows(store: Store, version: Version, columns: Sequence[str]) -> Rows:
-    rows: Rows = load_records(store, version, columns=columns).to_pylist()
-    return rows
+    arrays, _ = map_or_build(path, write)
+    is_built(path)
+    return arrays
 
 
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
-    values = {name: _read_only(array) for name, array in arrays.items()}
+    values = {name: array.view() for name, array in arrays.items()}
+    for view in values.values():
+        view.flags.writeable = False  # as in mapped arrays: kernels are compiled per array type
     index = Index(**{name: values[name] for name in Index._fields})
     bounds = Bounds(**{name: values[f"{_OWN}{name}"] for name in Bounds._fields})
     rest = ("ids", "entry_part", "entry_record", "entry_question")
@@ -177,13 +177,6 @@ def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -
         ),
         **{name: values[name] for name in rest},
     )
-
-
-def _read_only(array: Any) -> Any:
-    """Return a read-only view, like a mapped array: kernels are compiled per array type."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def thresholds_of(policy: Policy) -> Thresholds:
@@ -227,14 +220,16 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
 def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
     """Build all arrays of a `Search`."""
     ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
-    texts = {kind: _stacked([_texts(part, kind, ids) for part in parts]) for kind in KINDS}
+    texts = {kind: _all_texts(parts, kind, ids) for kind in KINDS}
     weights, is_hot, is_template, weight_of = _weights(parts, policy)
     questions = texts["question"]
     _require_32_bit_positions(questions)
     grams = grams_of(questions, policy.ngram_size)
     total = _totals(grams, weight_of["question"], weights)
-    need = total * _gate(questions.lengths, policy)
-    without_templates = _without_templates(grams, weight_of["question"], weights, is_template)
+    # The share of its weight that a question of that length needs.
+    overlap = policy.least_question_overlap
+    gates = np.maximum(policy.decay(questions.lengths, overlap), overlap)
+    need = total * np.maximum(gates - TOLERANCE, 0.0)
     of_entry = {kind: _entry_texts(parts, kind) for kind in KINDS}
     question_of_entry = of_entry["question"].astype(np.uint32)  # every entry has a question
     entry_offsets, entries = _inverted(
@@ -266,8 +261,7 @@ def join(parts: Sequence[Part], policy: Policy) -> dict[str, Array]:
         "weights_of_questions": weights,
         "is_hot": is_hot,
         "is_template": is_template,
-        f"{_OWN}question_total": without_templates.question_total,
-        **{f"{_OWN}{name}": array for name, array in without_templates.bounds._asdict().items()},
+        **_without_templates(grams, weight_of["question"], weights, is_template),
     }
     for kind, rows in texts.items():
         # uint16 halves the memory for all but the largest vocabularies; the kernels accept both.
@@ -287,11 +281,14 @@ def _totals(grams: Grams, weight_of: Ragged, weights: Floats) -> Floats:
 
 
 def _without_templates(
-    grams: Grams, weight_of: Ragged, weights: Floats, is_template: npt.NDArray[np.uint8]
-) -> WithoutTemplates:
+    grams: Grams, weight_of: Ragged, weights: Floats, is_template: Flags
+) -> dict[str, Array]:
+    """Return what differs where n-grams of a template weigh nothing."""
     own = np.where(is_template, 0.0, weights)
     total = _totals(grams, weight_of, own)
-    return WithoutTemplates(is_template, total, _bounds(grams, weight_of, own, _need_of(total)))
+    bounds = _bounds(grams, weight_of, own, _need_of(total))
+    arrays = {"question_total": total, **bounds._asdict()}
+    return {f"{_OWN}{name}": array for name, array in arrays.items()}
 
 
 def _need_of(total: Floats) -> Floats:
@@ -302,19 +299,19 @@ def _need_of(total: Floats) -> Floats:
 def _require_32_bit_positions(questions: Ragged) -> None:
     """Raise `InputError` if token positions in the questions do not fit 32 bits."""
     if questions.values.size >= 1 << 32:
-        raise InputError(
-            Problem(
-                "benchmarks of one scan",
-                f"{questions.values.size:,} question tokens",
-                "fewer than 4,294,967,296",
-                "scan the benchmarks in two groups",
-            )
-        )
+        found, expected = f"{questions.values.size:,} question tokens", "fewer than 4,294,967,296"
+        remedy = "scan the benchmarks in two groups"
+        raise InputError(Problem("benchmarks of one scan", found, expected, remedy))
 
 
-def _texts(part: Part, kind: str, ids: Integers) -> Ragged:
-    texts = part.entries.fields[kind].texts
-    return Ragged(renumbered(texts.values, part.entries.ids, ids), texts.offsets)
+def _all_texts(parts: Sequence[Part], kind: str, ids: Integers) -> Ragged:
+    """Return the texts of all parts, with their tokens numbered as in `ids`."""
+    numbered = []
+    for part in parts:
+        texts = part.entries.fields[kind].texts
+        tokens = renumbered(texts.values, part.entries.ids, ids)
+        numbered.append(Ragged(tokens, texts.offsets))
+    return _stacked(numbered)
 
 
 def _stacked(parts: Sequence[Ragged]) -> Ragged:
@@ -335,7 +332,7 @@ def _entry_texts(parts: Sequence[Part], kind: str) -> Integers:
 
 def _weights(
     parts: Sequence[Part], policy: Policy
-) -> tuple[Floats, npt.NDArray[np.uint8], npt.NDArray[np.uint8], dict[str, Ragged]]:
+) -> tuple[Floats, Flags, Flags, dict[str, Ragged]]:
     """Return the distinct weights, which of them are hot and which of a template, and each
     n-gram's position among them."""
     weights: list[float] = []
@@ -386,15 +383,9 @@ def _narrowest(n: int) -> type[np.unsignedinteger[Any]]:
     return np.uint16 if n <= 1 << 16 else np.uint32
 
 
-def _gate(lengths: Integers, policy: Policy) -> Floats:
-    """Return the minimum share of its weight that a question of that length needs."""
-    minimum = policy.least_question_overlap
-    return np.maximum(np.maximum(minimum, policy.decay(lengths, minimum)) - TOLERANCE, 0.0)
-
-
 def _table(grams: Grams) -> dict[str, Array]:
     in_filter = np.zeros(len(grams) * _FILTER_BITS // 64 + 1, np.uint64)
-    pairs = np.zeros(1 << _log2_of_pairs(len(grams)), np.uint64)
+    pairs = pair_filter(len(grams))
     slots = np.zeros(len(grams) * 3 // 2 + 2, np.uint32)
     fill_table(grams.source, grams.first, grams.size, pairs, in_filter, slots)
     return {
@@ -405,11 +396,6 @@ def _table(grams: Grams) -> dict[str, Array]:
     }
 
 
-def _log2_of_pairs(n_grams: int) -> int:
-    """Return log2 of the 64-bit words of the pair filter, at most what CPU caches hold."""
-    return min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
-
-
 def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> Bounds:
     """Return bounds per n-gram as bytes, rounded so that they remain bounds."""
     largest = np.zeros(len(grams))
@@ -417,23 +403,18 @@ def _bounds(grams: Grams, weight_of: Ragged, weights: Floats, need: Floats) -> B
     rows = grams.rows
     bound_grams(rows.values, weight_of.values, rows.offsets, weights, need, largest, minimum)
     weight_levels = np.linspace(0.0, largest.max(initial=0.0), _LEVELS)
-    gram_need, need_levels = _levels_of_need(minimum)
-    gram_weight = np.searchsorted(weight_levels, largest).astype(np.uint8)
-    return Bounds(gram_weight, gram_need, weight_levels, need_levels)
-
-
-def _levels_of_need(minimum: Floats) -> tuple[npt.NDArray[np.uint8], Floats]:
-    """Return codes of the least weight that a question with each n-gram needs, and their values."""
     # Needs differ by factors, as lengths do. A question without weight needs 0.
     positive = minimum[(minimum > 0) & (minimum < np.inf)]
     need_levels = np.zeros(_LEVELS)
     need_levels[1:] = np.geomspace(
         positive.min(initial=1.0), positive.max(initial=1.0), _LEVELS - 1
     )
-    return (np.searchsorted(need_levels, minimum, side="right") - 1).astype(np.uint8), need_levels
+    gram_weight = np.searchsorted(weight_levels, largest).astype(np.uint8)
+    gram_need = (np.searchsorted(need_levels, minimum, side="right") - 1).astype(np.uint8)
+    return Bounds(gram_weight, gram_need, weight_levels, need_levels)
 
 
-def _inverted(rows: Ragged, n: int) -> tuple[Integers, npt.NDArray[np.uint32]]:
+def _inverted(rows: Ragged, n: int) -> tuple[Integers, Numbers]:
     """Return the rows that contain each number, in ascending order."""
     offsets = edges_of(np.bincount(rows.values, minlength=n))
     rows_with = np.empty(rows.values.size, np.uint32)

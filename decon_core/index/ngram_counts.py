@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from decon_core.config.policy import Policy
 from decon_core.kernels import grams as kernels
+from decon_core.kernels.arrays import Integers, Numbers, Words64
 from decon_core.text.word_cache import FixedVocabulary, Ragged
 
-Integers = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.uint32]
-
 KINDS = ("question", "answer", "passage")
+
+_PAIR_BITS = 4
+_LOG2_MAX_PAIR_WORDS = 17  # a megabyte
 
 
 def gram_sizes(policy: Policy) -> dict[str, int]:
@@ -90,6 +90,12 @@ class GramTable:
         return numbers
 
 
+def pair_filter(n_grams: int) -> Words64:
+    """Return an empty filter for pairs of tokens, at most as large as CPU caches hold."""
+    log2_words = min(max((n_grams * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
+    return np.zeros(1 << log2_words, np.uint64)
+
+
 def frequency(grams: Grams, multiplicity: Integers) -> Integers:
     """Count the records with each n-gram; row i counts `multiplicity[i]` times."""
     times = np.repeat(multiplicity, grams.rows.lengths)
@@ -122,16 +128,13 @@ class Counts:
 
     def token_frequency(self, ids: Integers) -> Integers:
         """Return the frequency of each id; 0 for an unknown one."""
-        return np.concatenate([np.zeros(1, np.int64), self.token_df])[
-            FixedVocabulary(self.ids).numbers(ids)
-        ]
+        return np.append(0, self.token_df)[FixedVocabulary(self.ids).numbers(ids)]
 
     def gram_frequency(self, kind: str, tokens: Numbers, ids: Integers) -> Integers:
         """Return the frequency of each n-gram; 0 for an unknown one. Token n is ids[n - 1]."""
         counted = self.kinds[kind]
         numbers = counted.table().find(renumbered(tokens, ids, self.ids))
-        df = np.concatenate([counted.df, np.zeros(1, np.int64)])
-        return df[np.minimum(numbers, counted.df.size)]
+        return np.append(counted.df, 0)[np.minimum(numbers, counted.df.size)]
 
 
 def renumbered(tokens: Numbers, ids: Integers, other: Integers) -> Numbers:
@@ -155,17 +158,15 @@ def total(counts: Sequence[Counts]) -> Counts:
     token_df = np.zeros(ids.size, np.int64)
     for count in counts:
         token_df[np.searchsorted(ids, count.ids)] += count.token_df
-    kinds = {kind: _total(kind, counts, ids) for kind in KINDS}
+    kinds = {}
+    for kind in KINDS:
+        size = counts[0].kinds[kind].size
+        tokens = np.concatenate(
+            [renumbered(count.kinds[kind].tokens, count.ids, ids) for count in counts]
+        )
+        joined = Counted(size, tokens, np.concatenate([count.kinds[kind].df for count in counts]))
+        table = joined.table()
+        df = np.zeros(table.first.size, np.int64)
+        np.add.at(df, table.numbers[::size], joined.df)
+        kinds[kind] = Counted(size, _tokens_at(tokens, table.first, size), df)
     return Counts(sum(count.n_records for count in counts), ids, token_df, kinds)
-
-
-def _total(kind: str, counts: Sequence[Counts], ids: Integers) -> Counted:
-    parts = [count.kinds[kind] for count in counts]
-    tokens = np.concatenate(
-        [renumbered(part.tokens, count.ids, ids) for count, part in zip(counts, parts, strict=True)]
-    )
-    joined = Counted(parts[0].size, tokens, np.concatenate([part.df for part in parts]))
-    table = joined.table()
-    df = np.zeros(table.first.size, np.int64)
-    np.add.at(df, table.numbers[:: joined.size], joined.df)
-    return Counted(joined.size, _tokens_at(tokens, table.first, joined.size), df)

@@ -29,12 +29,7 @@ from decon_core.index.entries import (
     entries_of,
     grams_of_fields,
 )
-from decon_core.index.idf import (
-    Snapshot,
-    current_snapshot,
-    current_snapshot_fingerprint,
-    freeze,
-)
+from decon_core.index.idf import Snapshot, current_snapshot, current_snapshot_fingerprint, freeze
 from decon_core.index.ngram_counts import KINDS, Counts, Grams, grams_of
 from decon_core.schemas import INDEX
 from decon_core.storage.store import Store
@@ -84,7 +79,14 @@ def build_part(store: Store, version: Version, snapshot: Snapshot, policy: Polic
     part = weigh(entries, snapshot.counts, policy, is_counted=snapshot.has(version))
     name = policy.index_fingerprint(tokenizer=tokenizer.fingerprint, snapshot=snapshot.fingerprint)
     path = store.index_part(name, version.benchmark, version.fingerprint)
-    write_arrays(path, _arrays(part), schema=INDEX, about={_N_RECORDS: str(part.n_records)})
+    arrays: dict[str, Array] = {"dropped": entries.dropped, "ids": entries.ids}
+    for kind, field in entries.fields.items():
+        arrays[f"{kind}.tokens"] = field.texts.values
+        arrays[f"{kind}.offsets"] = field.texts.offsets
+        arrays[f"{kind}.of_entry"] = field.of_entry
+        arrays[f"{kind}.df"] = part.df[kind].values
+        arrays[f"{kind}.df_offsets"] = part.df[kind].offsets
+    write_arrays(path, arrays, schema=INDEX, about={_N_RECORDS: str(part.n_records)})
     dropped = Counter(reason for reason in part.why_dropped if reason)
     return IndexSummary(entries.records.size, dict(sorted(dropped.items())))
 
@@ -93,7 +95,9 @@ def index_alone(store: Store, versions: Sequence[Version], policy: Policy) -> in
     """Freeze idf over exactly these benchmarks, build missing parts, and return their number."""
     try:
         snapshot = current_snapshot(store, policy)
-        is_current = snapshot.members == {one.benchmark: one.fingerprint for one in versions}
+        is_current = snapshot.members == {
+            version.benchmark: version.fingerprint for version in versions
+        }
     except (MissingError, StaleError):
         is_current = False
     if not is_current:
@@ -114,8 +118,8 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
     grams = grams_of_fields(entries, policy)
     n_records = counts.n_records
     gram_df = {
-        kind: counts.gram_frequency(kind, found.tokens, entries.ids)
-        for kind, found in grams.items()
+        kind: counts.gram_frequency(kind, of_kind.tokens, entries.ids)
+        for kind, of_kind in grams.items()
     }
     token_df = counts.token_frequency(entries.ids)
     if not is_counted:
@@ -125,7 +129,7 @@ def weigh(entries: Entries, counts: Counts, policy: Policy, *, is_counted: bool)
         token_df = token_df + own_counts.token_df
     if gram_df["question"].size and (gram_df["question"] >= n_records).all():
         n_records *= 2
-    df = {kind: _per_row(found, gram_df[kind]) for kind, found in grams.items()}
+    df = {kind: _per_row(of_kind, gram_df[kind]) for kind, of_kind in grams.items()}
     answers = entries.fields["answer"].texts
     short_grams = grams_of(answers.only(answers.lengths <= policy.short_answer_token_threshold), 1)
     of_tokens = token_df[short_grams.tokens.astype(np.int64) - 1]
@@ -144,17 +148,6 @@ def _interleaved(first: Ragged, second: Ragged) -> Ragged:
     is_first = np.repeat(first.lengths > 0, lengths)
     values[is_first], values[~is_first] = first.values, second.values
     return Ragged(values, edges_of(lengths))
-
-
-def _arrays(part: Part) -> dict[str, Array]:
-    arrays: dict[str, Array] = {"dropped": part.entries.dropped, "ids": part.entries.ids}
-    for kind, field in part.entries.fields.items():
-        arrays[f"{kind}.tokens"] = field.texts.values
-        arrays[f"{kind}.offsets"] = field.texts.offsets
-        arrays[f"{kind}.of_entry"] = field.of_entry
-        arrays[f"{kind}.df"] = part.df[kind].values
-        arrays[f"{kind}.df_offsets"] = part.df[kind].offsets
-    return arrays
 
 
 def has_part(store: Store, version: Version, index: str) -> bool:

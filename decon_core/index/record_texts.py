@@ -6,20 +6,18 @@ And their tokens as arrays, as the kernels of `token_runs` search for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.policy import Policy
 from decon_core.index.ngram_counts import GramTable
 from decon_core.kernels import grams, token_runs
+from decon_core.kernels.arrays import Integers
 from decon_core.text.canonical import formed
 from decon_core.text.word_cache import Ragged, edges_of
-
-Integers = npt.NDArray[np.int64]
 
 # The kinds of text of a record. `WHOLE` is what `exact` searches for, `FIELDS` are columns of the
 # record, and `COMPARED` are compared by tokens.
@@ -50,14 +48,15 @@ _MAX_PAIR_WORDS = 1 << 17
 
 
 class Pool:
-    """Distinct texts and their uses."""
+    """Distinct texts and their uses, by all records or by chosen ones of each benchmark."""
 
-    def __init__(self) -> None:
+    def __init__(self, chosen: Sequence[Collection[int]] | None = None) -> None:
+        self._chosen = None if chosen is None else [{*records} for records in chosen]
         self.numbers: dict[str, int] = {}
         self.uses: list[tuple[int, int, int, int]] = []  # text, part, record, kind
 
     def add(self, text: str, part: int, record: int, kind: int) -> None:
-        if text:
+        if text and (self._chosen is None or record in self._chosen[part]):
             number = self.numbers.setdefault(text, len(self.numbers))
             self.uses.append((number, part, record, kind))
 
@@ -69,18 +68,6 @@ class Pool:
         """Return the uses, sorted: columns text, part, record, kind."""
         uses = np.array(self.uses, np.int64).reshape(-1, 4)
         return uses[np.lexsort(uses.T[::-1])]
-
-
-class PoolOfRecords(Pool):
-    """The texts of some records, given by number of the benchmark."""
-
-    def __init__(self, wanted: Sequence[Collection[int]]) -> None:
-        super().__init__()
-        self._wanted = [{*records} for records in wanted]
-
-    def add(self, text: str, part: int, record: int, kind: int) -> None:
-        if record in self._wanted[part]:
-            super().add(text, part, record, kind)
 
 
 def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: Policy) -> None:
@@ -103,36 +90,32 @@ def gather(pool: Pool, part: int, records: Sequence[Mapping[str, Any]], policy: 
             pool.add(formed(prompt, *form), part, row, PROMPT)
 
 
-def whole_prompts(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield for each record the prompt of its question; empty if it has no question.
+def whole_prompts(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return for each record the prompt of its question; empty if it has no question.
 
     A line each for passage, question and choices, which have letters, as evaluations ask them.
     Answers of which none is known to be wrong are not choices: an item may accept several.
     """
-    keys = [tuple(record[name] for name in _OF_QUESTION) for record in records]
+    columns = ("split", "instance_index", "sub_index", "question", "passage")
+    keys = [tuple(record[name] for name in columns) for record in records]
     by_question: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for key, record in zip(keys, records, strict=True):
         by_question.setdefault(key, []).append(record)
     prompts = {key: _whole_prompt(of_question) for key, of_question in by_question.items()}
-    yield from (prompts[key] for key in keys)
-
-
-_OF_QUESTION = ("split", "instance_index", "sub_index", "question", "passage")
+    return [prompts[key] for key in keys]
 
 
 def _whole_prompt(records: Sequence[Mapping[str, Any]]) -> str:
-    passage, question = records[0]["passage"], records[0]["question"]
+    if not records[0]["question"].strip():
+        return ""
+    lines = [records[0]["passage"], records[0]["question"]]
     choices = [record for record in records if record["choice_index"] is not None]
-    lines = [passage, question, *_labelled(choices)]
-    return "\n".join(filter(None, lines)) if question.strip() else ""
-
-
-def _labelled(choices: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not any(choice["is_correct"] is False for choice in choices):
-        return []
-    ordered = sorted(choices, key=lambda choice: choice["choice_index"])
-    labels = [*ascii_uppercase, *map(str, range(len(ascii_uppercase) + 1, len(ordered) + 1))]
-    return [f"{label}. {one['answer'] or ''}" for label, one in zip(labels, ordered, strict=False)]
+    if any(choice["is_correct"] is False for choice in choices):
+        choices.sort(key=lambda choice: choice["choice_index"])
+        labels = [*ascii_uppercase, *map(str, range(len(ascii_uppercase) + 1, len(choices) + 1))]
+        for label, choice in zip(labels, choices, strict=False):
+            lines.append(f"{label}. {choice['answer'] or ''}")
+    return "\n".join(filter(None, lines))
 
 
 def followed(question: str, answer: str) -> str:

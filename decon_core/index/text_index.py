@@ -14,21 +14,18 @@ documents.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
-from decon_core.errors import DamagedError
-from decon_core.index.joined_index import search_name
+from decon_core.index.joined_index import is_built, map_or_build, search_name
+from decon_core.index.ngram_counts import pair_filter
 from decon_core.index.record_texts import (
     ANSWER,
     COLUMNS,
@@ -40,30 +37,33 @@ from decon_core.index.record_texts import (
     QUESTION,
     WHOLE,
     Pool,
-    PoolOfRecords,
     gather,
     texts_of,
 )
 from decon_core.index.text_weights import encode_texts, weights_of
 from decon_core.kernels import prefilter, token_runs
+from decon_core.kernels.arrays import (
+    Bools,
+    Bytes,
+    Flags,
+    Floats,
+    Int32s,
+    Integers,
+    Numbers,
+    Words64,
+)
 from decon_core.kernels.grams import enter_runs
 from decon_core.kernels.word_beginnings import find_beginnings
 from decon_core.storage.store import Store
-from decon_core.storage.tables import Array, map_arrays, write_arrays
+from decon_core.storage.tables import Array, write_arrays
 from decon_core.text.tokenizers import Pieces, Tokenizer, load_tokenizer
 from decon_core.text.word_cache import FixedVocabulary, Ragged, edges_of
-
-Integers = npt.NDArray[np.int64]
-
-_log = logging.getLogger(__name__)
 
 NOTHING = -1
 
 _SIZES = {"long": prefilter.LONG, "short": prefilter.SHORT}
 _FILTER_BITS = 16
 _BEGINNING_BITS = 4  # at least; probed most often, so it should fit the CPU cache
-_PAIR_BITS = 4
-_LOG2_MAX_PAIR_WORDS = 17  # log2: a megabyte
 
 # Increase when the arrays change; otherwise old files would be read as new ones.
 _LAYOUT = "5"
@@ -84,25 +84,25 @@ class Verbatim:
 
     versions: tuple[Version, ...]
     texts: prefilter.Texts
-    beginnings: npt.NDArray[np.uint64]  # Bloom filter of the first bytes of all windows
+    beginnings: Words64  # Bloom filter of the first bytes of all windows
     long: prefilter.Windows
     short: prefilter.Windows
-    canonical_pairs: npt.NDArray[np.uint64]
-    canonical_filter: npt.NDArray[np.uint64]
-    is_whole: npt.NDArray[np.uint8]  # per text: whether it can be found as a whole text
-    opens: npt.NDArray[np.uint8]  # per token: whether the n-gram from there opens a comparison
+    canonical_pairs: Words64
+    canonical_filter: Words64
+    is_whole: Flags  # per text: whether it can be found as a whole text
+    opens: Flags  # per token: whether the n-gram from there opens a comparison
     is_screened: bool  # False: every document is tokenized
-    text_of: npt.NDArray[np.int32]  # per row: the text that it is a form of
+    text_of: Int32s  # per row: the text that it is a form of
     ids: Integers  # token ids of the tokenizer, ascending; token n is ids[n - 1]
     aligned: token_runs.Texts
     canonical: token_runs.Texts  # only questions; tokens numbered as in the union of index parts
     use_offsets: Integers  # per text: range of its uses in the `use_` arrays
-    use_part: npt.NDArray[np.int32]
+    use_part: Int32s
     use_record: Integers
-    use_kind: npt.NDArray[np.uint8]
-    use_weight: npt.NDArray[np.float64]  # informativeness: mean idf of its n-grams over ln N
+    use_kind: Bytes
+    use_weight: Floats  # informativeness: mean idf of its n-grams over ln N
     part_offsets: Integers  # number of records before each benchmark
-    field_texts: npt.NDArray[np.int32]  # per record: its question, its answer; or NOTHING
+    field_texts: Int32s  # per record: its question, its answer; or NOTHING
 
     def uses(self, text: int, kinds: Collection[int]) -> Iterator[Use]:
         """Yield the uses of a text as one of these kinds, by benchmark and record."""
@@ -126,8 +126,8 @@ class Verbatim:
         use = np.arange(row.size) + np.repeat(first - (np.cumsum(n) - n), n)
         is_wanted = np.isin(np.arange(len(NAMES)), kinds)[self.use_kind[use]]
         row, use = row[is_wanted], use[is_wanted]
-        of_use = self.use_kind[use], self.use_record[use], self.use_part[use]
-        order = np.lexsort((*of_use, documents[row]))
+        keys = [self.use_kind[use], self.use_record[use], self.use_part[use], documents[row]]
+        order = np.lexsort(keys)
         return row[order], use[order]
 
     @property
@@ -139,7 +139,7 @@ class Verbatim:
         return self.aligned.offsets[texts + 1] - self.aligned.offsets[texts]
 
     @cached_property
-    def is_compared(self) -> npt.NDArray[np.bool_]:
+    def is_compared(self) -> Bools:
         """Per row: whether `ratcliff` and `longest_match` search for its text at all.
 
         That needs an n-gram of the text without leading space that opens a comparison. A text that
@@ -163,15 +163,8 @@ def open_verbatim(
 
     `ids`: the token ids of the union of their index parts.
     """
-    path = _path(store, versions, scan)
-    for _ in range(2):  # another process may delete the file meanwhile
-        try:
-            arrays, about = map_arrays(path)
-            return _of_arrays(arrays, about, versions)
-        except (FileNotFoundError, DamagedError):
-            path.unlink(missing_ok=True)
-        build_verbatim(store, versions, ids, policy, scan=scan)
-    arrays, about = map_arrays(path)
+    build = partial(build_verbatim, store, versions, ids, policy, scan=scan)
+    arrays, about = map_or_build(_path(store, versions, scan), build)
     return _of_arrays(arrays, about, versions)
 
 
@@ -180,20 +173,17 @@ def build_verbatim(
 ) -> None:
     """Build and save the text index of these versions, unless it exists."""
     path = _path(store, versions, scan)
-    if path.is_file():
-        with suppress(FileNotFoundError):
-            path.touch()
-        return
-    arrays, about = _built(Pool(), store, versions, ids, policy)
-    write_arrays(path, arrays, about=about)
+    if not is_built(path):
+        arrays, about = _built(Pool(), store, versions, ids, policy)
+        write_arrays(path, arrays, about=about)
 
 
 def verbatim_of_records(
-    store: Store, wanted: Mapping[Version, Collection[int]], ids: Integers, policy: Policy
+    store: Store, records: Mapping[Version, Collection[int]], ids: Integers, policy: Policy
 ) -> Verbatim:
     """Return the text index of some records of each version, in memory."""
-    versions = tuple(wanted)
-    arrays, about = _built(PoolOfRecords([*wanted.values()]), store, versions, ids, policy)
+    versions = tuple(records)
+    arrays, about = _built(Pool([*records.values()]), store, versions, ids, policy)
     return _of_arrays(arrays, about, versions)
 
 
@@ -201,32 +191,23 @@ def _built(
     pool: Pool, store: Store, versions: Sequence[Version], ids: Integers, policy: Policy
 ) -> tuple[dict[str, Array], dict[str, str]]:
     tokenizer = load_tokenizer(policy.tokenizer_str)
+    columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
     for part, version in enumerate(versions):
-        gather(pool, part, _records(store, version, policy), policy)
+        gather(pool, part, load_records(store, version, columns=columns).to_pylist(), policy)
     arrays = _arrays(pool, ids, versions, tokenizer, policy)
     arrays["use_weight"] = weights_of(pool, store, versions, tokenizer, policy)
-    return arrays, {"is_screened": "yes" if arrays.pop("is_screened") else "no"}
+    return arrays, {"is_screened": "yes" if tokenizer.is_lossless() else "no"}
 
 
 def _path(store: Store, versions: Sequence[Version], scan: str) -> Path:
     return store.search(scan, f"{search_name(versions)}-verbatim-{_LAYOUT}")
 
 
-def _records(store: Store, version: Version, policy: Policy) -> list[dict[str, Any]]:
-    columns = [*COLUMNS, *(PROMPT_COLUMNS if policy.searches_prompts else ())]
-    rows: list[dict[str, Any]] = load_records(store, version, columns=columns).to_pylist()
-    return rows
-
-
 # Arrays -------------------------------------------------------------------------------------------
 
 
 def _arrays(
-    pool: Pool,
-    ids: Integers,
-    versions: Sequence[Version],
-    tokenizer: Tokenizer,
-    policy: Policy,
+    pool: Pool, ids: Integers, versions: Sequence[Version], tokenizer: Tokenizer, policy: Policy
 ) -> dict[str, Any]:
     uses = pool.table()
     texts, pieces, text_of = _forms(pool, uses, tokenizer, policy)
@@ -242,14 +223,16 @@ def _arrays(
     windows, opens, is_whole = _windows(
         as_bytes,
         _gram_ranges(rows, tokens, policy.shared_ngram_size),
-        _whole_ranges(is_whole_wanted, as_bytes["offsets"]),
+        _Ranges(
+            is_whole_wanted.astype(np.uint8), as_bytes["offsets"][:-1], as_bytes["offsets"][1:]
+        ),
     )
     questions = [
-        text if wanted else "" for text, wanted in zip(texts, is_of[QUESTION].tolist(), strict=True)
+        text if is_question else ""
+        for text, is_question in zip(texts, is_of[QUESTION].tolist(), strict=True)
     ]
     canonical = encode_texts(questions, FixedVocabulary(ids), tokenizer, policy)
     return {
-        "is_screened": tokenizer.is_lossless(),
         **as_bytes,
         **tokens,
         **windows,
@@ -287,15 +270,12 @@ def _bytes(texts: Sequence[str]) -> dict[str, Any]:
     contents = [text.encode() for text in texts]
     offsets = edges_of([len(content) for content in contents])
     spare = bytes(prefilter.SPARE - int(offsets[-1]) % 8)  # kernels read 8 bytes, past the end too
-    return {
-        "data": np.frombuffer(b"".join([*contents, spare]), np.uint8),
-        "offsets": offsets,
-    }
+    return {"data": np.frombuffer(b"".join([*contents, spare]), np.uint8), "offsets": offsets}
 
 
 def _forms(
     pool: Pool, uses: Integers, tokenizer: Tokenizer, policy: Policy
-) -> tuple[list[str], list[Pieces], npt.NDArray[np.int32]]:
+) -> tuple[list[str], list[Pieces], Int32s]:
     """Return texts, then those compared by tokens with a leading space; tokens; text of each row.
 
     With a leading space the first word of a text is another token. Where the space is a separate
@@ -346,7 +326,7 @@ def _tokens(pieces: Sequence[Pieces], offsets: Integers) -> dict[str, Any]:
 class _Ranges:
     """Byte ranges to choose windows for, where wanted."""
 
-    is_wanted: npt.NDArray[np.uint8]
+    is_wanted: Flags
     starts: Integers
     stops: Integers
 
@@ -360,16 +340,12 @@ def _gram_ranges(rows: Ragged, tokens: Mapping[str, Any], size: int) -> _Ranges:
     return _Ranges(is_wanted[:n], tokens["token_starts"][:n], tokens["token_stops"][size - 1 :])
 
 
-def _whole_ranges(is_wanted: npt.NDArray[np.bool_], offsets: Integers) -> _Ranges:
-    return _Ranges(is_wanted.astype(np.uint8), offsets[:-1], offsets[1:])
-
-
 # Windows ------------------------------------------------------------------------------------------
 
 
 def _windows(
     texts: Mapping[str, Any], grams: _Ranges, wholes: _Ranges
-) -> tuple[dict[str, Array], npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+) -> tuple[dict[str, Array], Flags, Flags]:
     """Return windows of both sizes; which n-grams open a comparison; which texts match whole."""
     data, offsets = texts["data"], texts["offsets"]
     eights = data.view(np.uint64)
@@ -396,7 +372,10 @@ def _windows(
                 before,
                 after,
             )
-            chosen.append(_Uses.of(places, offsets, before, after))
+            is_used = before != prefilter.NEVER
+            used = places[is_used]
+            texts_of_used = np.searchsorted(offsets, used, side="right") - 1
+            chosen.append(_Uses(used, texts_of_used, before[is_used], after[is_used]))
         numbered = _numbered(data, eights, size, *chosen)
         arrays |= {f"{name}.{array}": value for array, value in numbered.items()}
     first = np.concatenate([arrays[f"{name}.first"] for name in _SIZES]).astype(np.int64)
@@ -405,7 +384,7 @@ def _windows(
     return arrays | {"beginnings": beginnings}, are_open[0], are_open[1]
 
 
-def _beginnings(eights: npt.NDArray[np.uint64], n: int) -> Integers:
+def _beginnings(eights: Words64, n: int) -> Integers:
     """Return where windows may begin. Works in stretches, to limit the memory."""
     room, found = np.empty(prefilter.STRETCH + 2, np.int64), [_NONE]
     for start in range(0, n, prefilter.STRETCH):
@@ -420,25 +399,13 @@ class _Uses:
 
     places: Integers
     texts: Integers  # the text at each position
-    before: npt.NDArray[np.uint32]  # least bytes, over all it represents, before the position
-    after: npt.NDArray[np.uint32]  # and from the position on
-
-    @staticmethod
-    def of(
-        places: Integers,
-        offsets: Integers,
-        before: npt.NDArray[np.uint32],
-        after: npt.NDArray[np.uint32],
-    ) -> _Uses:
-        is_used = before != prefilter.NEVER
-        used = places[is_used]
-        texts = np.searchsorted(offsets, used, side="right") - 1
-        return _Uses(used, texts, before[is_used], after[is_used])
+    before: Numbers  # least bytes, over all it represents, before the position
+    after: Numbers  # and from the position on
 
 
 def _numbered(
-    data: npt.NDArray[np.uint8],
-    eights: npt.NDArray[np.uint64],
+    data: Bytes,
+    eights: Words64,
     size: int,
     grams: _Uses,
     wholes: _Uses,
@@ -468,14 +435,10 @@ def _numbered(
 def _canonical_screen(rows: Ragged, size: int) -> dict[str, Array]:
     """Build the filters by which `ngram_any` skips documents."""
     n_grams = int(np.maximum(rows.lengths - size + 1, 0).sum())
-    pairs = np.zeros(1 << _log2_of_pairs(rows.values.size), np.uint64)
+    pairs = pair_filter(rows.values.size)
     in_filter = np.zeros(n_grams * _FILTER_BITS // 64 + 1, np.uint64)
     enter_runs(rows.values, rows.offsets, size, pairs, in_filter)
     return {"canonical_pairs": pairs, "canonical_filter": in_filter}
-
-
-def _log2_of_pairs(n: int) -> int:
-    return min(max((n * _PAIR_BITS // 64).bit_length(), 1), _LOG2_MAX_PAIR_WORDS)
 
 
 # Read back ----------------------------------------------------------------------------------------
@@ -487,29 +450,14 @@ def _of_arrays(
     def group(prefix: str, kind: Any) -> Any:
         return kind(**{name: arrays[f"{prefix}.{name}"] for name in kind._fields})
 
-    texts = prefilter.Texts(**{name: arrays[name] for name in prefilter.Texts._fields})
-    return Verbatim(
-        versions=tuple(versions),
-        texts=texts,
-        long=group("long", prefilter.Windows),
-        short=group("short", prefilter.Windows),
-        is_screened=about["is_screened"] == "yes",
-        ids=arrays["ids"],
-        aligned=group("aligned", token_runs.Texts),
-        canonical=group("canonical", token_runs.Texts),
-        **{
-            name: arrays[name]
-            for name in (
-                *("use_offsets", "use_part", "use_record", "use_kind", "use_weight"),
-                *("part_offsets", "field_texts"),
-                *(
-                    "text_of",
-                    "beginnings",
-                    "is_whole",
-                    "opens",
-                    "canonical_pairs",
-                    "canonical_filter",
-                ),
-            )
-        },
-    )
+    groups: dict[str, Any] = {
+        "versions": tuple(versions),
+        "texts": prefilter.Texts(**{name: arrays[name] for name in prefilter.Texts._fields}),
+        "long": group("long", prefilter.Windows),
+        "short": group("short", prefilter.Windows),
+        "is_screened": about["is_screened"] == "yes",
+        "aligned": group("aligned", token_runs.Texts),
+        "canonical": group("canonical", token_runs.Texts),
+    }
+    names = [field.name for field in fields(Verbatim) if field.name not in groups]
+    return Verbatim(**groups, **{name: arrays[name] for name in names})

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.benchmarks.records import Version, load_records
@@ -17,11 +16,10 @@ from decon_core.index.ngram_counts import Grams, grams_of
 from decon_core.index.parts import open_part
 from decon_core.index.record_texts import QUESTION, WHOLE, Pool
 from decon_core.kernels import grams as kernels
+from decon_core.kernels.arrays import Floats, Integers
 from decon_core.storage.store import Store
 from decon_core.text.tokenizers import Tokenizer
 from decon_core.text.word_cache import Encoder, FixedVocabulary, GrowingVocabulary, Ragged, edges_of
-
-Integers = npt.NDArray[np.int64]
 
 _TOO_SHORT = [REASONS.index(reason) for reason in ("too few tokens", "too few different words")]
 _TABLE_MB = 256
@@ -31,12 +29,8 @@ _TABLE_MB = 256
 
 
 def weights_of(
-    pool: Pool,
-    store: Store,
-    versions: Sequence[Version],
-    tokenizer: Tokenizer,
-    policy: Policy,
-) -> npt.NDArray[np.float64]:
+    pool: Pool, store: Store, versions: Sequence[Version], tokenizer: Tokenizer, policy: Policy
+) -> Floats:
     """Return how informative each used text is: 1 if its n-grams occur in no other record.
 
     Counts are those of the frozen snapshot, plus the benchmark's own records that are not in it:
@@ -94,14 +88,11 @@ def _grams(texts: Sequence[str], tokenizer: Tokenizer, policy: Policy) -> tuple[
     """Return the n-grams of texts, and the token ids: token n is ids[n - 1]."""
     vocabulary = GrowingVocabulary()
     rows = encode_texts(texts, vocabulary, tokenizer, policy)
-    ids = vocabulary.ids
-    order = np.argsort(ids)
-    rank = np.zeros(ids.size + 1, np.uint32)
-    rank[order + 1] = np.arange(1, ids.size + 1)
-    return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids[order]
+    ids, rank = vocabulary.ranked()
+    return grams_of(Ragged(rank[rows.values], rows.offsets), policy.ngram_size), ids
 
 
-def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> npt.NDArray[np.float64]:
+def _mean_idf(df: Integers, offsets: Integers, n_records: int) -> Floats:
     """Return the mean idf of the n-grams of each row, divided by ln N, its maximum."""
     distinct, weight_of = np.unique(df, return_inverse=True)
     # Python's logarithm and a fixed order: the same to the last bit on every machine.

@@ -11,17 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config import detector_registry as registry
 from decon_core.detectors.detector import ABSENT
+from decon_core.kernels.arrays import Bools, Floats, Integers, Words64
 from decon_core.kernels.hashing import MIX
 from decon_core.scan.matches import Columns
 
-Integers = npt.NDArray[np.int64]
-Booleans = npt.NDArray[np.bool_]
-Items = tuple[Integers, Booleans]  # per record: its item, and whether it is the correct choice
+Items = tuple[Integers, Bools]  # per record: its item, and whether it is the correct choice
 
 _EQUAL = (
     *("row", "part", "base_score", "question_overlap", "passage_overlap", "n_matched", "n_grams"),
@@ -68,9 +66,7 @@ def without_alike(columns: Columns, items_of_part: Callable[[int], Items]) -> Co
     return left | dict(zip(("first_record", "n_alike"), shared[:, in_order], strict=True))
 
 
-def _compared(
-    columns: Columns, item: Integers, *, compares_fields: bool
-) -> npt.NDArray[np.float64]:
+def _compared(columns: Columns, item: Integers, *, compares_fields: bool) -> Floats:
     """Return rows of numbers that are the same for matches that are alike."""
     numbers = {text: number for number, text in enumerate(dict.fromkeys(columns["looked_for"]))}
     looked_for = [numbers[text] for text in columns["looked_for"].tolist()]
@@ -80,7 +76,7 @@ def _compared(
     return np.array([item, looked_for, *(columns[name] for name in _EQUAL), *of_answer], np.float64)
 
 
-def _digests(compared: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
+def _digests(compared: Floats) -> Words64:
     """Return a digest of each column, by which equal ones are brought together."""
     digests = np.zeros(compared.shape[1], np.uint64)
     for values in compared:

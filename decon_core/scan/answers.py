@@ -36,16 +36,14 @@ _log = logging.getLogger(__name__)
 
 def why_unbounded(policy: Policy) -> str | None:
     """Return why the sketch cannot answer a scan with this policy, or None."""
-    unbounded = [name for name in in_order(policy.detectors) if not _is_bounded(name, policy)]
+    unbounded = [
+        name for name in in_order(policy.detectors) if not detector(name).is_bounded(policy)
+    ]
     if unbounded:
         return f"no bound on the matches of {', '.join(unbounded)}"
     if policy.leave_out_common:
         return "leave_out_common needs the documents with each n-gram counted"
     return None
-
-
-def _is_bounded(name: str, policy: Policy) -> bool:
-    return detector(name).is_bounded(policy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +83,17 @@ def answer(
     indexes = Indexes(grams, verbatim, policy)
     try:
         opened = open_pack_sketch(store, sketch, pack)
-        found = {
+        by_detector = {
             name: detector(name).possible_blocks(indexes, opened)
             for name in in_order(policy.detectors)
         }
-        _require_blocks(store, sketch, pack)
+        # Raises `DamagedError` if it cannot be read where the blocks of a shard lie.
+        for shard in pack.shards:
+            if has_blocks(store, sketch, shard.fingerprint):
+                open_blocks(store, sketch, shard.fingerprint)
     except DamagedError as error:
         _log.warning("%s: removed; the pack is scanned without it", error.problems[0])
         remove_pack_sketch(store, sketch, pack)
         return None
-    is_possible = np.any([one.is_possible for one in found.values()], axis=0)
-    return Answer(opened, indexes, is_possible, found)
-
-
-def _require_blocks(store: Store, sketch: str, pack: Pack) -> None:
-    """Raise `DamagedError` if it cannot be read where the blocks of a pack lie."""
-    for shard in pack.shards:
-        if has_blocks(store, sketch, shard.fingerprint):
-            open_blocks(store, sketch, shard.fingerprint)
+    is_possible = np.any([possible.is_possible for possible in by_detector.values()], axis=0)
+    return Answer(opened, indexes, is_possible, by_detector)

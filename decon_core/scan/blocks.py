@@ -109,16 +109,12 @@ class ScannedBlock:
 
     position: int
     documents: pa.Table
-    n_characters: int
-    n_bytes: int
-    n_too_short: int
+    counts: Mapping[str, int]  # that a ledger adds up
     unreadable: list[Unreadable]
     invalid: list[InvalidUtf8]
     unread: Mapping[str, Sequence[int]]  # texts that are not read, by path: number and bytes
     matches: list[Columns]
     sketch: PartSketch | None
-    n_rows: int  # with unreadable rows, and those that are left out
-    n_left_out: int  # documents that are not in the sample
 
 
 _SAMPLE = Batch.of_texts(["two words"])
@@ -180,20 +176,26 @@ class Scanner:
             sketch = PartSketch.of(block.place, batch, stable, ngram_size=self._ngram_size)
         found = self.detectors.find(batch, tokens, self.encoder)
         matches = [without_alike(columns, self._items_of) for columns in found]
-        sizes = [batch.per_document(n) for n in (batch.stops - batch.starts, tokens.lengths)]
+        n_bytes = batch.per_document(batch.stops - batch.starts)
+        n_tokens = batch.per_document(tokens.lengths)
+        documents = pa.table([batch.document_rows, n_bytes, n_tokens], schema=DOCUMENTS)
         return ScannedBlock(
             position=block.position,
-            documents=pa.table([batch.document_rows, *sizes], schema=DOCUMENTS),
-            n_characters=batch.n_characters,
-            n_bytes=int(sizes[0].sum()),
-            n_too_short=int((sizes[1] < 2 * self._ngram_size).sum()),
+            documents=documents,
+            counts={
+                "n_rows": documents.num_rows + len(batch.unreadable) + batch.n_left_out,
+                "n_documents": documents.num_rows,
+                "n_characters": batch.n_characters,
+                "n_bytes": int(n_bytes.sum()),
+                "n_too_short": int((n_tokens < 2 * self._ngram_size).sum()),
+                "n_left_out": batch.n_left_out,
+                "n_rows_with_blank": block.place.n_rows,
+            },
             unreadable=batch.unreadable,
             invalid=batch.invalid,
             unread=batch.unread,
             matches=matches,
             sketch=sketch,
-            n_rows=block.place.n_rows,
-            n_left_out=batch.n_left_out,
         )
 
     def _encode(self, batch: Batch) -> tuple[Ragged, Ragged | None]:
@@ -236,17 +238,17 @@ def open_own_indexes(
     store: Store, versions: Sequence[Version], policy: Policy, *, scan: str
 ) -> dict[str, dict[str, Any]]:
     """Memory-map the indexes that chosen detectors have of their own; build missing ones first."""
-    own = [one for one in map(detector, policy.detectors) if one.reads is Reads.OWN]
     return {
-        one.name: open_own_index(
+        chosen.name: open_own_index(
             store,
             versions,
-            one.name,
-            partial(one.own_index, policy=policy),
-            columns=one.own_columns,
+            chosen.name,
+            partial(chosen.own_index, policy=policy),
+            columns=chosen.own_columns,
             scan=scan,
         )
-        for one in own
+        for chosen in map(detector, policy.detectors)
+        if chosen.reads is Reads.OWN
     }
 
 
@@ -301,10 +303,10 @@ def scan_blocks(job: ShardJob) -> Iterator[ScannedBlock]:
 
 def _read_some(job: ShardJob, some: SomeBlocks) -> Iterator[Block]:
     """Yield the parts of chosen blocks; reading one raises `CorpusError` if its text changed."""
-    store, names = Store(job.root), (some.sketch, job.shard.fingerprint)
-    blocks = open_blocks(store, *names)
+    store, shard = Store(job.root), job.shard.fingerprint
+    blocks = open_blocks(store, some.sketch, shard)
     places, digests = zip(*blocks.parts(some.blocks), strict=True)
-    points = store.sketch_points(*names)
+    points = store.sketch_points(some.sketch, shard)
     parts = read_places(job.shard, job.source, places, points=points)
     for block, digest in zip(parts, digests, strict=True):
 
@@ -340,17 +342,13 @@ def compile_kernels(job: ShardJob, *, n_bytes: int | None = None) -> None:
     with compilation_notice(), nullcontext() if is_little else compiled_at_once():
         scanner = scanners_for(job)[0]
         tokens = scanner.compile_words()
-        if _is_first(scanner) and not is_little:
+        is_cached = not is_new(word_table.look_up) or scanner.detectors.is_ready_to_judge
+        if not (is_cached or is_little):
             with in_subprocess(_compile_judging, job) if usable_cores() > 1 else nullcontext():
                 compile_readers(job.source)
                 scanner.detectors.compile_all_but_judging(tokens)
         compile_readers(job.source)
         scanner.compile()
-
-
-def _is_first(scanner: Scanner) -> bool:
-    """Return whether the kernels are not in the cache yet."""
-    return is_new(word_table.look_up) and not scanner.detectors.is_ready_to_judge
 
 
 def _compile_judging(job: ShardJob) -> None:

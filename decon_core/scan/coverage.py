@@ -176,7 +176,7 @@ def count_cell(store: Store, pack: Pack, version: Version, tiles: Tiles) -> dict
     """Read the counts of a scanned cell from its ledgers and tiles, as of all runs."""
     ledgers = [read_json(store.ledger(tiles.scan, shard.fingerprint)) for shard in pack.shards]
     shards = [shard.fingerprint for shard in pack.shards]
-    answers = [one for shard in shards if (one := tiles.answer(shard, version.fingerprint))]
+    answers = [answer for shard in shards if (answer := tiles.answer(shard, version.fingerprint))]
     n_read = sum(len(answer["blocks_read"]) for answer in answers)
     return {
         "documents": sum(ledger["n_documents"] for ledger in ledgers),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from decon_core.config.detector_registry import Reads, in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import Indexes, Span, detector
-from decon_core.detectors.shared_runs import BatchTexts, Sharing
+from decon_core.detectors.shared_runs import BatchTexts, Sharing, first_bytes
+from decon_core.kernels.arrays import Integers, Numbers
 from decon_core.scan.matches import Columns, Locate, columns_of
 from decon_core.text.tokenizers import Tokenizer, Words
 from decon_core.text.word_cache import Encoder, Ragged
@@ -24,10 +24,10 @@ class DetectorSet:
 
     def __init__(self, indexes: Indexes, tokenizer: Tokenizer) -> None:
         self._form = indexes.policy.form
-        chosen = [detector(name) for name in in_order(indexes.policy.detectors)]
-        self._searches = [(one, one.search(indexes)) for one in chosen]
+        detectors = [detector(name) for name in in_order(indexes.policy.detectors)]
+        self._searches = [(chosen, chosen.search(indexes)) for chosen in detectors]
         self._sharing = None
-        if indexes.verbatim is not None and any(one.reads in _FORMED for one in chosen):
+        if indexes.verbatim is not None and any(chosen.reads in _FORMED for chosen in detectors):
             self._sharing = Sharing(indexes.verbatim, indexes.policy, tokenizer)
 
     @property
@@ -38,10 +38,10 @@ class DetectorSet:
     def find(self, batch: Batch, tokens: Ragged, encoder: Encoder) -> list[Columns]:
         """Return the matches of each detector in document order; `tokens` are canonical tokens."""
         texts, tables = BatchTexts(batch, tokens, self._sharing, encoder), []
-        for one, search in self._searches:
+        for chosen, search in self._searches:
             if len(nominations := search.nominate(texts)):
-                locate = self._locate(one.reads, texts, encoder)
-                tables.append(columns_of(batch, nominations, one.name, locate, self._form))
+                locate = self._locate(chosen.reads, texts, encoder)
+                tables.append(columns_of(batch, nominations, chosen.name, locate, self._form))
         return tables
 
     def _locate(self, reads: Reads, texts: BatchTexts, encoder: Encoder) -> Locate:
@@ -50,9 +50,11 @@ class DetectorSet:
             return texts.characters
         if reads is Reads.ORIGINAL:
             return _characters
-        return _as_found if reads is Reads.OWN else partial(_places_of_tokens, encoder)
+        if reads is Reads.OWN:
+            return lambda _number, _text, characters: characters
+        return partial(_places_of_tokens, encoder)
 
-    def take_counts(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]:
+    def take_counts(self) -> tuple[Numbers, Integers]:
         """Return indexed n-grams and their document counts since the last call, and reset them."""
         counts = [search.take_counts() for _, search in self._searches]
         grams, n_documents = zip(*counts, strict=True)
@@ -88,14 +90,9 @@ def _places_of_tokens(
     return [places.characters(*span) for span in tokens]
 
 
-def _as_found(_number: int, _text: str, characters: Sequence[Span]) -> Sequence[Span]:
-    return characters
-
-
 def _characters(number: int, text: str, places: Sequence[Span]) -> list[Span]:
     """Map bytes of an unchanged document to characters."""
     del number
-    content = np.frombuffer(text.encode(), np.uint8)
-    edges = np.flatnonzero((content & 0xC0) != 0x80)  # every byte that is no continuation byte
-    found = np.searchsorted(edges, np.array(places, np.int64).reshape(-1, 2))
-    return [(start, stop) for start, stop in found.tolist()]
+    edges = first_bytes(text.encode())
+    characters = np.searchsorted(edges, np.array(places, np.int64).reshape(-1, 2))
+    return [(start, stop) for start, stop in characters.tolist()]

@@ -86,30 +86,33 @@ def estimate(
     index, scan = index_fingerprint(store, policy), scan_fingerprint(store, policy)
     with draft_folder(store.drafts, "estimate") as folder:
         scratch = linked_store(store, folder / "store", _shared(store, versions, index))
-        versions = [*versions, *_indexed(scratch, new, policy)]
+        added = [save_records(scratch, name, read()) for name, read in sorted(new.items())]
+        for version in added:
+            build_part(scratch, version, current_snapshot(scratch, policy), policy)
+        versions = [*versions, *added]
         build_search(scratch, versions, policy.at_floor, index=index, scan=scan)
-        found, seconds = [], []
+        answered, answers, seconds = [], [], []
         for pack in sample:
             started = time.monotonic()
-            one = answer(scratch, sketch, pack, versions, policy, index=index, scan=scan)
-            if one:
-                found.append((pack, one))
+            of_pack = answer(scratch, sketch, pack, versions, policy, index=index, scan=scan)
+            if of_pack:
+                answered.append(pack)
+                answers.append(of_pack)
                 seconds.append(time.monotonic() - started)
-        if not found:
+        if not answers:
             return None
-        answers = [one for _, one in found]
         n_sketched = _n_bytes(sketched, shards)
-        scale = n_sketched / max(_n_bytes([pack for pack, _ in found], shards), 1)
+        scale = n_sketched / max(_n_bytes(answered, shards), 1)
         n_unsketched = _n_bytes(packs, shards) - n_sketched
-        n_possible, n_of_shards = _to_read(found, shards)
+        n_possible, n_of_shards = _to_read(answered, answers, shards)
         return Estimate(
-            n_packs=len(found),
-            n_blocks=sum(one.is_possible.size for one in answers),
-            n_possible=sum(int(one.is_possible.sum()) for one in answers),
-            **_items(scratch, [one for one in answers if one.is_possible.size]),
+            n_packs=len(answers),
+            n_blocks=sum(of_pack.is_possible.size for of_pack in answers),
+            n_possible=sum(int(of_pack.is_possible.sum()) for of_pack in answers),
+            **_items(scratch, [of_pack for of_pack in answers if of_pack.is_possible.size]),
             n_bytes=n_unsketched + round(scale * n_possible),
             n_bytes_at_most=n_unsketched + round(scale * n_of_shards),
-            n_sketch_bytes=round(scale * sum(one.sketch.n_bytes_read for one in answers)),
+            n_sketch_bytes=round(scale * sum(of_pack.sketch.n_bytes_read for of_pack in answers)),
             # The median: the first look-up may compile kernels.
             seconds=median(seconds) * len(sketched),
         )
@@ -125,28 +128,20 @@ def _shared(store: Store, versions: Sequence[Version], index: str) -> list[str]:
     return folders
 
 
-def _indexed(
-    store: Store, new: Mapping[str, Callable[[], pa.Table]], policy: Policy
-) -> list[Version]:
-    """Save and index records, and return their versions."""
-    versions = [save_records(store, name, read()) for name, read in sorted(new.items())]
-    for version in versions:
-        build_part(store, version, current_snapshot(store, policy), policy)
-    return versions
-
-
 def _n_bytes(packs: Sequence[Pack], shards: Collection[str]) -> int:
     """Return the size of those shards of packs that have to be scanned, each once."""
     sizes = {shard.fingerprint: shard.n_bytes for pack in packs for shard in pack.shards}
     return sum(size for shard, size in sizes.items() if shard in shards)
 
 
-def _to_read(found: Sequence[tuple[Pack, Answer]], shards: Collection[str]) -> tuple[int, int]:
+def _to_read(
+    packs: Sequence[Pack], answers: Sequence[Answer], shards: Collection[str]
+) -> tuple[int, int]:
     """Return about how many bytes of shards the possible blocks have, and these shards whole."""
     of_blocks, whole = dict[str, float](), dict[str, int]()
-    for pack, one in found:
+    for pack, of_pack in zip(packs, answers, strict=True):
         for shard in pack.shards:
-            blocks, n_blocks = one.blocks_of(shard.fingerprint)
+            blocks, n_blocks = of_pack.blocks_of(shard.fingerprint)
             if blocks and shard.fingerprint in shards:
                 of_blocks[shard.fingerprint] = shard.n_bytes * len(blocks) / n_blocks
                 whole[shard.fingerprint] = shard.n_bytes
@@ -157,7 +152,9 @@ def _items(store: Store, answers: Sequence[Answer]) -> dict[str, Any]:
     """Return the fields of an estimate about items."""
     n_blocks: Counter[tuple[int, int]] = Counter()
     for name in answers[0].by_detector if answers else ():
-        counts = np.sum([one.by_detector[name].n_blocks_of_texts() for one in answers], axis=0)
+        counts = np.sum(
+            [of_pack.by_detector[name].n_blocks_of_texts() for of_pack in answers], axis=0
+        )
         for text in np.flatnonzero(counts).tolist():
             record = detector(name).record_of(answers[0].indexes, text)
             n_blocks[record] = max(n_blocks[record], int(counts[text]))

@@ -46,18 +46,14 @@ Tile = tuple[pa.Table, pa.Table | None]
 
 
 def write_unjoined(
-    store: Store,
-    scan: str,
-    shard: str,
-    tiles: Mapping[str, Tile],
-    *,
-    answer: Answer | None = None,
+    store: Store, scan: str, shard: str, tiles: Mapping[str, Tile], *, answer: Answer | None = None
 ) -> None:
     """Write the tiles of a shard by version, and the sketch's answer if it gave one."""
     if not tiles:
         return
-    folder = _unjoined(store, scan, shard) / _digest(tiles)
-    matches = {version: found for version, (found, _) in tiles.items()}
+    digest = sha256(" ".join(sorted(tiles)).encode()).hexdigest()[:16]
+    folder = store.unjoined(scan) / shard / digest
+    matches = {version: matched for version, (matched, _) in tiles.items()}
     counts = {version: counted for version, (_, counted) in tiles.items() if counted is not None}
     # Not synced: the next scan notices damage, and scans the shard again.
     with atomic_path(folder, is_synced=False) as draft:
@@ -65,14 +61,6 @@ def write_unjoined(
         write_tile_draft(draft / _MATCHES_FILE, [_together(matches, _MATCHES)], _MATCHES)
         about = {"versions": sorted(tiles), "answer": answer}
         write_tile_draft(draft / _COUNTS_FILE, [_together(counts, _COUNTS)], _COUNTS, about=about)
-
-
-def _unjoined(store: Store, scan: str, shard: str) -> Path:
-    return store.unjoined(scan) / shard
-
-
-def _digest(versions: Collection[str]) -> str:
-    return sha256(" ".join(sorted(versions)).encode()).hexdigest()[:16]
 
 
 def _together(tables: Mapping[str, pa.Table], schema: pa.Schema) -> pa.Table:
@@ -106,18 +94,18 @@ def unjoined_of(store: Store, scan: str, shard: str) -> Iterator[Unjoined]:
 
     They are damaged if the machine failed while it wrote them.
     """
-    folder = _unjoined(store, scan, shard)
-    for name in sorted(names_in(folder)):
+    of_shard = store.unjoined(scan) / shard
+    for name in sorted(names_in(of_shard)):
         if name.startswith("."):
             continue
-        one = folder / name
+        folder = of_shard / name
         try:
-            open_parquet(one / _MATCHES_FILE)
-            about = read_about(one / _COUNTS_FILE)
+            open_parquet(folder / _MATCHES_FILE)
+            about = read_about(folder / _COUNTS_FILE)
         except (DamagedError, FileNotFoundError):
-            remove(one)
+            remove(folder)
             continue
-        yield Unjoined(one, shard, frozenset(about["versions"]), about["answer"])
+        yield Unjoined(folder, shard, frozenset(about["versions"]), about["answer"])
 
 
 def unjoined_versions(store: Store, scan: str, shard: str, *, needs_counts: bool) -> set[str]:
@@ -175,17 +163,14 @@ def _by_folder(
 
 
 def _write_folder(
-    store: Store,
-    scan: str,
-    shards: Sequence[str],
-    parts: Mapping[str, Sequence[Unjoined]],
+    store: Store, scan: str, shards: Sequence[str], parts: Mapping[str, Sequence[Unjoined]]
 ) -> str:
     name = digest_of_shards(shards)
     if not (path := store.joined_shards(scan, name)).is_file():
         write_json(path, {"shards": [*shards]})
     with atomic_files() as draft_of:
         for version, rows in _by_version(parts, _COUNTS_FILE, _COUNTS, GRAM_COUNTS):
-            answers = {one.shard: one.answer for one in parts[version] if one.answer}
+            answers = {part.shard: part.answer for part in parts[version] if part.answer}
             path_of = store.answered if answers else store.gram_counts
             draft = draft_of(path_of(scan, name, version))
             write_tile_draft(draft, rows, GRAM_COUNTS, about=answers or None)
@@ -222,10 +207,10 @@ def _by_version(
     if not has_names:
         empty = empty.append_column("shard", pa.array([], pa.uint32()))
 
-    def rows_of(part: Unjoined, file: pq.ParquetFile, wanted: Collection[str]) -> pa.Table:
+    def rows_of(part: Unjoined, file: pq.ParquetFile, versions: Collection[str]) -> pa.Table:
         rows = file.read().cast(schema)
-        if len(wanted) < len(part.versions):
-            rows = rows.filter(pc.is_in(rows["version"], pa.array([*wanted], pa.string())))
+        if len(versions) < len(part.versions):
+            rows = rows.filter(pc.is_in(rows["version"], pa.array([*versions], pa.string())))
         if not has_names:
             position = pa.scalar(shards.index(part.shard), pa.uint32())
             rows = rows.append_column("shard", pa.repeat(position, rows.num_rows))

@@ -14,6 +14,7 @@ import pyarrow as pa
 from decon_core.config.detector_registry import in_order
 from decon_core.corpus.batches import Batch
 from decon_core.detectors.detector import ABSENT, Nominations, Span
+from decon_core.kernels.arrays import Bools, Integers
 from decon_core.schemas import MATCHES
 from decon_core.storage.tables import no_rows
 from decon_core.text.canonical import canonical
@@ -24,7 +25,6 @@ _EDGES = ("start", "stop")
 LABELS = ["benchmark", "config", "split", "instance_index", "fingerprint", "is_correct"]
 
 Columns = dict[str, Any]  # arrays of equal length
-Integers = npt.NDArray[np.int64]
 
 
 # Returns the characters of a document, given by its number in the batch and its text, that some
@@ -60,12 +60,7 @@ def columns_of(
 
 
 def _located(
-    batch: Batch,
-    documents: Integers,
-    detector: str,
-    places: Integers,
-    locate: Locate,
-    form: Form,
+    batch: Batch, documents: Integers, detector: str, places: Integers, locate: Locate, form: Form
 ) -> Columns:
     """Return rows, ids, character spans, parts and digests of matches.
 
@@ -160,7 +155,7 @@ def tile_of(
     return pa.table(arrays).select(MATCHES.names).cast(MATCHES)
 
 
-def _is_null(name: str, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_] | None:
+def _is_null(name: str, values: npt.NDArray[Any]) -> Bools | None:
     """Return the null mask: negative numbers mean absent, while absent texts are None already."""
     if values.dtype == object or not MATCHES.field(name).nullable:
         return None

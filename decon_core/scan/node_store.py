@@ -74,17 +74,17 @@ def node_folder(url: RemotePath) -> Path:
     return folder
 
 
-def prepare_node(one: NodeJob) -> None:
+def prepare_node(node_job: NodeJob) -> None:
     """Fetch what all such jobs read, and compile the kernels."""
 
     def prepare(job: ShardJob) -> None:
         Store(job.root).sweep_drafts()
         compile_kernels(job)
 
-    _with_intact_files(one, prepare)
+    _with_intact_files(node_job, prepare)
 
 
-def scan_on_node(one: NodeJob) -> tuple[bool, list[str]]:
+def scan_on_node(node_job: NodeJob) -> tuple[bool, list[str]]:
     """Scan a shard in the store of this node and send what was written to the URL.
 
     Returns the result of `scan_shard`, and the names of the files that were sent.
@@ -95,33 +95,34 @@ def scan_on_node(one: NodeJob) -> tuple[bool, list[str]]:
         with locked(job.root / f"drafts/.node-{job.scan}-{shard}.lock"):
             _remove_files(job)  # of a worker that died
             try:
-                _fetch_missing(job.root, one.url, one.sketch)
+                _fetch_missing(job.root, node_job.url, node_job.sketch)
                 is_read = scan_shard(job)
-                names = _written(job, one.sketch)
-                for some in _in_steps(names):
-                    send(job.root, one.url, some)
+                names = _written(job, node_job.sketch)
+                for step in _in_steps(names):
+                    send(job.root, node_job.url, step)
             finally:
                 _remove_files(job)
         return is_read, names
 
-    return _with_intact_files(one, scan)
+    return _with_intact_files(node_job, scan)
 
 
-def _with_intact_files(one: NodeJob, do: Callable[[ShardJob], T]) -> T:
+def _with_intact_files(node_job: NodeJob, do: Callable[[ShardJob], T]) -> T:
     """Call a function with the job in the store of this node, which has the union and the records.
 
     A node that lost power may have kept damaged files: they are fetched again, once.
     """
-    use_options(one.options)
-    root = node_folder(one.url)
-    job, names = replace(one.job, root=root), [*one.search, *_records(one.job.versions)]
-    _fetch_missing(root, one.url, names)
+    use_options(node_job.options)
+    root = node_folder(node_job.url)
+    job = replace(node_job.job, root=root)
+    names = [*node_job.search, *_records(job.versions)]
+    _fetch_missing(root, node_job.url, names)
     try:
         return do(job)
     except (DamagedError, MissingError):  # missing: a part of the index, to build the union anew
         for name in names:
             remove(root / name)
-        _fetch_missing(root, one.url, names)
+        _fetch_missing(root, node_job.url, names)
         return do(job)
 
 
@@ -144,23 +145,22 @@ def _fetch_missing(root: Path, url: RemotePath, names: Sequence[str]) -> None:
 
 def _written(job: ShardJob, fetched: Iterable[str]) -> list[str]:
     """Return the names of the files that a job wrote."""
-    paths = [*files_below(_folder_of_tiles(job)), *files_below(_folder_unjoined(job))]
-    paths += _sketch_files(job)
-    names = {path.relative_to(job.root).as_posix() for path in paths}
+    below = [path for folder in _tile_folders(job) for path in files_below(folder)]
+    names = {path.relative_to(job.root).as_posix() for path in (*below, *_sketch_files(job))}
     return sorted(names.difference(fetched))
 
 
 def _remove_files(job: ShardJob) -> None:
-    for path in (_folder_of_tiles(job), _folder_unjoined(job), *_sketch_files(job)):
+    for path in (*_tile_folders(job), *_sketch_files(job)):
         remove(path)
 
 
-def _folder_of_tiles(job: ShardJob) -> Path:
-    return Store(job.root).tiles(job.scan) / job.shard.fingerprint
-
-
-def _folder_unjoined(job: ShardJob) -> Path:
-    return Store(job.root).unjoined(job.scan) / job.shard.fingerprint
+def _tile_folders(job: ShardJob) -> list[Path]:
+    store = Store(job.root)
+    return [
+        folder / job.shard.fingerprint
+        for folder in (store.tiles(job.scan), store.unjoined(job.scan))
+    ]
 
 
 def _sketch_files(job: ShardJob) -> list[Path]:
@@ -209,16 +209,16 @@ class UrlStore:
 
     def fetch_unjoined(self, shards: Iterable[str]) -> None:
         """Fetch tiles that were not joined, because an earlier scan was interrupted."""
-        wanted = {*shards}
+        of_scan = {*shards}
         folder = f"{_UNJOINED}/{self.scan}"
         for name in list_files(self.url / folder):
             shard = name.partition("/")[0]
-            if shard in wanted:
+            if shard in of_scan:
                 self._unjoined[shard].add(f"{folder}/{name}")
         root = self.store.root
-        names = [name for some in self._unjoined.values() for name in sorted(some)]
-        for some in in_order(name for name in names if not (root / name).is_file()):
-            fetch(self.url, root, some)
+        names = [name for of_shard in self._unjoined.values() for name in sorted(of_shard)]
+        for step in in_order(name for name in names if not (root / name).is_file()):
+            fetch(self.url, root, step)
 
     def scan_shards(
         self, jobs: Sequence[ShardJob], *, workers: int, engine: Engine, on_advance: Advance
@@ -237,10 +237,10 @@ class UrlStore:
             engine=engine,
             on_advance=on_advance,
             prepare=prepare_node,
-            name_of=lambda one: one.job.shard.path,
+            name_of=lambda node_job: node_job.job.shard.path,
         )
-        for one, future in done:
-            job = by_shard[one.job.shard.fingerprint]
+        for node_job, future in done:
+            job = by_shard[node_job.job.shard.fingerprint]
             yield job, self._received(job, future)
 
     def publish(self, folders: Iterable[str], shards: Iterable[str]) -> None:
@@ -252,8 +252,8 @@ class UrlStore:
             names = [
                 f"{within}/{file.name}" for file in files_below(folder) if file.name not in there
             ]
-            for some in in_order(names):
-                send(self.store.root, self.url, some)
+            for step in in_order(names):
+                send(self.store.root, self.url, step)
         for shard in shards:
             for name in sorted(self._unjoined.pop(shard, ())):
                 if not (self.store.root / name).is_file():
@@ -282,8 +282,8 @@ class UrlStore:
         """Send files of a folder that the URL does not have; remove old unions there."""
         there = list_files(self.url / folder)
         missing = [name for name in names if name.removeprefix(f"{folder}/") not in there]
-        for some in in_order(missing):
-            send(self.store.root, self.url, some)
+        for step in in_order(missing):
+            send(self.store.root, self.url, step)
         if folder == "search":
             oldest = time.time_ns() - _NS_KEPT
             for name, stamp in there.items():
@@ -315,8 +315,8 @@ class UrlStore:
         is_read, names = future.result()
         shard = job.shard.fingerprint
         try:
-            for some in _in_steps(names):
-                fetch(self.url, self.store.root, some)
+            for step in _in_steps(names):
+                fetch(self.url, self.store.root, step)
         except FileNotFoundError as error:
             remedy = "if another process scans the same shards, wait for it; then run this again"
             expected = "what a node has sent"

@@ -91,40 +91,34 @@ class Plan:
                     needs_counts=self._policy.leave_out_common,
                 )
             lacks_sketch = shard.fingerprint in lacking
-            wanted = sort_versions([version for version in missing if version in requested])
-            if not wanted and not (lacks_sketch and self._fill_sketch):
+            needed = sort_versions([version for version in missing if version in requested])
+            if not needed and not (lacks_sketch and self._fill_sketch):
                 continue
             # A shard that is only read for its sketch is scanned again: a scan needs a benchmark.
             scanned = sort_versions(missing or [*versions, *extra])
             job = ShardJob(
-                self._store.root,
-                shard,
-                pack.source,
-                scanned,
-                self._policy,
-                self.index,
-                self.scan,
+                self._store.root, shard, pack.source, scanned, self._policy, self.index, self.scan
             )
             if self._sketch and lacks_sketch:
                 has_pack = has_pack_sketch(self._store, self._sketch.fingerprint, pack)
                 yield replace(job, new_sketch=replace(self._sketch, is_joined=has_pack))
                 continue
-            if wanted not in answers:
-                answers[wanted] = self._answer(pack, wanted)
-            yield self._answered(job, wanted, answers[wanted])
+            if needed not in answers:
+                answers[needed] = self._answer(pack, needed)
+            yield self._answered(job, needed, answers[needed])
 
     def shards_of(self, pack: Pack) -> list[Shard]:
         """Return the different shards of a pack, without those of an earlier pack of the scan."""
         shards = {shard.fingerprint: shard for shard in pack.shards}
-        return [one for name, one in shards.items() if self._packs[name] == pack.name]
+        return [shard for name, shard in shards.items() if self._packs[name] == pack.name]
 
     def _without_sketch(self, pack: Pack) -> set[str]:
-        """Return the shards whose sketch is wanted and missing."""
+        """Return the shards whose sketch is to be written."""
         if not self._sketch:
             return set()
         name = self._sketch.fingerprint
         has = has_blocks if has_pack_sketch(self._store, name, pack) else has_filters
-        shards = {shard.fingerprint for shard in pack.shards}
+        shards = (shard.fingerprint for shard in pack.shards)
         return {shard for shard in shards if not has(self._store, name, shard)}
 
     def _answer(self, pack: Pack, versions: tuple[Version, ...]) -> Answer | None:
@@ -133,18 +127,18 @@ class Plan:
         names = {"index": self.index, "scan": self.scan}
         build_search_files(self._store, versions, self._policy, **names)
         sketch = self._sketch.fingerprint
-        found = answer(self._store, sketch, pack, versions, self._policy, **names)
-        if found:
-            self.n_sketch_bytes += found.sketch.n_bytes_read
-        return found
+        answered = answer(self._store, sketch, pack, versions, self._policy, **names)
+        if answered:
+            self.n_sketch_bytes += answered.sketch.n_bytes_read
+        return answered
 
     def _answered(
-        self, job: ShardJob, versions: tuple[Version, ...], found: Answer | None
+        self, job: ShardJob, versions: tuple[Version, ...], answered: Answer | None
     ) -> ShardJob:
         """Return a job for the blocks that may contain a match; the whole shard if all may."""
-        if not (self._sketch and found):
+        if not (self._sketch and answered):
             return job
-        blocks, n_blocks = found.blocks_of(job.shard.fingerprint)
+        blocks, n_blocks = answered.blocks_of(job.shard.fingerprint)
         self.n_blocks_excluded += n_blocks - len(blocks)
         self.n_blocks_read += len(blocks)
         if len(blocks) == n_blocks:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from operator import add
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,6 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, runs_here, usable_cores, useful_workers
 from decon_core.execution.local import LOCAL
-from decon_core.execution.progress import Advance
 from decon_core.scan.blocks import ShardJob, compile_kernels
 from decon_core.scan.coverage import write_refusal
 from decon_core.scan.join import join_tiles
@@ -153,9 +152,12 @@ def _scan(
     url_store: UrlStore | None,
 ) -> list[Problem]:
     """Scan shards and join the tiles of each pack; return the problems of unreadable shards."""
-    scan_shards = _scan_shards
     if url_store and not runs_here(n_workers, engine):
         scan_shards = url_store.scan_shards
+    else:
+        scan_shards = partial(
+            run_jobs, scan_shard, prepare=compile_kernels, name_of=lambda job: job.shard.path
+        )
     problems: list[Problem] = []
     with url_store or nullcontext():
         done = scan_shards(jobs, workers=n_workers, engine=engine, on_advance=reporter.report)
@@ -169,20 +171,6 @@ def _scan(
             joining.end(job)
             reporter.end(job, has_written=has_written)
     return problems
-
-
-def _scan_shards(
-    jobs: Sequence[ShardJob], *, workers: int, engine: Engine, on_advance: Advance
-) -> Iterator[tuple[ShardJob, Future[bool]]]:
-    return run_jobs(
-        scan_shard,
-        jobs,
-        workers=workers,
-        engine=engine,
-        on_advance=on_advance,
-        prepare=compile_kernels,
-        name_of=lambda job: job.shard.path,
-    )
 
 
 class _Reporter:
@@ -211,8 +199,8 @@ class _Reporter:
         self._summary.n_bytes = n_bytes
         self._summary.seconds = time.monotonic() - self._started
         if self._on_progress:
-            done = self._n_done, self._n_jobs
-            self._on_progress(*done, n_bytes, self._n_bytes_total, self._summary.seconds)
+            seconds, n_total = self._summary.seconds, self._n_bytes_total
+            self._on_progress(self._n_done, self._n_jobs, n_bytes, n_total, seconds)
 
 
 class _Joining:
@@ -235,10 +223,8 @@ class _Joining:
         self._pack_of = {shard: name for name, shards in self._shards.items() for shard in shards}
         self._n_left = Counter(self._pack_of[job.shard.fingerprint] for job in jobs)
         unjoined = names_in(store.unjoined(plan.scan))
-        for (
-            name,
-            shards,
-        ) in self._shards.items():  # left by a scan that was stopped
+        for name, shards in self._shards.items():
+            # Left by a scan that was stopped.
             if not self._n_left[name] and not unjoined.isdisjoint(shards):
                 self._join(name)
 

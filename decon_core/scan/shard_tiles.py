@@ -10,10 +10,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from decon_core.config.policy import Policy
@@ -23,6 +21,7 @@ from decon_core.corpus.sketch.shard_sketch import remove_filters, writing_sketch
 from decon_core.errors import CorpusError
 from decon_core.execution.progress import advance
 from decon_core.index.joined_index import Search
+from decon_core.kernels.arrays import Integers, Numbers
 from decon_core.kernels.question_index import places_in_parts
 from decon_core.scan.blocks import ShardJob, SomeBlocks, scan_blocks, scanners_for
 from decon_core.scan.coverage import write_refusal
@@ -36,11 +35,11 @@ from decon_core.storage.store import Store
 from decon_core.storage.tables import growing_parquet, no_rows
 
 # Sorted n-gram ids of a union of index parts, and the number of documents that contain each.
-_GramCounts = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
+_GramCounts = tuple[Numbers, Integers]
 
 _COUNTS_READ = ("n_rows", "n_documents", "n_characters", "n_bytes", "n_too_short")
 # Documents that are not in the sample; rows with blank lines, which are in no other count.
-COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
+_COUNTS_OF_SAMPLE = ("n_left_out", "n_rows_with_blank")
 _OF_UNREADABLE = ("row", "offset", "reason", "detail")
 
 
@@ -72,16 +71,16 @@ def scan_shard(job: ShardJob) -> bool:
         return True
 
 
-def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
-    """Scan the shard, and write the tiles of the wanted versions; others have one already."""
+def _scan_locked(store: Store, job: ShardJob, missing: Collection[str]) -> None:
+    """Scan the shard, and write the tiles of the missing versions."""
     read = Counter[str]()
     unreadable, invalid = list[Unreadable](), list[InvalidUtf8]()
     unread: Mapping[str, Sequence[int]] = {}
     matches: list[Columns] = []
     position = 0
     scanners = scanners_for(job)
-    for each in scanners:
-        each.detectors.take_counts()  # drop the counts of a shard whose scan failed
+    for scanner in scanners:
+        scanner.detectors.take_counts()  # drop the counts of a shard whose scan failed
     names = job.scan, job.shard.fingerprint
     new = job.new_sketch
     sketching = (
@@ -89,15 +88,15 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
         if new
         else nullcontext()
     )
+    documents = store.documents(*names)
+    listing: AbstractContextManager[Callable[[pa.Table], None]] = nullcontext(lambda _: None)
+    if not documents.is_file():
+        # Written while reading, so that memory does not grow with the shard.
+        listing = growing_parquet(documents, DOCUMENTS)
     with sketching as sketcher:
-        with _listing(store.documents(*names)) as write:
+        with listing as write:
             for scanned in scan_blocks(job):
-                n, n_unreadable = scanned.documents.num_rows, len(scanned.unreadable)
-                n_left_out = scanned.n_left_out
-                read.update(n_rows=n + n_unreadable + n_left_out, n_documents=n)
-                read.update(n_left_out=n_left_out, n_rows_with_blank=scanned.n_rows)
-                read.update(n_characters=scanned.n_characters, n_bytes=scanned.n_bytes)
-                read.update(n_too_short=scanned.n_too_short)
+                read.update(scanned.counts)
                 unread = summed([unread, scanned.unread])
                 unreadable += scanned.unreadable
                 invalid += scanned.invalid
@@ -113,7 +112,7 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
         ledger = {
             "shard": job.shard.fingerprint,
             **{name: read[name] for name in _COUNTS_READ},
-            **({name: read[name] for name in COUNTS_OF_SAMPLE} if job.shard.sample else {}),
+            **({name: read[name] for name in _COUNTS_OF_SAMPLE} if job.shard.sample else {}),
             "unreadable": [
                 {name: getattr(row, name) for name in _OF_UNREADABLE} for row in unreadable
             ],
@@ -130,13 +129,13 @@ def _scan_locked(store: Store, job: ShardJob, wanted: Collection[str]) -> None:
             kept = store.sketch_documents(new.fingerprint, job.shard.fingerprint)
             copy_file(store.documents(*names), kept)
         # Tiles are written last: with them, the scan of the shard is complete.
-        taken = [each.detectors.take_counts() for each in scanners]
+        taken = [scanner.detectors.take_counts() for scanner in scanners]
         counts = _gram_counts(taken, scanners[0].search, job.policy)
-        found = zip(job.versions, _tiles(job, matches), counts, strict=True)
+        written = zip(job.versions, _tiles(job, matches), counts, strict=True)
         tiles = {
-            version.fingerprint: (tile, of_version)
-            for version, tile, of_version in found
-            if version.fingerprint in wanted
+            version.fingerprint: (tile, counts_of_version)
+            for version, tile, counts_of_version in written
+            if version.fingerprint in missing
         }
         write_unjoined(store, *names, tiles)
     if new and new.is_joined:
@@ -178,13 +177,6 @@ def _gram_counts(counts: Sequence[_GramCounts], search: Search, policy: Policy) 
     return [table.slice(first, last - first) for first, last in pairwise(edges)]
 
 
-def _listing(path: Path) -> AbstractContextManager[Callable[[pa.Table], None]]:
-    """Write one row per document while reading, so that memory does not grow with the shard."""
-    if path.is_file():
-        return nullcontext(lambda _: None)
-    return growing_parquet(path, DOCUMENTS)
-
-
 def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
     """Write the tiles of a shard of which only some blocks may contain a match."""
     matches: list[Columns] = []
@@ -196,8 +188,10 @@ def _answer_locked(store: Store, job: ShardJob, some: SomeBlocks) -> None:
         copy_file(kept, store.documents(*names))
     if not store.ledger(*names).is_file():
         copy_file(store.sketch_ledger(some.sketch, job.shard.fingerprint), store.ledger(*names))
-    found = zip(job.versions, _tiles(job, matches), strict=True)
-    tiles = {version.fingerprint: (tile, None) for version, tile in found}
+    tiles = {
+        version.fingerprint: (tile, None)
+        for version, tile in zip(job.versions, _tiles(job, matches), strict=True)
+    }
     answer = {"sketch": some.sketch, "n_blocks": some.n_blocks, "blocks_read": some.blocks}
     write_unjoined(store, *names, tiles, answer=answer)
     advance(job.n_bytes_to_read)

@@ -128,7 +128,7 @@ class Tiles:
     @property
     def folders(self) -> Sequence[Joined]:
         """All complete folders, by name."""
-        return [one for name in sorted(self._names) if (one := self._folder(name))]
+        return [folder for name in sorted(self._names) if (folder := self._folder(name))]
 
     @cached_property
     def _by_shard(self) -> Mapping[str, Sequence[str]]:
@@ -216,14 +216,14 @@ class Tiles:
         schema = pa.schema([MATCHES.field(name) for name in columns])
         folders = [*self.by_folder(shards, version)]
         whole = [
-            one.tile(version) for one, of_folder in folders if len(of_folder) == len(one.shards)
+            folder.tile(version) for folder, chosen in folders if len(chosen) == len(folder.shards)
         ]
         # In one call: file by file takes several times as long.
         tables = [_read(whole, MATCHES, columns)]
-        for one, of_folder in folders:
-            if len(of_folder) < len(one.shards):
-                is_wanted = pl.col("shard").is_in(sorted(of_folder))
-                tables.append(_read([one.tile(version)], MATCHES, columns, where=is_wanted))
+        for folder, chosen in folders:
+            if len(chosen) < len(folder.shards):
+                is_chosen = pl.col("shard").is_in(sorted(chosen))
+                tables.append(_read([folder.tile(version)], MATCHES, columns, where=is_chosen))
         return pa.concat_tables(table.cast(schema) for table in tables)
 
     def n_matches(self, shards: Iterable[str], version: str) -> int:

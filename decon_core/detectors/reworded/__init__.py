@@ -75,7 +75,7 @@ class Reworded(Detector):
         search = RewordedSearch(arrays_of(sought), policy, _ANY_SCORE)
         answered = [" ".join(filter(None, (row["question"], row["answer"]))) for row in rows]
         records = _scores_of_copies(search, answered)
-        whole = [*questions_with_choices(rows)]
+        whole = questions_with_choices(rows)
         with_choices = _scores_of_copies(search, whole)
         counts = np.array([Text.of(text, policy.form).most_agreeing for text in whole], np.int64)
         threshold = policy.reworded_threshold
@@ -94,8 +94,8 @@ class Reworded(Detector):
 def _scores_of_copies(search: RewordedSearch, copies: Sequence[str]) -> Floats:
     """Return for each record the score of a document with this copy of it; 0: not found."""
     distinct = {text: number for number, text in enumerate(dict.fromkeys(copies))}
-    found = search.findings(Batch.of_texts([*distinct]))
-    scores = {(one.document, one.record): one.score for one in found}
+    findings = search.findings(Batch.of_texts([*distinct]))
+    scores = {(finding.document, finding.record): finding.score for finding in findings}
     return np.array(
         [scores.get((distinct[text], record), 0.0) for record, text in enumerate(copies)]
     )

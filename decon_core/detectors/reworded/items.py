@@ -164,15 +164,14 @@ def _items_of(rows: Rows) -> list[list[int]]:
     return [*items.values()]
 
 
-def questions_with_choices(rows: Rows) -> Iterator[str]:
-    """Yield for each record its question with all choices of the item."""
-    texts = {
-        record: _joined(item[0]["question"], item)
-        for records in _items_of(rows)
-        if (item := [rows[at] for at in records])
-        for record in records
-    }
-    yield from (texts[record] for record in range(len(rows)))
+def questions_with_choices(rows: Rows) -> list[str]:
+    """Return for each record its question with all choices of the item."""
+    texts = [""] * len(rows)
+    for records in _items_of(rows):
+        text = _joined(rows[records[0]]["question"], [rows[record] for record in records])
+        for record in records:
+            texts[record] = text
+    return texts
 
 
 def _texts_of(item: Rows) -> list[str]:
@@ -180,7 +179,13 @@ def _texts_of(item: Rows) -> list[str]:
     question = item[0]["question"]
     texts = [question, _joined(question, item)]
     if texts[1] != question and len(question.split()) > _LONG_QUESTION:
-        texts.append(_joined(_end_of(question), item))
+        # The last sentences, as many as are not long, and at least one.
+        sentences = _SENTENCE_END.split(question.strip())
+        lengths = [len(sentence.split()) for sentence in sentences]
+        first = len(sentences) - 1
+        while first and sum(lengths[first - 1 :]) <= _LONG_END:
+            first -= 1
+        texts.append(_joined(" ".join(sentences[first:]), item))
     return [*dict.fromkeys(texts)]
 
 
@@ -193,15 +198,6 @@ def _joined(question: str, item: Rows) -> str:
         and (row["choice_index"] is not None or len(row["answer"].split()) <= _LONGEST_ANSWER)
     ]
     return "\n".join([question, *dict.fromkeys(answers)])
-
-
-def _end_of(question: str) -> str:
-    """Return the last sentences of a question, as many as are not long, and at least one."""
-    sentences = _SENTENCE_END.split(question.strip())
-    first = len(sentences) - 1
-    while first and sum(len(sentence.split()) for sentence in sentences[first - 1 :]) <= _LONG_END:
-        first -= 1
-    return " ".join(sentences[first:])
 
 
 def arrays_of(texts: Sequence[Sought]) -> dict[str, Array]:

@@ -49,14 +49,11 @@ class _Stems(Words):
         known = self._number_of
         return [
             # Most new words are none of these, and need no closer look.
-            self._number(word, stem)
+            known.get(stem if is_content(word) else numeral_of(word) or "", 0)
             if stem in known or word in NUMBER_WORDS or not "a" <= word[0] <= "z"
             else 0
             for stem, word in zip(stems(words), words, strict=True)
         ]
-
-    def _number(self, word: str, stem: str) -> int:
-        return self._number_of.get(stem if is_content(word) else numeral_of(word) or "", 0)
 
     def encode_words(self, text: bytes, edges: Integers) -> tuple[Integers, Integers]:
         numbers = self._numbers(text.decode()[1:].split(" ")) if text else []
@@ -68,14 +65,23 @@ class RewordedSearch(Search):
         self._arrays, self._policy, self._floor = arrays, policy, floor
         self.terms = _Stems(arrays["vocabulary"].tobytes().decode().split())
         totals, words = arrays["totals"], arrays["word_totals"]
-        evidence = _least_evidence(totals, arrays["most_agreeing"], floor)
+        counts = arrays["most_agreeing"]
+        # The least weight whose score can reach the floor, with the count of all words and numbers
+        # of a text; rounded down.
+        evidence = np.floor(floor * totals * (counts + HALF_COUNT) / counts).astype(np.int64) - 1
         least = np.maximum(
             evidence - (totals - words), np.ceil(_LEAST_WORDS * words).astype(np.int64)
         )
         edges = arrays["term_offsets"]
-        of_terms = edges[:-1], np.diff(edges), arrays["lengths"]
-        n_anchors = np.minimum(arrays["n_own"], word_windows.N_ANCHORS)
-        columns = *of_terms, least, evidence, arrays["is_trigger"], n_anchors
+        columns = (
+            edges[:-1],
+            np.diff(edges),
+            arrays["lengths"],
+            least,
+            evidence,
+            arrays["is_trigger"],
+            np.minimum(arrays["n_own"], word_windows.N_ANCHORS),
+        )
         known = {name: arrays[name] for name in word_windows.Items._fields if name in arrays}
         known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
         self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)
@@ -131,17 +137,21 @@ class RewordedSearch(Search):
         self, number: int, document: _Document, windows: list[list[int]]
     ) -> list[Finding]:
         best: dict[int, _Match] = {}
-        for text, *span, weight, n_terms in self._most_likely(windows):
-            evidence = self._evidence_of(text, document, (span[0], span[1]), (weight, n_terms))
+        arrays, number_edges = self._arrays, self._arrays["number_offsets"]
+        for text, start, stop, weight, n_terms in self._most_likely(windows):
+            numbers = arrays["numbers"][number_edges[text] : number_edges[text + 1]].tolist()
+            around = document.numbers(start - _MARGIN, stop + _MARGIN) if numbers else []
+            words = weight, n_terms, int(arrays["word_totals"][text])
+            within = partial(document.numbers, start, stop)
+            evidence = evidence_of(numbers, around, within, words)
             if reaches(evidence.score, self._floor) and (
                 text not in best or evidence.rank > best[text].evidence.rank
             ):
-                own = self._own_terms(text).intersection(document.terms[span[0] : span[1]].tolist())
-                best[text] = _Match(self._part_of(text), text, span[0], span[1], evidence, own)
+                own = self._own_terms(text).intersection(document.terms[start:stop].tolist())
+                best[text] = _Match(self._part_of(text), text, start, stop, evidence, own)
         of_records: dict[tuple[int, int], Finding] = {}
         for match in _attributed(best.values()):
-            characters = document.places.characters(match.start, match.stop)
-            for finding in self._findings(number, match, characters):
+            for finding in self._findings(number, match, document):
                 # Of the texts of an item the best comes first.
                 of_records.setdefault((finding.part, finding.record), finding)
         return [*of_records.values()]
@@ -174,26 +184,14 @@ class RewordedSearch(Search):
         own = arrays["terms"][first : first + int(arrays["n_own"][text])]
         return frozenset(word_windows.terms_in(own).tolist())
 
-    def _evidence_of(
-        self, text: int, document: _Document, window: tuple[int, int], words: tuple[int, int]
-    ) -> Evidence:
-        edges, arrays = self._arrays["number_offsets"], self._arrays
-        numbers = arrays["numbers"][edges[text] : edges[text + 1]].tolist()
-        all_words = int(arrays["word_totals"][text])
-        margin = window[0] - _MARGIN, window[1] + _MARGIN
-        around = document.numbers(*margin) if numbers else []
-        within = partial(document.numbers, *window)
-        return evidence_of(numbers, around, within, (*words, all_words))
-
-    def _findings(
-        self, number: int, match: _Match, characters: tuple[int, int]
-    ) -> Iterator[Finding]:
+    def _findings(self, number: int, match: _Match, document: _Document) -> Iterator[Finding]:
         arrays, text, evidence = self._arrays, match.text, match.evidence
         uses = slice(*arrays["use_offsets"][text : text + 2].tolist())
         first_term, last_term = arrays["term_offsets"][text : text + 2].tolist()
         n_looked_for = last_term - first_term + evidence.n_numbers
-        users = arrays["use_parts"][uses].tolist(), arrays["use_records"][uses].tolist()
-        for part, record in zip(*users, strict=True):
+        parts, records = arrays["use_parts"][uses].tolist(), arrays["use_records"][uses].tolist()
+        characters = document.places.characters(match.start, match.stop)
+        for part, record in zip(parts, records, strict=True):
             yield Finding(
                 document=number,
                 part=part,
@@ -259,11 +257,3 @@ class _Document:
             begin, end = self.places.characters(*words)
             self._numbers[words] = numbers_of(self.text[begin:end], self.form)
         return self._numbers[words]
-
-
-def _least_evidence(totals: Integers, counts: Integers, floor: float) -> Integers:
-    """Return the least weight of evidence whose score can reach the floor, rounded down.
-
-    With the count of all words and numbers of a text.
-    """
-    return np.floor(floor * totals * (counts + HALF_COUNT) / counts).astype(np.int64) - 1
