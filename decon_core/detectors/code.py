@@ -32,7 +32,7 @@ from decon_core.config.rounding import reaches
 from decon_core.detectors.detector import Detector, Finding, Indexes, Nominations, Search, Span
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers, RecordTexts, Unmet, first_unmet
-from decon_core.kernels.arrays import Bytes
+from decon_core.kernels.arrays import Bytes, read_only
 from decon_core.kernels.code import names, windows
 from decon_core.kernels.code.lexer import mark_code
 from decon_core.text.code_form import (
@@ -314,10 +314,10 @@ class NamedPrograms:
 
     def find(self, content: Bytes) -> dict[int, tuple[float, int, Span]]:
         """Return by program the best score, number of words, and place."""
-        n = names.find_names(content, self._index, self._found)
+        n = names.find_names(read_only(content), self._index, self._found)
         if n > len(self._found):
             self._found = np.empty((2 * n, 2), np.int64)
-            n = names.find_names(content, self._index, self._found)
+            n = names.find_names(read_only(content), self._index, self._found)
         best: dict[int, tuple[float, int, Span]] = {}
         compared: dict[tuple[int, int], int] = {}  # by program and what is compared: up to where
         for name, at in self._found[:n].tolist():
@@ -376,7 +376,9 @@ class WindowSearch:
         return self._windows[:n_found]
 
     def _events_in(self, content: Bytes) -> int:
-        return windows.find_events(content, 0, content.size, self._size, self._index, self._events)
+        return windows.find_events(
+            read_only(content), 0, content.size, self._size, self._index, self._events
+        )
 
 
 class _CodeSearch(Search):

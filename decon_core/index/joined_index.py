@@ -27,7 +27,7 @@ from decon_core.index.entries import NOTHING
 from decon_core.index.ngram_counts import KINDS, Grams, grams_of, pair_filter, renumbered
 from decon_core.index.parts import Part, open_part
 from decon_core.kernels import grams as kernels
-from decon_core.kernels.arrays import Bytes, Flags, Floats, Int32s, Integers, Numbers
+from decon_core.kernels.arrays import Bytes, Flags, Floats, Int32s, Integers, Numbers, read_only
 from decon_core.kernels.question_index import Index, bound_grams, fill_table
 from decon_core.kernels.scores import Thresholds
 from decon_core.storage.store import Store
@@ -163,9 +163,7 @@ def open_own_index(
 
 
 def search_from_arrays(arrays: Mapping[str, Any], versions: Sequence[Version]) -> Search:
-    values = {name: array.view() for name, array in arrays.items()}
-    for view in values.values():
-        view.flags.writeable = False  # as in mapped arrays: kernels are compiled per array type
+    values = {name: read_only(array) for name, array in arrays.items()}
     index = Index(**{name: values[name] for name in Index._fields})
     bounds = Bounds(**{name: values[f"{_OWN}{name}"] for name in Bounds._fields})
     rest = ("ids", "entry_part", "entry_record", "entry_question")
@@ -209,11 +207,12 @@ def with_least_overlap(search: Search, overlap: float) -> Index:
     """
     index, without = search.index, search.without_templates
     return index._replace(
-        weights_of_questions=np.where(without.is_template, 0.0, index.weights),
+        weights_of_questions=read_only(np.where(without.is_template, 0.0, index.weights)),
         question_total=without.question_total,
-        question_need=_need_of(without.question_total) * overlap,
-        **without.bounds._asdict() | {"need_levels": without.bounds.need_levels * overlap},
-        is_hot=index.is_hot | without.is_template,
+        question_need=read_only(_need_of(without.question_total) * overlap),
+        **without.bounds._asdict()
+        | {"need_levels": read_only(without.bounds.need_levels * overlap)},
+        is_hot=read_only(index.is_hot | without.is_template),
     )
 
 

@@ -51,6 +51,7 @@ from decon_core.kernels.arrays import (
     Integers,
     Numbers,
     Words64,
+    read_only,
 )
 from decon_core.kernels.grams import enter_runs
 from decon_core.kernels.word_beginnings import find_beginnings
@@ -184,6 +185,7 @@ def verbatim_of_records(
     """Return the text index of some records of each version, in memory."""
     versions = tuple(records)
     arrays, about = _built(Pool([*records.values()]), store, versions, ids, policy)
+    arrays = {name: read_only(array) for name, array in arrays.items()}
     return _of_arrays(arrays, about, versions)
 
 

@@ -37,6 +37,17 @@ def alloc_array(n: int, kind: type[Number]) -> npt.NDArray[Number]:
     return np.frombuffer(pa.allocate_buffer(n * np.dtype(kind).itemsize), kind, n)
 
 
+def read_only(array: Array) -> Array:
+    """Return a view that cannot be written, like a mapped array.
+
+    Kernels are compiled for the types of their arguments. An index in memory has the same types as
+    one that is mapped, or the largest kernels would be compiled twice.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 NONE = -1
 
 

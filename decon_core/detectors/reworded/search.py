@@ -20,6 +20,7 @@ from decon_core.detectors.reworded.items import LEAST_PAIR, numbers_of
 from decon_core.detectors.shared_runs import BatchTexts
 from decon_core.detectors.visibility import Integers
 from decon_core.kernels import word_windows
+from decon_core.kernels.arrays import read_only
 from decon_core.text.characters import Form
 from decon_core.text.content_words import is_content, stems
 from decon_core.text.numbers import NUMBER_WORDS, numeral_of
@@ -82,7 +83,9 @@ class RewordedSearch(Search):
             arrays["is_trigger"],
             np.minimum(arrays["n_own"], word_windows.N_ANCHORS),
         )
-        known = {name: arrays[name] for name in word_windows.Items._fields if name in arrays}
+        known = {
+            name: read_only(arrays[name]) for name in word_windows.Items._fields if name in arrays
+        }
         known["triggers"] = known["triggers"].reshape(-1, word_windows.N_TRIGGER)
         self._items = word_windows.Items(rows=np.stack(columns, axis=1), **known)
         self._limits = word_windows.Limits(
