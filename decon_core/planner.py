@@ -93,11 +93,15 @@ class Plan:
             require_counted_under(self.store, self.config.policy)
             require_frozen_from(self.store, self.config.idf.benchmarks)
         if self.stale_benchmarks:
-            found = "a recipe or file that changed since it was normalized"
-            expected = "records of the current recipe and files"
-            remedy = "materialize `records`, `index` and `scan` for it: `decon-assets run`"
-            places = (f"benchmark {name!r}" for name in self.stale_benchmarks)
-            raise StaleError(Problem(where, found, expected, remedy) for where in places)
+            raise StaleError(
+                Problem(
+                    f"benchmark {name!r}",
+                    "a recipe or file that changed since it was normalized",
+                    "records of the current recipe and files",
+                    "materialize `records`, `index` and `scan` for it: `decon-assets run`",
+                )
+                for name in self.stale_benchmarks
+            )
         return versions
 
     @cached_property
@@ -160,13 +164,12 @@ class Plan:
     def nominations(self) -> tuple[NominatedPlaces, ...]:
         """What features found beside the scan."""
         hooks = map(resolve_name, feature_nominations().values())
-        return tuple(found for hook in hooks if (found := hook(self)))
+        return tuple(places for hook in hooks if (places := hook(self)))
 
     @cached_property
     def additions(self) -> list[ReportAddition]:
         """The tables that features add to the report."""
-        added = (hook(self) for hook in feature_hooks("report"))
-        return [addition for addition in added if addition]
+        return [tables for hook in feature_hooks("report") if (tables := hook(self))]
 
 
 def evidence_of(config: Config) -> Evidence:
@@ -201,14 +204,9 @@ def input_files(config: Config) -> list[InputFile]:
 
 def _files_without_shards(config: Config) -> set[Path]:
     """Return all files that a configuration reads, but its shards."""
-    of_features = (path for hook in feature_hooks("files") for path in hook(config))
-    return {
-        config.path,
-        config.verdicts,
-        *config.recipes,
-        *of_features,
-        *benchmark_files(config),
-    }
+    of_features = [path for hook in feature_hooks("files") for path in hook(config)]
+    paths = [config.path, config.verdicts, *config.recipes, *of_features]
+    return {*paths, *benchmark_files(config)}
 
 
 def missing_records(plan: Plan) -> list[str]:
@@ -244,18 +242,20 @@ def unscanned(plan: Plan) -> Iterator[tuple[str, str, Shard]]:
     A benchmark without a version in the plan was never scanned.
     """
     known = {version.benchmark for version in plan.versions}
-    for name in (name for name in plan.benchmarks if name not in known):
-        yield from ((name, pack.name, shard) for pack in plan.packs for shard in pack.shards)
-    if known:
-        for pack, shard, versions in missing_tiles(
-            plan.store,
-            plan.packs,
-            plan.versions,
-            plan.scan,
-            needs_counts=plan.config.policy.leave_out_common,
-            tiles=plan.tiles,
-        ):
-            yield from ((version.benchmark, pack.name, shard) for version in versions)
+    for name in plan.benchmarks:
+        if name not in known:
+            yield from ((name, pack.name, shard) for pack in plan.packs for shard in pack.shards)
+    if not known:
+        return
+    for pack, shard, versions in missing_tiles(
+        plan.store,
+        plan.packs,
+        plan.versions,
+        plan.scan,
+        needs_counts=plan.config.policy.leave_out_common,
+        tiles=plan.tiles,
+    ):
+        yield from ((version.benchmark, pack.name, shard) for version in versions)
 
 
 def missing_cells(plan: Plan) -> dict[str, set[str]]:

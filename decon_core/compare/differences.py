@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,10 @@ def compare(first: Path, second: Path, *, most: int) -> Comparison:
             connection.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
         connection.execute("SET enable_external_access = false")  # views reach no other file
         connection.execute(_SCRIPT.read_text(encoding="utf-8"))
-        rows = partial(_rows, connection)
+
+        def rows(query: str, *values: object) -> list[dict[str, Any]]:
+            return rows_of(connection, _QUERIES[query], values)
+
         comparison: Comparison = {
             "schema": SCHEMA,
             "settings": _settings(connection),
@@ -64,40 +66,33 @@ def compare(first: Path, second: Path, *, most: int) -> Comparison:
     return {**comparison, "is_same": _is_same(comparison)}
 
 
-def _rows(
-    connection: duckdb.DuckDBPyConnection, query: str, *values: object
-) -> list[dict[str, Any]]:
-    return rows_of(connection, _QUERIES[query], values)
-
-
 def _is_same(comparison: Comparison) -> bool:
     """Whether inputs and results are the same; settings alone may differ."""
+    for benchmark in comparison["benchmarks"]:
+        for name in ("version", "n_items"):  # compared if both reports have them
+            values = {benchmark[f"{name}_of_first"], benchmark[f"{name}_of_second"]}
+            if len(values) > 1 and None not in values:
+                return False
+        if benchmark["is_in_first"] != benchmark["is_in_second"]:
+            return False
     return (
         set(comparison["n_calls"]) <= {"same", *IN_BOTH}
         and set(comparison["n_shards"]) <= {"in both"}
         and not comparison["statuses"]
-        and all(_is_same_benchmark(one) for one in comparison["benchmarks"])
     )
-
-
-def _is_same_benchmark(one: dict[str, Any]) -> bool:
-    """Compare version and number of items, if both reports have them."""
-    pairs = [(one[f"{name}_of_first"], one[f"{name}_of_second"]) for name in ("version", "n_items")]
-    is_same = all(first == second for first, second in pairs if None not in (first, second))
-    return is_same and one["is_in_first"] == one["is_in_second"]
 
 
 def _settings(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """Return the settings that differ between the two reports."""
-    one, two = (_run(connection, name) for name in ("one", "two"))
-    if not (one["policy"] and two["policy"]):  # at least one report has no policy
-        for run in (one, two):
+    first, second = (_run(connection, name) for name in ("one", "two"))
+    if not (first["policy"] and second["policy"]):  # at least one report has no policy
+        for run in (first, second):
             run["policy"] = "known" if run["policy"] else None
-    one, two = _flat(one), _flat(two)
+    first, second = _flat(first), _flat(second)
     return [
-        {"setting": name, "first": one.get(name), "second": two.get(name)}
-        for name in sorted({*one, *two})
-        if one.get(name) != two.get(name)
+        {"setting": name, "first": first.get(name), "second": second.get(name)}
+        for name in sorted({*first, *second})
+        if first.get(name) != second.get(name)
     ]
 
 

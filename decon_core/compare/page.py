@@ -41,8 +41,8 @@ def headline(comparison: differences.Comparison) -> str:
         others = {kind: _n_calls(comparison, kind) for kind in differences.IN_BOTH}
         also = [f"{n:,} {kind}" for kind, n in others.items() if n]
         return ", ".join([f"the same: {_n_calls(comparison, 'same'):,} leaks in both", *also])
-    n_items = sum(one["n"] for one in comparison["statuses"])
-    others = {one: _n_calls(comparison, one) for one in differences.OTHER_KINDS}
+    n_items = sum(status["n"] for status in comparison["statuses"])
+    others = {kind: _n_calls(comparison, kind) for kind in differences.OTHER_KINDS}
     parts = [
         f"{_n_calls(comparison, 'same'):,} the same",
         *(f"{_n_calls(comparison, kind):,} leaks {kind}" for kind in differences.KINDS),
@@ -60,13 +60,15 @@ def sections(comparison: differences.Comparison, *, most: int) -> Iterator[Secti
     others = {kind: _n_calls(comparison, kind) for kind in differences.OTHER_KINDS}
     rows: dict[str, Iterable[Sequence[Cell]]] = {
         "settings": _settings(comparison),
-        "shards": [tuple(one.values()) for one in comparison["shards"][:most]],
+        "shards": [tuple(row.values()) for row in comparison["shards"][:most]],
         "rates": map(_rate, comparison["benchmarks"]),
-        "statuses": map(_status, statuses),
+        "statuses": [
+            (*_statuses(row), row["n"], row["n"] - row["n_comparable"]) for row in statuses
+        ],
         "items": map(_item, comparison["items"][:most]),
         "others": [(kind, n) for kind, n in others.items() if n],
         **{kind: map(_call, comparison["calls"][kind][:most]) for kind in differences.KINDS},
-        "not_comparable": [tuple(one.values()) for one in comparison["not_comparable"]],
+        "not_comparable": [tuple(row.values()) for row in comparison["not_comparable"]],
     }
     # The number of all rows, where only the first ones are shown.
     n_rows = {kind: _n_calls(comparison, kind) for kind in differences.KINDS}
@@ -85,62 +87,52 @@ def _n_calls(comparison: differences.Comparison, kind: str) -> int:
 
 
 def _settings(comparison: differences.Comparison) -> Iterator[tuple[Cell, ...]]:
-    for one in comparison["settings"]:
-        yield one["setting"], _plain(one["first"]), _plain(one["second"])
-    for one in comparison["benchmarks"]:
-        versions = one["version_of_first"], one["version_of_second"]
-        if versions[0] != versions[1]:
-            yield f"version of {one['benchmark']}", *map(_or_dash, versions)
+    for row in comparison["settings"]:
+        yield row["setting"], _plain(row["first"]), _plain(row["second"])
+    for row in comparison["benchmarks"]:
+        first, second = row["version_of_first"], row["version_of_second"]
+        if first != second:
+            yield f"version of {row['benchmark']}", _or_dash(first), _or_dash(second)
 
 
-def _rate(one: Row) -> tuple[Cell, ...]:
+def _rate(row: Row) -> tuple[Cell, ...]:
+    counts = [(row[f"n_leaked_findable_of_{side}"], row[f"n_findable_of_{side}"]) for side in SIDES]
     return (
-        one["benchmark"],
-        _both(one, "n_items"),
-        *(_plain(one[f"n_leaked_of_{side}"]) for side in SIDES),
-        *(_of_findable(one, side) for side in SIDES),
-        *(_percent(one[f"rate_of_{side}"]) for side in SIDES),
-        _percent(one["difference"], sign="+"),
-        *(_plain(one[f"n_shared_of_{side}"]) for side in SIDES),
-        _both(one, "n_question_only"),
+        row["benchmark"],
+        _both(row, "n_items"),
+        *(_plain(row[f"n_leaked_of_{side}"]) for side in SIDES),
+        *("–" if n is None else f"{n_leaked:,} of {n:,}" for n_leaked, n in counts),
+        *(_percent(row[f"rate_of_{side}"]) for side in SIDES),
+        _percent(row["difference"], sign="+"),
+        *(_plain(row[f"n_shared_of_{side}"]) for side in SIDES),
+        _both(row, "n_question_only"),
     )
 
 
-def _of_findable(one: Row, side: str) -> Cell:
-    n_findable = one[f"n_findable_of_{side}"]
+def _item(row: Row) -> tuple[Cell, ...]:
+    place = (row["benchmark"], row["split"], row["instance_index"])
+    return (*place, *_statuses(row), "" if row["is_comparable"] else "elsewhere")
+
+
+def _statuses(row: Row) -> Iterator[str]:
+    return (row[f"status_of_{side}"] or "not listed" for side in SIDES)
+
+
+def _call(row: Row) -> tuple[Cell, ...]:
+    scores = (row[f"score_of_{side}"] for side in SIDES)
     return (
-        "–" if n_findable is None else f"{one[f'n_leaked_findable_of_{side}']:,} of {n_findable:,}"
-    )
-
-
-def _status(one: Row) -> tuple[Cell, ...]:
-    return (*_statuses(one), one["n"], one["n"] - one["n_comparable"])
-
-
-def _item(one: Row) -> tuple[Cell, ...]:
-    place = (one["benchmark"], one["split"], one["instance_index"])
-    return (*place, *_statuses(one), "" if one["is_comparable"] else "elsewhere")
-
-
-def _statuses(one: Row) -> Iterator[str]:
-    return (one[f"status_of_{side}"] or "not listed" for side in SIDES)
-
-
-def _call(one: Row) -> tuple[Cell, ...]:
-    scores = (one[f"score_of_{side}"] for side in SIDES)
-    return (
-        *(one[name] for name in _PLACE),
+        *(row[name] for name in _PLACE),
         *("–" if score is None else f"{score:.3f}" for score in scores),
-        *(", ".join(one[f"detectors_of_{side}"] or ()) for side in SIDES),
-        _both(one, "verdict"),
-        _both(one, "class"),
+        *(", ".join(row[f"detectors_of_{side}"] or ()) for side in SIDES),
+        _both(row, "verdict"),
+        _both(row, "class"),
     )
 
 
 def _both(row: Row, name: str) -> str:
     """Format a value of both reports, or two that differ."""
-    one, two = (row[f"{name}_of_{side}"] for side in SIDES)
-    return _plain(one) if one == two else f"{_or_dash(one)} | {_or_dash(two)}"
+    first, second = (row[f"{name}_of_{side}"] for side in SIDES)
+    return _plain(first) if first == second else f"{_or_dash(first)} | {_or_dash(second)}"
 
 
 def _or_dash(value: object) -> str:

@@ -57,20 +57,21 @@ def judge_twice(config_path: Path, other: Path, works: Sequence[Path]) -> list[s
     plan = Plan(config, Store(config.store))
     builder, notes = _scanned(plan)
     if not builder.packs:
-        where, remedy = str(config_path), "`decon-assets run`"
-        raise MissingError(Problem(where, "no pack", "a scanned corpus", remedy))
+        problem = Problem(str(config_path), "no pack", "a scanned corpus", "`decon-assets run`")
+        raise MissingError(problem)
     if problems := [*unknown_benchmarks(policy, plan.benchmarks)]:
         raise ConfigError(problems)
     _require_same_scan(builder, policy, other)
-    gaps = gaps_of(builder.store, builder.packs, builder.versions, builder.reader.scan)
+    packs = builder.packs
+    gaps = gaps_of(builder.store, packs, builder.versions, builder.reader.scan)
     notes += [
         f"left out: shard {gap.shard.name} with {', '.join(gap.lacking)}: {gap.reason}"
         for gap in gaps
     ]
     if policy == config.policy:
         notes.append(f"{other} changes no setting of the policy of {config_path}")
-    for one, work in zip((config.policy, policy), works, strict=True):
-        reader, packs = replace(builder, policy=one).reader, builder.packs
+    for policy_of_side, work in zip((config.policy, policy), works, strict=True):
+        reader = replace(builder, policy=policy_of_side).reader
         run = run_table(reader, _NO_TEXTS, "", gaps)
         matches = write_matches(reader, packs, work.with_suffix(".matches"), gaps)
         tables = {**small_tables(reader, packs, gaps, builder.unread), "runs": run}

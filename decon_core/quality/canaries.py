@@ -71,8 +71,16 @@ def run_canaries(
 ) -> CanaryResult:
     """Plant items of these benchmarks, scan them, and return which were not found."""
     policy = replace(policy, leave_out_common=False)  # nothing is common in so few documents
-    broken = list(_broken_parts(store, versions, policy))
-    whole = [version for version in versions if version.benchmark not in {p.where for p in broken}]
+    index = index_fingerprint(store, policy)
+    broken: list[Problem] = []
+    whole: list[Version] = []
+    for version in versions:
+        n_records = open_part(store, version, index).entries.dropped.size
+        if n_records == version.n_records:
+            whole.append(version)
+        else:
+            found, expected = f"an index of {n_records} records", f"{version.n_records} records"
+            broken.append(Problem(version.benchmark, found, expected, _REMEDY))
     canaries, blind = _choose(store, whole, policy)
     if not canaries:
         return CanaryResult((), blind, 0, tuple(broken))
@@ -87,16 +95,6 @@ def run_canaries(
             entries = reader.entries(shard, whole, source=pack.source.name)
             lost += _lost(entries, shard, canaries)
     return CanaryResult(canaries, blind, len(documents), (*broken, *lost))
-
-
-def _broken_parts(store: Store, versions: Sequence[Version], policy: Policy) -> Iterator[Problem]:
-    """Yield indexes with another number of records than their benchmark."""
-    index = index_fingerprint(store, policy)
-    for version in versions:
-        n_records = open_part(store, version, index).entries.dropped.size
-        if n_records != version.n_records:
-            found = f"an index of {n_records} records"
-            yield Problem(version.benchmark, found, f"{version.n_records} records", _REMEDY)
 
 
 def _choose(
@@ -114,19 +112,19 @@ def _choose(
         item = f"{canary.benchmark}\n{canary.split}\n{canary.instance_index}"
         return sha256(item.encode()).digest()
 
-    chosen = [one for found in seen.values() for one in sorted(found, key=draw)[:PER_DETECTOR]]
-    return tuple(sorted(chosen)), tuple(sorted(key for key, found in seen.items() if not found))
+    chosen = [item for items in seen.values() for item in sorted(items, key=draw)[:PER_DETECTOR]]
+    return tuple(sorted(chosen)), tuple(sorted(key for key, items in seen.items() if not items))
 
 
 def _documents(
     store: Store, versions: Sequence[Version], canaries: Sequence[Canary]
 ) -> Iterator[tuple[str, str]]:
     """Yield an id and a text per record of the items; one found record finds the item."""
-    wanted = {(canary.benchmark, canary.split, canary.instance_index) for canary in canaries}
+    items = {(canary.benchmark, canary.split, canary.instance_index) for canary in canaries}
     columns = ["benchmark", "split", "instance_index", "passage", "question", "answer"]
     for version in versions:
         for row, record in enumerate(load_records(store, version, columns=columns).to_pylist()):
-            if (version.benchmark, record["split"], record["instance_index"]) in wanted:
+            if (version.benchmark, record["split"], record["instance_index"]) in items:
                 name = f"{version.benchmark} {row}"
                 texts = [record[part] for part in ("passage", "question", "answer")]
                 parts = [_words(f"before {name}"), *texts, _words(f"behind {name}")]

@@ -30,48 +30,41 @@ def matches_in_excluded_blocks(
     The sample is another one whenever cells were added. Blocks of a sketch that was removed since
     are left out.
     """
-    scan = scan_fingerprint(store, policy)
+    scan, index = scan_fingerprint(store, policy), index_fingerprint(store, policy)
     tiles = Tiles(store, scan)
     answered = [
-        (pack, shard, version, found)
+        (pack, shard, version, answer)
         for pack in packs
         for shard in pack.shards
         for version in versions
-        if (found := tiles.answer(shard.fingerprint, version.fingerprint))
+        if (answer := tiles.answer(shard.fingerprint, version.fingerprint))
     ]
     problems: list[Problem] = []
-    n = 0
+    n_sampled = 0
     for number in shuffled(f"excluded blocks of {len(answered)} cells", len(answered)).tolist():
-        if n == N_SAMPLED:
+        if n_sampled == N_SAMPLED:
             break
         pack, shard, version, record = answered[number]
         excluded = sorted({*range(record["n_blocks"])} - {*record["blocks_read"]})
         # A sketch that was removed since does not say any more where its blocks lie.
         if not (excluded and has_blocks(store, record["sketch"], shard.fingerprint)):
             continue
+        n_sampled += 1
         name = f"{shard.fingerprint} {version.fingerprint}"
         block = excluded[int(shuffled(name, len(excluded))[0])]
-        job = ShardJob(
-            store.root,
-            shard,
-            pack.source,
-            (version,),
-            policy,
-            index_fingerprint(store, policy),
-            scan,
-            some=SomeBlocks(record["sketch"], (block,), record["n_blocks"]),
-        )
-        problems += _problems(store, job, f"{pack.name}: {shard.name}, block {block}")
-        n += 1
-    return problems, n
-
-
-def _problems(store: Store, job: ShardJob, where: str) -> list[Problem]:
-    """Scan a block; return a problem if there is a match in it, or it cannot be read."""
-    build_search_files(store, job.versions, job.policy, index=job.index, scan=job.scan)
-    try:
-        n = sum(len(one["part"]) for scanned in scan_blocks(job) for one in scanned.matches)
-    except DeconError as error:
-        return [*error.problems]
-    found = f"{n:,} matches of {job.versions[0].benchmark}"
-    return [Problem(where, found, "none: the sketch excludes them", _REMEDY)] if n else []
+        sample = SomeBlocks(record["sketch"], (block,), record["n_blocks"])
+        job = ShardJob(store.root, shard, pack.source, (version,), policy, index, scan, some=sample)
+        build_search_files(store, job.versions, policy, index=index, scan=scan)
+        try:
+            n = sum(len(match["part"]) for scanned in scan_blocks(job) for match in scanned.matches)
+        except DeconError as error:
+            problems += error.problems
+            continue
+        if n:
+            where = f"{pack.name}: {shard.name}, block {block}"
+            found, expected = (
+                f"{n:,} matches of {version.benchmark}",
+                "none: the sketch excludes them",
+            )
+            problems.append(Problem(where, found, expected, _REMEDY))
+    return problems, n_sampled

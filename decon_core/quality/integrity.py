@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,19 +73,21 @@ def remove_damaged(store: Store, problems: Iterable[Problem]) -> list[Path]:
     The file of a pack is restored from its copy.
     """
     places = dict.fromkeys(Path(problem.where) for problem in problems)
-    found = [path for path in places if path.is_relative_to(store.root) and path.exists()]
-    for path in to_remove(store, found):
+    files = [path for path in places if path.is_relative_to(store.root) and path.exists()]
+    for path in to_remove(store, files):
         remove(path)
-    for path in found:
+    for path in files:
         copy = store.pack_copy(path.stem)
         if path == store.pack(path.stem) and is_whole(copy):
             write_json(path, read_json(copy))
-    return found
+    return files
 
 
 def to_remove(store: Store, damaged_files: Iterable[Path]) -> list[Path]:
     """Return the files and folders to remove so that damaged files are rebuilt."""
-    return [*dict.fromkeys(one for path in damaged_files for one in _removed_with(store, path))]
+    return [
+        *dict.fromkeys(chain.from_iterable(_removed_with(store, path) for path in damaged_files))
+    ]
 
 
 def _removed_with(store: Store, path: Path) -> list[Path]:

@@ -43,11 +43,11 @@ def changed_faults_of_records(store: Store, benchmarks: Sequence[str]) -> verifi
         if (path := store.current_records(name)).is_file()
     }
     return verification.inspect_changed(
-        store, "records", stamps, lambda name: faults_of_records(store, name)
+        store, "records", stamps, lambda name: _faults_of_records(store, name)
     )
 
 
-def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
+def _faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
     """Yield the faults of a benchmark's current records: columns, counts, rows, content hash."""
     try:
         version = current_version(store, benchmark)
@@ -66,26 +66,23 @@ def faults_of_records(store: Store, benchmark: str) -> Iterator[Problem]:
         yield Problem(str(path), "{} records of {} items".format(*n_found), expected, _AGAIN)
     if others := sorted({*table["benchmark"].unique().to_pylist()} - {version.benchmark}):
         yield Problem(str(path), f"records of {', '.join(others)}", version.benchmark, _AGAIN)
-    yield from _records_without_text(path, table)
-    yield from _duplicate_numbers(path, table)
+    yield from _faults_of_rows(path, table)
     content = fingerprint_of_records(table)
     if content != version.fingerprint:
         found = f"records whose content hashes to {content}"
         yield Problem(str(path), found, f"those of version {version.fingerprint}", _AGAIN)
 
 
-def _records_without_text(path: Path, table: pa.Table) -> Iterator[Problem]:
+def _faults_of_rows(path: Path, table: pa.Table) -> Iterator[Problem]:
+    """Yield records without a text, and numbers that two items have."""
     texts = (pc.utf8_trim_whitespace(pc.fill_null(table[name], "")) for name in _TEXTS)
     is_blank = reduce(pc.and_, (pc.equal(text, "") for text in texts))
     if rows := np.flatnonzero(is_blank).tolist():
-        some = ", ".join(map(str, rows[:_MAX_LISTED]))
-        more = " and others" if len(rows) > _MAX_LISTED else ""
-        found = f"{counted(len(rows), 'record')} without any text: rows {some}{more}"
+        listed = ", ".join(map(str, rows[:_MAX_LISTED]))
+        rest = " and others" if len(rows) > _MAX_LISTED else ""
+        found = f"{counted(len(rows), 'record')} without any text: rows {listed}{rest}"
         yield Problem(str(path), found, "a text in each", "check the recipe and the raw rows")
-
-
-def _duplicate_numbers(path: Path, table: pa.Table) -> Iterator[Problem]:
-    """Yield items whose records are not consecutive: two items have the same number."""
+    # The records of an item are consecutive: a number that comes again is that of another item.
     names = zip(table["split"].to_pylist(), table["instance_index"].to_pylist(), strict=True)
     n_runs = Counter(name for name, _ in groupby(names))
     if twice := [f"{split} {number}" for (split, number), n in n_runs.items() if n > 1]:
@@ -188,16 +185,16 @@ def _faults_of_ledger(store: Store, shard: Shard, scan: str) -> Iterator[Problem
     if not any(path.parent.glob("[!.]*")):
         return  # not scanned: reported elsewhere
     if not path.is_file():
-        found = "documents without a ledger"
-        yield Problem(str(path.parent), found, "a ledger of the rows read", _SCAN_AGAIN)
+        expected = "a ledger of the rows read"
+        yield Problem(str(path.parent), "documents without a ledger", expected, _SCAN_AGAIN)
         return
     try:
         ledger = read_json(path)
-        fields = ledger["n_rows"], ledger["n_documents"], len(ledger["unreadable"]), ledger["shard"]
+        n_rows, n_documents, name = ledger["n_rows"], ledger["n_documents"], ledger["shard"]
+        n_unreadable = len(ledger["unreadable"])
     except (DeconError, KeyError, TypeError) as error:
         yield Problem(str(path), f"an invalid ledger ({error})", "a readable one", _SCAN_AGAIN)
         return
-    n_rows, n_documents, n_unreadable, name = fields
     if name != shard.fingerprint:
         yield Problem(str(path), f"a ledger of shard {name}", shard.fingerprint, _SCAN_AGAIN)
     if n_rows != n_documents + n_unreadable:

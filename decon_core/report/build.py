@@ -75,8 +75,8 @@ def build_report(
     """
     store, packs, reader = builder.store, builder.packs, builder.reader
     if not packs:
-        remedy = "`decon-assets register`"
-        raise MissingError(Problem("corpus", "no registered pack", "at least one", remedy))
+        problem = Problem("corpus", "no registered pack", "at least one", "`decon-assets register`")
+        raise MissingError(problem)
     gaps = _gaps(builder)
     n_shards = sum(len(pack.shards) for pack in packs)
     if n_shards and sum(not gap.is_read for gap in gaps) == n_shards:
@@ -137,7 +137,7 @@ def _state(
     additions: Sequence[ReportAddition],
 ) -> str:
     """Return a digest of all inputs of a report and of the state of each product."""
-    current = {one.name: builder.current_packs(one) for one in builder.mixtures}
+    current = {mixture.name: builder.current_packs(mixture) for mixture in builder.mixtures}
     products = [
         f"{builder.fingerprint(mixture, pack)} {pack.name in current[mixture.name]}"
         for pack in builder.packs

@@ -33,9 +33,6 @@ class Mark(NamedTuple):
     stop: int
     part: str
 
-    def moved(self, by: int) -> Mark:
-        return Mark(self.start + by, self.stop + by, self.part)
-
 
 @dataclass(frozen=True)
 class Excerpt:
@@ -95,9 +92,9 @@ def make_excerpt(
             summary = agreement.summary
         else:
             marks, in_record[part] = mark_shared(matched, whole, part, form=form)
-        in_document += [mark.moved(start) for mark in marks]
-    pieces = _pieces(text, spans, context)
-    return Excerpt(*_cut(text, pieces, in_document), in_record, summary)
+        in_document += [Mark(mark.start + start, mark.stop + start, part) for mark in marks]
+    joined, first, moved = _cut(text, _pieces(text, spans, context), in_document)
+    return Excerpt(joined, first, moved, in_record, summary)
 
 
 def mark_shared(first: str, second: str, part: str, *, form: Form) -> tuple[list[Mark], list[Mark]]:
@@ -163,7 +160,7 @@ def _cut(
             joined += _LEFT_OUT
         by = len(joined) - start
         moved += [
-            Mark(max(mark.start, start), min(mark.stop, stop), mark.part).moved(by)
+            Mark(max(mark.start, start) + by, min(mark.stop, stop) + by, mark.part)
             for mark in marks
             if mark.start < stop and mark.stop > start
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
@@ -74,7 +74,18 @@ def small_tables(
         common = current_common(store, reader.scan, reader.policy)[1]
     rows = {
         "benchmarks": _benchmarks(reader, gaps),
-        "not_scanned": [_gap_row(gap) for gap in gaps],
+        "not_scanned": [
+            {
+                "source": gap.pack.source.name,
+                "pack": gap.pack.name,
+                "shard_name": gap.shard.name,
+                "path": gap.shard.path,
+                "benchmarks": [*gap.lacking],
+                "reason": gap.reason,
+                "remedy": gap.cause.remedy,
+            }
+            for gap in gaps
+        ],
         "findable_by_others": [
             {"benchmark": benchmark, "detector": name, "n_items": n}
             for benchmark, counts in sorted(
@@ -88,25 +99,13 @@ def small_tables(
         "items": _items(reader, visible),
         "indexability": visible,
         "common_ngrams": common,
-        **{name: _table(name, some) for name, some in rows.items()},
+        **{name: _table(name, rows_of_table) for name, rows_of_table in rows.items()},
     }
 
 
 def _unread(gaps: Iterable[Gap]) -> set[tuple[str, str]]:
     """Return pack and name of the shards that were not scanned at all."""
     return {(gap.pack.name, gap.shard.name) for gap in gaps if not gap.is_read}
-
-
-def _gap_row(gap: Gap) -> Row:
-    return {
-        "source": gap.pack.source.name,
-        "pack": gap.pack.name,
-        "shard_name": gap.shard.name,
-        "path": gap.shard.path,
-        "benchmarks": [*gap.lacking],
-        "reason": gap.reason,
-        "remedy": gap.cause.remedy,
-    }
 
 
 def _table(name: str, rows: Sequence[Row]) -> pa.Table:
@@ -196,9 +195,9 @@ def _shards(
             for name in ("unreadable", "invalid_utf8"):
                 rows[name] += [{**place, **row} for row in ledger[name]]
                 about[f"n_{name}"] = len(ledger[name])
-            for one in ledger["unread"]:
-                is_ignored = unread.is_ignored(pack.source.name, one["path"])
-                rows["unread_text"].append({**place, **one, "is_ignored": is_ignored})
+            for text in ledger["unread"]:
+                is_ignored = unread.is_ignored(pack.source.name, text["path"])
+                rows["unread_text"].append({**place, **text, "is_ignored": is_ignored})
             rows["shards"].append({**ledger, **place, **about})
     return rows
 
@@ -224,7 +223,21 @@ def write_matches(
 ) -> list[Path]:
     """Write the matches of all shards to Parquet files; return these, by source and shard name."""
     folder.mkdir(parents=True)
-    jobs = [*_jobs(reader, packs, folder, gaps)]
+    unread, missing = _unread(gaps), missing_by_shard(gaps)
+    shards = sorted(
+        (pack.source.name, shard.name, pack.name, shard.fingerprint)
+        for pack in packs
+        for shard in pack.shards
+        if (pack.name, shard.name) not in unread
+    )
+    jobs: list[_Job] = []
+    for source, group in groupby(shards, key=lambda shard: shard[0]):
+        of_source = [(pack, name, fingerprint) for _, name, pack, fingerprint in group]
+        for at in range(0, len(of_source), _SHARDS_PER_JOB):
+            batch = tuple(of_source[at : at + _SHARDS_PER_JOB])
+            path = folder / f"{len(jobs):05}.parquet"
+            missing_of_batch = {key: missing[key] for _, _, key in batch if key in missing}
+            jobs.append(_Job(reader, source, batch, path, missing_of_batch))
     n_tiles = sum(len(job.shards) for job in jobs) * len(reader.versions)
     workers = min(engine.most_workers(wanted_workers()), len(jobs), n_tiles // _TILES_PER_WORKER)
     done = run_jobs(_write, jobs, workers=workers, engine=engine, name_of=lambda job: str(job.path))
@@ -233,51 +246,24 @@ def write_matches(
     return [job.path for job in jobs]
 
 
-def _jobs(
-    reader: MatchReader, packs: Sequence[Pack], folder: Path, gaps: Sequence[Gap]
-) -> Iterator[_Job]:
-    unread = _unread(gaps)
-    missing = missing_by_shard(gaps)
-    shards = sorted(
-        (pack.source.name, shard.name, pack.name, shard.fingerprint)
-        for pack in packs
-        for shard in pack.shards
-        if (pack.name, shard.name) not in unread
-    )
-    n = 0
-    for source, group in groupby(shards, key=lambda shard: shard[0]):
-        of_source = [(pack, name, fingerprint) for _, name, pack, fingerprint in group]
-        for at in range(0, len(of_source), _SHARDS_PER_JOB):
-            path = folder / f"{n:05}.parquet"
-            batch = tuple(of_source[at : at + _SHARDS_PER_JOB])
-            missing_of_batch = {key: missing[key] for _, _, key in batch if key in missing}
-            yield _Job(reader, source, batch, path, missing_of_batch)
-            n += 1
-
-
 def _write(job: _Job) -> None:
-    schema, fingerprints = TABLES["matches"].schema, [one for *_, one in job.shards]
-    n_at_once = job.reader.n_shards_at_once(fingerprints, job.reader.versions, job.missing)
+    reader, schema = job.reader, TABLES["matches"].schema
+    all_fingerprints = [fingerprint for *_, fingerprint in job.shards]
+    n_at_once = reader.n_shards_at_once(all_fingerprints, reader.versions, job.missing)
     with pq.ParquetWriter(job.path, schema, compression="zstd") as writer:
         for at in range(0, len(job.shards), n_at_once):
-            writer.write_table(_matches(job, job.shards[at : at + n_at_once]).cast(schema))
-
-
-def _matches(job: _Job, shards: Sequence[tuple[str, str, str]]) -> pa.Table:
-    # Shards with the same bytes share a tile.
-    packs, names, fingerprints = zip(*shards, strict=True)
-    reader = job.reader
-    entries = reader.entries_of_shards(
-        [*dict.fromkeys(fingerprints)],
-        reader.versions,
-        source=job.source,
-        is_swept=True,
-        lacking=job.missing,
-    )
-    places = pl.DataFrame({"pack": packs, "shard_name": names, "shard": fingerprints})
-    frame = places.join(pl.DataFrame(entries), on="shard", maintain_order="left_right")
-    named = frame.with_columns(pl.lit(job.source).alias("source"))
-    return named.select(TABLES["matches"].schema.names).to_arrow()
+            packs, names, fingerprints = zip(*job.shards[at : at + n_at_once], strict=True)
+            entries = reader.entries_of_shards(
+                [*dict.fromkeys(fingerprints)],  # shards with the same bytes share a tile
+                reader.versions,
+                source=job.source,
+                is_swept=True,
+                lacking=job.missing,
+            )
+            places = pl.DataFrame({"pack": packs, "shard_name": names, "shard": fingerprints})
+            matches = places.join(pl.DataFrame(entries), on="shard", maintain_order="left_right")
+            named = matches.with_columns(pl.lit(job.source).alias("source"))
+            writer.write_table(named.select(schema.names).to_arrow().cast(schema))
 
 
 def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Table], int]:
@@ -285,30 +271,8 @@ def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Tabl
 
     The second counts all shards of every pack for which any mixture is missing or out of date.
     """
-    tables, n_without_mixture = _mixtures(builder)
-    if not showing.has_snippets:
-        # A detail may quote a field of the row: a license may be any text.
-        removed = tables["removed"]
-        at = removed.schema.get_field_index("detail")
-        is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
-        detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
-        tables["removed"] = removed.set_column(at, removed.schema.field(at), detail)
-    return {**tables, "source_labels": _labels(builder)}, n_without_mixture
-
-
-def _labels(builder: Builder) -> pa.Table:
-    """Return the labels of all sources."""
-    rows = [
-        {"source": source, "label": label, "value": value}
-        for source, labels in sorted(builder.labels.items())
-        for label, value in sorted(labels.items())
-    ]
-    return _table("source_labels", rows)
-
-
-def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
     accounts: list[Row] = []
-    removed = [TABLES["removed"].schema.empty_table()]
+    removed_rows = [TABLES["removed"].schema.empty_table()]
     n_without_mixture = 0
     current_packs = {mixture.name: builder.current_packs(mixture) for mixture in builder.mixtures}
     for pack in builder.packs:
@@ -324,8 +288,24 @@ def _mixtures(builder: Builder) -> tuple[dict[str, pa.Table], int]:
                 for shard in read_json(path)["shards"]
             ]
             rows = read_parquet(builder.store.removed(name, pack.name), schema=REMOVED)
-            removed.append(beside("removed", place, rows))
-    tables = {"mixtures": _table("mixtures", accounts), "removed": pa.concat_tables(removed)}
+            removed_rows.append(beside("removed", place, rows))
+    removed = pa.concat_tables(removed_rows)
+    if not showing.has_snippets:
+        # A detail may quote a field of the row: a license may be any text.
+        at = removed.schema.get_field_index("detail")
+        is_of_row = pc.is_in(removed["why"], pa.array(["license", "unreadable", "invalid_utf8"]))
+        detail = pc.if_else(is_of_row, pa.scalar(None, pa.string()), removed["detail"])
+        removed = removed.set_column(at, removed.schema.field(at), detail)
+    labels = [
+        {"source": source, "label": label, "value": value}
+        for source, labels in sorted(builder.labels.items())
+        for label, value in sorted(labels.items())
+    ]
+    tables = {
+        "mixtures": _table("mixtures", accounts),
+        "removed": removed,
+        "source_labels": _table("source_labels", labels),
+    }
     return tables, n_without_mixture
 
 
@@ -333,8 +313,8 @@ def verdict_table(verdicts: Verdicts, pairs: pa.Table) -> pa.Table:
     """Return the verdicts, and whether this scan found their pairs."""
     found = {*pairs["pair"].to_pylist()}
     rows = [
-        {**asdict(one), "said_by": one.by, "said_at": one.at, "is_found": pair in found}
-        for pair, one in sorted(verdicts.by_pair.items())
+        {**asdict(said), "said_by": said.by, "said_at": said.at, "is_found": pair in found}
+        for pair, said in sorted(verdicts.by_pair.items())
     ]
     return _table("verdicts", rows)
 

@@ -99,14 +99,14 @@ class ReportItems:
 def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItems:
     """Read all items; `InputError` for a detector that the report does not have."""
     chosen = [*dict.fromkeys(detectors)]
+    unknown_totals = "SELECT benchmark FROM benchmarks WHERE n_items IS NULL"
     with opened(report) as connection:
-        _require_known(connection, chosen, report)
+        if chosen:
+            _require_known(connection, chosen, report)
         query, values = (_BY_DETECTORS, [chosen, chosen]) if chosen else (_QUERY, [])
-        found = connection.execute(query, values).fetchall()
+        items = connection.execute(query, values).fetchall()
         runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
-        unknown = connection.execute(
-            "SELECT benchmark FROM benchmarks WHERE n_items IS NULL"
-        ).fetchall()
+        without_total = frozenset(name for (name,) in connection.sql(unknown_totals).fetchall())
     state, threshold, policy = runs or ("", None, "{}")
     rows = [
         ItemRow(
@@ -116,17 +116,14 @@ def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItem
             verdict=by_chosen,
             decision=by_report,
         )
-        for *columns, extras, is_findable, by_chosen, by_report in found
+        for *columns, extras, is_findable, by_chosen, by_report in items
     ]
-    settings = json.loads(policy)
-    return ReportItems(rows, state, threshold, settings, frozenset(name for (name,) in unknown))
+    return ReportItems(rows, state, threshold, json.loads(policy), without_total)
 
 
 def _require_known(
     connection: duckdb.DuckDBPyConnection, chosen: Sequence[str], report: Path
 ) -> None:
-    if not chosen:
-        return
     query = "SELECT DISTINCT detector FROM indexability ORDER BY detector"
     known = [name for (name,) in connection.execute(query).fetchall()]
     problems = [
@@ -157,7 +154,7 @@ def about_detectors(items: ReportItems, detectors: Sequence[str]) -> list[str]:
             notes.append(f"{n:,} of the {len(clean):,} clean items are {status} by the report.")
     leak: Any = items.policy.get("leak", Policy.leak)
     known = {name: find(name) for name in detectors}
-    if no_proof := [name for name, one in known.items() if one and not one.acts(leak)]:
-        found = f"What {', '.join(no_proof)} found"
-        notes.append(f"{found} counts as leaked here, although its score is no proof.")
+    if no_proof := [name for name, found in known.items() if found and not found.acts(leak)]:
+        names = ", ".join(no_proof)
+        notes.append(f"What {names} found counts as leaked here, although its score is no proof.")
     return notes

@@ -128,15 +128,12 @@ def incomplete_notice(reasons: Sequence[str | None], n_shards: int) -> str:
     if not reasons:
         return ""
     samples = [why for why in reasons if why and why.startswith(ONLY_SAMPLE)]
-    parts = [
-        f"{n:,} of {counted(n_shards, 'shard')} {'was' if n == 1 else 'were'} not scanned"
-        for n in [len(reasons) - len(samples)]
-        if n
-    ]
-    parts += [
-        f"{why}, of {n:,} of {counted(n_shards, 'shard')} was scanned"
-        for why, n in sorted(Counter(samples).items())
-    ]
+    all_shards = counted(n_shards, "shard")
+    parts = []
+    if n := len(reasons) - len(samples):
+        parts.append(f"{n:,} of {all_shards} {'was' if n == 1 else 'were'} not scanned")
+    for why, n in sorted(Counter(samples).items()):
+        parts.append(f"{why}, of {n:,} of {all_shards} was scanned")
     return (
         f"Incomplete: {'; '.join(parts)}. All numbers cover only the scanned "
         f"{'documents' if samples else 'shards'}: more items may have leaked, and items without a "

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -140,21 +140,17 @@ def _add_texts(
         row["evidence"] = _evidence(row, showing, reader.policy.form)
         if row["evidence"] in earlier_texts:
             row.update(earlier_texts[row["evidence"]])
-        elif row["pair"] in nominated:
-            row.update(_text_of_place(nominated[row["pair"]], row, reader.policy.form))
+        elif (text := nominated.get(row["pair"])) is not None:
+            whole, form = {"question": (0, len(text))}, reader.policy.form
+            excerpt = make_excerpt(text, whole, row, context=0, form=form)
+            row.update(_columns_of(replace(excerpt, start=row["question_char_start"])))
         else:
             by_pair[row["pair"]] = row
     jobs = [*_jobs(packs, [*by_pair.values()], showing, reader.policy.form)]
     sizes = [job.shard.n_bytes for job in jobs]
     workers = useful_workers(wanted_workers(), sizes, engine=engine)
-    done = run_jobs(
-        _read_texts,
-        jobs,
-        workers=workers,
-        engine=engine,
-        name_of=lambda job: job.shard.path,
-    )
-    for _, future in done:
+    name_of = attrgetter("shard.path")
+    for _, future in run_jobs(_read_texts, jobs, workers=workers, engine=engine, name_of=name_of):
         for pair, texts in future.result().items():
             by_pair[pair] |= texts
 
@@ -167,13 +163,6 @@ def _nominated_texts(reader: MatchReader, rows: Sequence[Row]) -> dict[str, str]
         for version in reader.versions if pairs else ():
             texts |= nomination.texts(pairs, version.fingerprint)
     return texts
-
-
-def _text_of_place(text: str, row: Row, form: Form) -> Row:
-    """Return a text and its marks as those of the excerpt of a document."""
-    start = row["question_char_start"]
-    excerpt = make_excerpt(text, {"question": (0, len(text))}, row, context=0, form=form)
-    return _columns_of(replace(excerpt, start=start))
 
 
 def _evidence(row: Row, showing: Report, form: Form) -> str:
@@ -216,8 +205,7 @@ def _read_texts(job: _Job) -> dict[str, Row]:
     try:
         for number, value in values_of(job.shard, job.source, by_row):
             document = document_of(value, number, job.source)
-            for row in by_row[number]:
-                texts[row["pair"]] = _texts(document, row, job)
+            texts |= {row["pair"]: _texts(document, row, job) for row in by_row[number]}
     except (DeconError, OSError) as error:
         why = f"{job.shard.name} can no longer be read as it was scanned ({error})"
         return {row["pair"]: {"why_no_text": why} for row in job.rows}
@@ -227,27 +215,19 @@ def _read_texts(job: _Job) -> dict[str, Row]:
 def _texts(document: object, row: Row, job: _Job) -> Row:
     if not isinstance(document, Document):
         return {"why_no_text": "the row can no longer be read as it was scanned"}
-    agree = [agree_of(name) for name in row["detectors"].split(", ")]
-    excerpt = make_excerpt(
-        document.text,
-        spans_of(row),
-        row,
-        context=job.context,
-        form=job.form,
-        agree=agree[0] if all(agree) else None,
+    of_detectors = [agree_of(name) for name in row["detectors"].split(", ")]
+    agree, spans = of_detectors[0] if all(of_detectors) else None, spans_of(row)
+    return _columns_of(
+        make_excerpt(document.text, spans, row, context=job.context, form=job.form, agree=agree)
     )
-    return _columns_of(excerpt)
 
 
 def _columns_of(excerpt: Excerpt) -> Row:
+    marks = {"text": excerpt.text_marks, **{part: excerpt.record_marks[part] for part in PARTS}}
     return {
         "agreement": excerpt.agreement,
         "text": excerpt.text,
         "text_start": excerpt.start,
-        "text_marks": [mark._asdict() for mark in excerpt.text_marks],
-        **{
-            f"{part}_marks": [mark._asdict() for mark in excerpt.record_marks[part]]
-            for part in PARTS
-        },
+        **{f"{name}_marks": [mark._asdict() for mark in marks[name]] for name in marks},
         "why_no_text": None,
     }

@@ -127,9 +127,16 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
     in_report: ByName = {
         (row["mixture"], row["pack"]): row["shards"] for row in _rows(connection, "shares")
     }
-    in_store = _shares(builder)
-    wanted = {(mixture.name, pack.name) for mixture in builder.mixtures for pack in builder.packs}
-    for name in sorted(wanted | in_report.keys()):
+    columns = "shard", "n_documents_in", "n_documents_out"
+    in_store: dict[tuple[str, ...], list[list[str]]] = {}
+    mixtures = [mixture.name for mixture in builder.mixtures]
+    configured = {*product(mixtures, [pack.name for pack in builder.packs])}
+    for mixture, pack in configured:
+        path = builder.store.mixture_manifest(mixture, pack)
+        if path.is_file() and builder.store.mixture(mixture, pack).is_dir():
+            shards = read_json(path)["shards"]
+            in_store[mixture, pack] = sorted([str(row[name]) for name in columns] for row in shards)
+    for name in sorted(configured | in_report.keys()):
         where = "mixtures: " + ", ".join(name)
         if name in in_report and name not in in_store:
             yield Problem(where, "no files in the store", "those listed in the report", _BUILD)
@@ -141,30 +148,16 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
             yield Problem(where, found, expected, REBUILD)
 
 
-def _shares(builder: Builder) -> dict[tuple[str, ...], Any]:
-    """Return name, documents in and documents out of each shard, from the manifests."""
-    columns = "shard", "n_documents_in", "n_documents_out"
-    return {
-        (mixture.name, pack.name): sorted(
-            [str(shard[name]) for name in columns] for shard in read_json(path)["shards"]
-        )
-        for mixture in builder.mixtures
-        for pack in builder.packs
-        if (path := builder.store.mixture_manifest(mixture.name, pack.name)).is_file()
-        and builder.store.mixture(mixture.name, pack.name).is_dir()
-    }
-
-
 def _compare_removed(builder: Builder, connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
     in_report: ByName = {
         (row["mixture"], row["source"]): counted(row["n"], "row")
         for row in _rows(connection, "removed")
     }
     counts: Counter[tuple[str, ...]] = Counter()
-    for one, pack in product(builder.mixtures, builder.packs):
-        path = builder.store.removed(one.name, pack.name)
+    for mixture, pack in product(builder.mixtures, builder.packs):
+        path = builder.store.removed(mixture.name, pack.name)
         if path.is_file():
-            counts[one.name, pack.source.name] += read_parquet(path, columns=["row"]).num_rows
+            counts[mixture.name, pack.source.name] += read_parquet(path, columns=["row"]).num_rows
     in_store: ByName = {name: counted(n, "row") for name, n in counts.items() if n}
     yield from _differences("removed", in_report, in_store)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -80,17 +81,25 @@ def places_of(
 
     Raise InputError if no registered shard has the name `shard`.
     """
-    shards = [(pack, one) for pack, one in builder.shards if shard in (None, one.name, one.path)]
+    shards = [
+        (pack, member)
+        for pack, member in builder.shards
+        if shard in (None, member.name, member.path)
+    ]
     if not shards:
         found = repr(shard) if shard else "no registered shard"
         raise InputError(Problem("shard", found, "the name of a registered shard", _STATUS))
     name, _, row = document.rpartition(":")
     if row.isdecimal():
-        named = [(pack, one) for pack, one in shards if name in (one.name, one.path)]
+        named = [
+            Place(pack, member, int(row))
+            for pack, member in shards
+            if name in (member.name, member.path)
+        ]
         if named:
-            return [Place(pack, one, int(row)) for pack, one in named]
-    known = [] if is_everywhere else list(_by_known_id(builder, shards, document))
-    return known or list(_by_reading(shards, document, on_unread))
+            return named
+    known = [] if is_everywhere else [*_by_known_id(builder, shards, document)]
+    return known or [*_by_reading(shards, document, on_unread)]
 
 
 def _by_known_id(
@@ -99,10 +108,16 @@ def _by_known_id(
     """Yield the documents of this id that have matches or are in a mixture's list."""
     has_id = pl.col("doc_id") == document
     matched = {*_rows_where(builder, shards, has_id, ["shard", "row"])}
-    listed = {pack.name: {*_rows_removed(builder, pack, document)} for pack, _ in shards}
+    listed: set[tuple[str, str, int]] = set()
+    for pack_name in {pack.name for pack, _ in shards}:
+        for path in builder.store.removed_from(pack_name):
+            table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
+            for row in table.filter(pc.field("doc_id") == document).to_pylist():
+                listed.add((pack_name, row["shard"], row["row"]))
     for pack, shard in shards:
         rows = {row for fingerprint, row in matched if fingerprint == shard.fingerprint}
-        rows |= {row for name, row in listed[pack.name] if name == shard.name}
+        here = pack.name, shard.name
+        rows |= {row for *names, row in listed if tuple(names) == here}
         yield from (Place(pack, shard, row) for row in sorted(rows))
 
 
@@ -119,14 +134,6 @@ def _rows_where(
         scanned = [shard for shard in fingerprints if tiles.has(shard, version.fingerprint)]
         found = pl.DataFrame(builder.reader.matches(scanned, version)).filter(condition)
         yield from found.select(columns).unique().iter_rows()
-
-
-def _rows_removed(builder: Builder, pack: Pack, document: str) -> Iterator[tuple[str, int]]:
-    """Yield shard name and row of this id in the lists of removed documents."""
-    for path in builder.store.removed_from(pack.name):
-        table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
-        for row in table.filter(pc.field("doc_id") == document).to_pylist():
-            yield row["shard"], row["row"]
 
 
 def _by_reading(
@@ -166,20 +173,27 @@ def account(
 
     `of_features`: what features add, by key.
     """
-    row, scanned = _row_at(place), _scanned(builder, place)
+    row, policy = _row_at(place), builder.policy
+    is_scanned = builder.store.ledger(builder.reader.scan, place.shard.fingerprint).is_file()
+    tiles = Tiles(builder.store, builder.reader.scan)
+    scanned = [
+        version
+        for version in builder.versions
+        if is_scanned and tiles.has(place.shard.fingerprint, version.fingerprint)
+    ]
     document = row if isinstance(row, Document) else None
     found = [
-        _entry(builder, place, *one, document, showing) for one in _matches(builder, place, scanned)
+        _entry(builder, place, match, version, document, showing)
+        for match, version in _matches(builder, place, scanned)
     ]
     documents = documents_of(builder, [entry["pair"] for entry in found])
-    policy = builder.policy
     of_shard = replace(place.pack, shards=(place.shard,))
     gaps = gaps_of(builder.store, [of_shard], builder.versions, builder.reader.scan)
     why = (gaps[0].reason, gaps[0].cause.remedy) if gaps else ()
     return {
         "schema": SCHEMA,
         "document": _document(builder, place, row),
-        "scanned_against": [one.benchmark for one in scanned],
+        "scanned_against": [version.benchmark for version in scanned],
         "not_scanned_against": [
             version.benchmark for version in builder.versions if version not in scanned
         ],
@@ -200,6 +214,7 @@ def account(
 
 
 def _document(builder: Builder, place: Place, row: Document | str | None) -> Json:
+    unread = row.unread if isinstance(row, Document) else {}
     return {
         "id": row.id if isinstance(row, Document) else None,
         "source": place.pack.source.name,
@@ -211,29 +226,12 @@ def _document(builder: Builder, place: Place, row: Document | str | None) -> Jso
         "n_tokens": _n_tokens(builder, place),
         "is_there": row is not None,
         "why_unreadable": row if isinstance(row, str) else None,
-        "unread": _unread(builder, place, row),
+        "unread": {  # bytes by path
+            path: n_bytes
+            for path, (_, n_bytes) in unread.items()
+            if not builder.unread.is_ignored(place.pack.source.name, path)
+        },
     }
-
-
-def _unread(builder: Builder, place: Place, row: Document | str | None) -> dict[str, int]:
-    """Return the bytes of the texts that were not read of a row, by path."""
-    unread = row.unread if isinstance(row, Document) else {}
-    source = place.pack.source.name
-    return {
-        path: n_bytes
-        for path, (_, n_bytes) in unread.items()
-        if not builder.unread.is_ignored(source, path)
-    }
-
-
-def _slots(row: Document | None, spans: Mapping[str, Sequence[int]]) -> dict[str, Json]:
-    """Return for each part of an item the string of the row in which it begins, and its place."""
-    slots = {}
-    for part, (start, stop) in spans.items():
-        at = row.part_at(start) if row else None
-        if at:
-            slots[part] = {"path": at.path, "start": start - at.start, "stop": stop - at.start}
-    return slots
 
 
 def _n_tokens(builder: Builder, place: Place) -> int | None:
@@ -244,14 +242,6 @@ def _n_tokens(builder: Builder, place: Place) -> int | None:
     at = int(sizes.at([place.row])[0])
     is_there = at < sizes.rows.size and sizes.rows[at] == place.row
     return int(sizes.n_tokens[at]) if is_there else None
-
-
-def _scanned(builder: Builder, place: Place) -> list[Version]:
-    store, scan, shard = builder.store, builder.reader.scan, place.shard.fingerprint
-    if not store.ledger(scan, shard).is_file():
-        return []
-    tiles = Tiles(store, scan)
-    return [version for version in builder.versions if tiles.has(shard, version.fingerprint)]
 
 
 def _answers(builder: Builder, place: Place, scanned: Sequence[Version]) -> list[Json]:
@@ -278,14 +268,14 @@ def _matches(
     """Yield the matches: leaks first, then question-only, then the rest by score."""
     versions = {version.benchmark: version for version in scanned}
     entries = builder.reader.entries(place.shard, scanned, source=place.pack.source.name)
-    found = entries.filter(pc.field("row") == place.row).to_pylist()
-    for one in sorted(found, key=_order):
-        yield one, versions[one["benchmark"]]
+    matches = entries.filter(pc.field("row") == place.row).to_pylist()
 
+    def order(match: Json) -> tuple[object, ...]:
+        classes = "is_contaminated", "is_question_only", "is_candidate"
+        return *(not match[name] for name in classes), -match["score"], match["benchmark"]
 
-def _order(entry: Json) -> tuple[object, ...]:
-    classes = (not entry[name] for name in ("is_contaminated", "is_question_only", "is_candidate"))
-    return *classes, -entry["score"], entry["benchmark"]
+    for match in sorted(matches, key=order):
+        yield match, versions[match["benchmark"]]
 
 
 def _entry(
@@ -299,22 +289,17 @@ def _entry(
     """Describe a match; without a document there is no excerpt."""
     spans = spans_of(entry)
     tiles = Tiles(builder.store, builder.reader.scan)
-    name = version.fingerprint
-    tile = tiles.folder(place.shard.fingerprint, name).tile(name)
+    tile_folder = tiles.folder(place.shard.fingerprint, version.fingerprint)
     verdict = builder.verdicts.by_pair.get(entry["pair"])
+    judged = labels_of({}, builder.evidence.annotations).get(entry["pair"])
     records = load_records(builder.store, version, columns=[*PARTS])
     (record,) = records.slice(entry["record"], 1).to_pylist()
     policy = builder.policy.for_benchmark(version.benchmark)
     texts = None
     if document and showing.has_snippets:
-        form, context = policy.form, showing.context
+        form, agree = policy.form, agree_of(entry["detector"])
         excerpt = make_excerpt(
-            document.text,
-            spans,
-            record,
-            context=context,
-            form=form,
-            agree=agree_of(entry["detector"]),
+            document.text, spans, record, context=showing.context, form=form, agree=agree
         )
         texts = {"document": excerpt.text, "from_character": excerpt.start, "item": record}
         if excerpt.agreement:
@@ -324,19 +309,17 @@ def _entry(
         "missing": [*missing(entry, policy, record)],
         "threshold": policy.thresholds.get(entry["detector"]),
         "characters": {part: [*span] for part, span in spans.items()},
-        "slots": _slots(document, spans),
+        "slots": {  # for each part the string of the row in which it begins, and its place in it
+            part: {"path": slot.path, "start": start - slot.start, "stop": stop - slot.start}
+            for part, (start, stop) in spans.items()
+            if document and (slot := document.part_at(start))
+        },
         "said": asdict(verdict) if verdict else None,
-        "judged": _judgement(builder, entry),
+        "judged": asdict(judged) if judged else None,  # whether or not it decides
         "benchmark_version": version.fingerprint,
         "texts": texts,
-        "made": str(tile),
+        "made": str(tile_folder.tile(version.fingerprint)),
     }
-
-
-def _judgement(builder: Builder, entry: Json) -> Json | None:
-    """Return what a file or a model says of the pair, whether or not it decides."""
-    said = labels_of({}, builder.evidence.annotations).get(entry["pair"])
-    return asdict(said) if said else None
 
 
 def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]]:
@@ -347,9 +330,9 @@ def documents_of(builder: Builder, pairs: Sequence[str]) -> dict[str, list[Json]
     columns = ["row", "doc_id", "pair", "shard"]
     rows = {*_rows_where(builder, builder.shards, pl.col("pair").is_in([*documents]), columns)}
     by_shard: dict[str, list[tuple[int, str | None, str]]] = {}
-    for row, doc_id, pair, shard in sorted(rows, key=lambda one: (one[0], one[2])):
+    for row, doc_id, pair, shard in sorted(rows, key=itemgetter(0, 2)):
         by_shard.setdefault(shard, []).append((row, doc_id, pair))
-    places = sorted(builder.shards, key=lambda one: (one[0].source.name, one[1].name))
+    places = sorted(builder.shards, key=lambda place: (place[0].source.name, place[1].name))
     for pack, shard in places:  # two shards may have the same fingerprint
         for row, doc_id, pair in by_shard.get(shard.fingerprint, ()):
             place = {"source": pack.source.name, "shard": shard.name, "row": row, "id": doc_id}
@@ -371,10 +354,11 @@ def _in_mixture(builder: Builder, place: Place, mixture: Mixture) -> Json:
     if removed.is_file():
         is_here = rows_of_place("shard", "row", place)
         rows = read_parquet(removed, schema=REMOVED, filters=is_here)
-        for row in rows.drop_columns(["shard", "row", "doc_id"]).to_pylist():
-            reason = {name: value for name, value in row.items() if value is not None}
-            state["reasons"].append(reason)
-    if place.shard.name not in {one["shard"] for one in manifest["shards"]}:
+        state["reasons"] = [
+            {name: value for name, value in row.items() if value is not None}
+            for row in rows.drop_columns(["shard", "row", "doc_id"]).to_pylist()
+        ]
+    if place.shard.name not in {shard["shard"] for shard in manifest["shards"]}:
         state["state"] = "not there when it was built"
     elif state["reasons"]:
         is_removed = any(reason["what"] == "document" for reason in state["reasons"])

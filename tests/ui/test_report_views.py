@@ -170,7 +170,7 @@ def test_links_hold_in_a_report_with_more_data_and_never_open_another_document(s
 
 
 def test_of_pairs_that_the_page_lacks_a_document_says_how_many(show, tmp_path, monkeypatch):
-    monkeypatch.setattr("decon_core.report.html.documents.MOST_PAIRS_OF_DOCUMENT", 1)
+    monkeypatch.setattr("decon_core.report.html.pairs.MOST_PAIRS_OF_DOCUMENT", 1)
     report = three_documents(tmp_path / "r.duckdb")
     page = show(report, "#documents?document=web/s.jsonl/1")
     rest = page.locator("#lines .is-rest")

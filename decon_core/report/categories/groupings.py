@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from decon_core.benchmarks.fields import FieldError, Row, text_of, value_at
-from decon_core.config.validation import did_you_mean
 from decon_core.errors import InputError, Problem
 from decon_core.report.categories.mapping import Categories, load_categories
 from decon_core.wording import counted
@@ -98,15 +97,6 @@ def value_of_item(columns: Mapping[str, str | None], extras: Row, column: str) -
     return columns[column] if column in columns else value_in(extras, column)
 
 
-def unknown_column(column: str, known: Iterable[str]) -> Problem:
-    """Return the problem of a column that no item and no row of the results has."""
-    names = sorted({*ITEM_COLUMNS, *known})
-    expected = f"a column of the items or of the results: {', '.join(names)}"
-    return Problem(
-        "--by, --categories", f"no column {column!r}", expected, did_you_mean(column, names)
-    )
-
-
 @dataclass
 class Uncategorized:
     """What had no category: without a value, and by value that the categories lack."""
@@ -127,16 +117,15 @@ class Uncategorized:
         if has_others:
             remedy = f"They are counted as {NO_CATEGORY!r}, and are in no average."
         if self.n_without_value:
-            found = (
-                f"{counted(self.n_without_value, 'item')} without a value of {grouping.column!r}"
-            )
+            n = counted(self.n_without_value, "item")
+            found = f"{n} without a value of {grouping.column!r}"
             problems.append(Problem(where, found, "a text, a number or a boolean", remedy))
         if self.by_value:
-            n = sum(self.by_value.values())
-            most = sorted(self.by_value.items(), key=lambda one: (-one[1], one[0]))
+            n = counted(self.by_value.total(), "item")
+            most = sorted(self.by_value.items(), key=lambda value: (-value[1], value[0]))
             names = ", ".join(f"{value!r} ({times:,})" for value, times in most[:_MOST_LISTED])
-            more = f" and {len(most) - _MOST_LISTED} more" if len(most) > _MOST_LISTED else ""
-            found = f"{counted(n, 'item')} with values of no category: {names}{more}"
+            rest = f" and {len(most) - _MOST_LISTED} more" if len(most) > _MOST_LISTED else ""
+            found = f"{n} with values of no category: {names}{rest}"
             expected = f"values in the categories {grouping.name!r}"
             problems.append(Problem(where, found, expected, remedy))
         return problems

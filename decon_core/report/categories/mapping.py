@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -83,19 +83,15 @@ def load_categories(name: str) -> Categories:
             raise InputError(source.problems)
         return _declared(path.stem, str(path), source.value)
     if suffix == ".json":
-        return _declared(path.stem, str(path), _json(path))
+        try:
+            value = json.loads(path.read_text(encoding="utf-8-sig"))
+        except ValueError as error:
+            found = f"text that is not JSON ({error})"
+            raise InputError(Problem(str(path), found, "a JSON object")) from None
+        return _declared(path.stem, str(path), value)
     if is_readable(path):
         return _from_table(path)
     raise InputError(Problem(str(path), "another kind of file", f"a name that ends in {_ENDINGS}"))
-
-
-def _json(path: Path) -> object:
-    try:
-        value: object = json.loads(path.read_text(encoding="utf-8-sig"))
-    except ValueError as error:
-        found = f"text that is not JSON ({error})"
-        raise InputError(Problem(str(path), found, "a JSON object")) from None
-    return value
 
 
 def _declared(name: str, where: str, value: object) -> Categories:
@@ -111,30 +107,26 @@ def _declared(name: str, where: str, value: object) -> Categories:
             problems.append(Problem(where, f"unknown key {key!r}", expected, remedy))
     entries = value["categories"] if is_declaration else value
     column = value.get("column") if is_declaration else None
-    benchmarks = _texts((value.get("benchmarks") if is_declaration else None) or ["*"])
+    benchmarks = (value.get("benchmarks") if is_declaration else None) or ["*"]
+    if not isinstance(benchmarks, list | tuple):
+        benchmarks = [benchmarks]
     if column is not None and not isinstance(column, str):
         problems.append(Problem(f"{where}: column", describe(column), "the name of a column"))
-    pairs = [*_pairs(where, entries, problems)]
-    rules = [Rule(one, category, benchmark) for one, category in pairs for benchmark in benchmarks]
-    return _checked(name, where, str(column) if column else None, rules, problems)
-
-
-def _texts(value: object) -> list[str]:
-    return [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
-
-
-def _pairs(
-    where: str, entries: Mapping[object, object], problems: list[Problem]
-) -> Iterator[tuple[str, str]]:
-    """Yield values with their category, from `category: [values]` and `value: category`."""
+    pairs: list[tuple[str, str]] = []  # a value and its category
     for key, entry in entries.items():
         if isinstance(entry, list | tuple):
-            yield from ((str(one), str(key)) for one in entry)
+            pairs += [(str(member), str(key)) for member in entry]
         elif isinstance(entry, str | int | float):
-            yield str(key), str(entry)
+            pairs.append((str(key), str(entry)))
         else:
             expected = "a category, or the list of the values of a category"
             problems.append(Problem(f"{where}: {key}", describe(entry), expected))
+    rules = [
+        Rule(member, category, str(benchmark))
+        for member, category in pairs
+        for benchmark in benchmarks
+    ]
+    return _checked(name, where, str(column) if column else None, rules, problems)
 
 
 def _from_table(path: Path) -> Categories:
@@ -147,10 +139,9 @@ def _from_table(path: Path) -> Categories:
             continue
         cells = {str(name).strip().lower(): str(cell or "").strip() for name, cell in row.items()}
         if not (cells.get("value") and cells.get("category")):
-            where, found = f"{path} row {number}", f"the columns {', '.join(cells)}"
             missing = [name for name in ("value", "category") if not cells.get(name)]
-            found = f"no {' and no '.join(missing)} ({found})"
-            problems.append(Problem(where, found, _TABLE))
+            found = f"no {' and no '.join(missing)} (the columns {', '.join(cells)})"
+            problems.append(Problem(f"{path} row {number}", found, _TABLE))
             continue
         rules.append(Rule(cells["value"], cells["category"], cells.get("benchmark") or "*"))
         columns |= {cells["column"]} if cells.get("column") else set()

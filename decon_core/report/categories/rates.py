@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 
+from decon_core.config.validation import did_you_mean
 from decon_core.decisions.statistics import mean_share_interval
 from decon_core.errors import InputError, Problem
 from decon_core.report.categories.groupings import (
@@ -14,7 +15,6 @@ from decon_core.report.categories.groupings import (
     NO_CATEGORY,
     Grouping,
     Uncategorized,
-    unknown_column,
     value_of_item,
 )
 from decon_core.report.items import (
@@ -94,16 +94,8 @@ class _Counts:
         return self.rows.total()
 
     @property
-    def n_leaked(self) -> int:
-        return self.n(LEAKED)
-
-    @property
     def n_findable(self) -> int:
         return sum(n for (_, is_findable), n in self.rows.items() if is_findable)
-
-    @property
-    def n_leaked_findable(self) -> int:
-        return self.rows[LEAKED, True]
 
     @property
     def n_unknown(self) -> int:
@@ -145,25 +137,20 @@ def require_groupings(
     `of_results`: the columns that the rows of results have.
     """
     extras = {name for row in report.rows for name in row.extras}
+    columns = sorted({*ITEM_COLUMNS, *extras, *of_results})
+    expected_columns = f"a column of the items or of the results: {', '.join(columns)}"
     benchmarks = sorted({row.benchmark for row in report.rows})
     problems = []
     for grouping in groupings:
-        if grouping.column not in (*ITEM_COLUMNS, *extras, *of_results):
-            problems.append(unknown_column(grouping.column, extras.union(of_results)))
+        column = grouping.column
+        if column not in columns:
+            found, remedy = f"no column {column!r}", did_you_mean(column, columns)
+            problems.append(Problem("--by, --categories", found, expected_columns, remedy))
         if not any(grouping.covers(benchmark) for benchmark in benchmarks):
             expected = f"categories of a benchmark of the report: {', '.join(benchmarks)}"
             problems.append(Problem(f"--categories {grouping.name}", "no such benchmark", expected))
     if problems:
         raise InputError(problems)
-
-
-def _value(row: ItemRow, grouping: Grouping, values: ResultValues) -> str | None:
-    columns = {"config": row.config, "split": row.split}
-    own = value_of_item(columns, row.extras, grouping.column)
-    if own is not None:
-        return own
-    place = row.benchmark, row.split, row.instance_index
-    return values.get(place, {}).get(grouping.column)
 
 
 def _add(
@@ -179,7 +166,11 @@ def _add(
     by_category: dict[str, _Counts] = defaultdict(_Counts)
     without, rest = Uncategorized(), _Counts()
     for row in rows:
-        value = _value(row, grouping, values)
+        columns = {"config": row.config, "split": row.split}
+        value = value_of_item(columns, row.extras, grouping.column)
+        if value is None:
+            place = row.benchmark, row.split, row.instance_index
+            value = values.get(place, {}).get(grouping.column)
         category = grouping.category_of(row.benchmark, value)
         if category is None:
             without.add(value)
@@ -213,11 +204,11 @@ def _rate(
     share = low = high = at_least = at_most = None
     groups = counts if kind == MACRO else [total]
     if is_known:
-        at_least = sum(group.n_leaked / group.n_items for group in groups) / len(groups)
-        n_at_most = [(group.n_leaked + group.n_unknown, group.n_items) for group in groups]
+        at_least = sum(group.n(LEAKED) / group.n_items for group in groups) / len(groups)
+        n_at_most = [(group.n(LEAKED) + group.n_unknown, group.n_items) for group in groups]
         at_most = sum(n / n_items for n, n_items in n_at_most) / len(groups)
         shares = [
-            (group.n_leaked_findable, group.n_findable) for group in groups if group.n_findable
+            (group.rows[LEAKED, True], group.n_findable) for group in groups if group.n_findable
         ]
         if shares:
             share = sum(hits / n for hits, n in shares) / len(shares)
@@ -230,11 +221,11 @@ def _rate(
         category=category,
         n_categories=len(counts) if kind in (MICRO, MACRO) else 1,
         n_items=total.n_items,
-        n_leaked=total.n_leaked,
+        n_leaked=total.n(LEAKED),
         n_question_only=total.n(QUESTION_ONLY),
         n_candidates=total.n(CANDIDATE),
         n_findable=total.n_findable if is_known else None,
-        n_leaked_findable=total.n_leaked_findable if is_known else None,
+        n_leaked_findable=total.rows[LEAKED, True] if is_known else None,
         n_not_fully_scanned=total.n(NOT_FULLY_SCANNED),
         leak_rate=share,
         low=low,
@@ -244,9 +235,9 @@ def _rate(
     )
 
 
-def rate_row(one: Rate) -> dict[str, object]:
+def rate_row(rate: Rate) -> dict[str, object]:
     """Return a rate as a flat row for JSON and CSV, rounded for any processor."""
-    return {name: rounded(value) for name, value in asdict(one).items()}
+    return {name: rounded(value) for name, value in asdict(rate).items()}
 
 
 def rate_lines(rates: Sequence[Rate]) -> Iterator[tuple[str, ...]]:

@@ -15,9 +15,8 @@ from typing import Any
 
 from decon_core.config.load import Config
 from decon_core.feature import feature_hooks
-from decon_core.report.html.documents import documents
 from decon_core.report.html.gather import MOST_PAIRS, Facts, gather
-from decon_core.report.html.pairs import chunks, columns
+from decon_core.report.html.pairs import chunks, columns, documents
 from decon_core.report.html.sections import Section, overview
 from decon_core.storage.checksums import seal_page
 from decon_core.storage.files import atomic_path
@@ -46,8 +45,8 @@ class Addition:
 
 def additions_of(config: Config, store: Store) -> list[Addition]:
     """Return the sections of features that were built."""
-    added = (page(config, store) for page in feature_hooks("page"))
-    return [one for one in added if one]
+    additions = (page(config, store) for page in feature_hooks("page"))
+    return [addition for addition in additions if addition]
 
 
 def write_page(
@@ -59,9 +58,11 @@ def write_page(
 ) -> None:
     """Write the page of a report. The same report and additions give the same bytes."""
     facts = gather(report, most_pairs=most_pairs)
-    run = {name: facts.run.get(name) for name in ("state", "made_by")}
-    more = [addition.section() for addition in additions]
-    first = {"run": run, "overview": overview(facts, more), "columns": columns(facts)}
+    first = {
+        "run": {name: facts.run.get(name) for name in ("state", "made_by")},
+        "overview": overview(facts, [addition.section() for addition in additions]),
+        "columns": columns(facts),
+    }
     body = "\n".join((_SCRIPTS_HERE / f"{name}.js").read_text("utf-8") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{body}\n}})();'
     charting, packed_charting = _charting()
@@ -123,8 +124,5 @@ def _details(facts: Facts, charting: str) -> Iterator[tuple[str, str]]:
 
 
 def _packed(value: Any) -> str:
-    return _compressed(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-
-
-def _compressed(text: str) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode()

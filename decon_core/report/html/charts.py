@@ -74,21 +74,16 @@ def rates(benchmarks: Rows) -> Chart:
         layout |= _LAYOUTS["legend"]
         layout["height"] += _LEGEND_PIXELS
     data = [leaked, questions] if chosen else [leaked]
-    told = descriptions.rates(rows)
-    return Chart(
-        "Share of leaked items, of those that can be found",
-        data,
-        layout,
-        told,
-        ("benchmark", "split"),
-    )
+    title, opens = "Share of leaked items, of those that can be found", ("benchmark", "split")
+    return Chart(title, data, layout, descriptions.rates(rows), opens)
 
 
 def _dots(
     rows: Sequence[tuple[int, Row]], share_of: str, text: Callable[[Row], str]
 ) -> dict[str, Any]:
     """Return a trace of one dot per numbered row."""
-    values = {
+    return {
+        **_TRACES["dots"],
         "x": [100 * row[share_of] for _, row in rows],
         "y": [at for at, _ in rows],
         "customdata": [[row["benchmark"], row["split"]] for _, row in rows],
@@ -97,13 +92,12 @@ def _dots(
             for _, row in rows
         ],
     }
-    return {**_TRACES["dots"], **values}
 
 
 def _rate_text(row: Row) -> str:
     rate, low, high = (share(row[name], 1) for name in ("leak_rate", "low", "high"))
-    found = f"{count(row['n_leaked_findable'])} of {count(row['n_findable'])} that can be found"
-    return f"{found}: {rate} ({low} to {high})"
+    n_leaked, n_findable = count(row["n_leaked_findable"]), count(row["n_findable"])
+    return f"{n_leaked} of {n_findable} that can be found: {rate} ({low} to {high})"
 
 
 def _question_only_text(row: Row) -> str:
@@ -148,20 +142,20 @@ def flow(rows: Rows) -> Chart:
     sizes = [sum(row[key] for row in rows) for key in keys]
     nodes = [number for number, size in enumerate(sizes) if size]
     links = [(a, b) for a, b in _FIXED["links"] if sizes[b]]
-    of_nodes = {
-        "label": [f"{names[number]}: {count(sizes[number])}" for number in nodes],
-        "color": [colours[number] for number in nodes],
-    }
-    of_links = {
-        "source": [nodes.index(a) for a, _ in links],
-        "target": [nodes.index(b) for _, b in links],
-        "value": [sizes[b] for _, b in links],
-    }
     sankey = {
         "type": "sankey",
         "arrangement": "snap",
-        "node": _TRACES["nodes"] | of_nodes,
-        "link": _TRACES["links"] | of_links,
+        "node": {
+            **_TRACES["nodes"],
+            "label": [f"{names[number]}: {count(sizes[number])}" for number in nodes],
+            "color": [colours[number] for number in nodes],
+        },
+        "link": {
+            **_TRACES["links"],
+            "source": [nodes.index(a) for a, _ in links],
+            "target": [nodes.index(b) for _, b in links],
+            "value": [sizes[b] for _, b in links],
+        },
     }
     told = descriptions.flow(
         dict(zip(names, sizes, strict=True)), [(names[a], names[b]) for a, b in links]
@@ -224,8 +218,7 @@ def scores(rows: Rows, threshold: float | None) -> Chart:
     heights: dict[str, list[int]] = {key: [0] * _BINS for key, *_ in _FIXED["scores"]}
     for row in rows:
         classes = ("n_contaminated", "n_question_only", "n_candidates")
-        n_others = row["n_matches"] - sum(row[name] for name in classes)
-        numbers = {**row, "n_others": n_others}
+        numbers = {**row, "n_others": row["n_matches"] - sum(row[name] for name in classes)}
         for key, column in heights.items():
             column[row["bin"]] += numbers[key]
     x = [(number + 0.5) / _BINS for number in range(_BINS)]

@@ -29,12 +29,9 @@ def rates(rows: Rows) -> str:
 
 
 def _rate(row: Row) -> str:
-    rate, low, high = (share(row[name], 1) for name in ("leak_rate", "low", "high"))
-    return f"{_split(row)} with {rate}, interval {low} to {high}"
-
-
-def _split(row: Row) -> str:
-    return f"{shown(row['benchmark'])} {shown(row['split'])}"
+    name = f"{shown(row['benchmark'])} {shown(row['split'])}"
+    rate, low, high = (share(row[column], 1) for column in ("leak_rate", "low", "high"))
+    return f"{name} with {rate}, interval {low} to {high}"
 
 
 def stacked(labels: Sequence[str], bars: Iterable[tuple[str, Sequence[int]]], noun: str) -> str:
@@ -51,7 +48,9 @@ def stacked(labels: Sequence[str], bars: Iterable[tuple[str, Sequence[int]]], no
 
 def flow(sizes: Mapping[str, int], links: Iterable[tuple[str, str]]) -> str:
     """Describe a diagram of flows: every part with its whole."""
-    parts = [f"{whole} to {part}: {_of(sizes[part], sizes[whole])}" for whole, part in links]
+    parts = [
+        f"{whole} to {part}: {count(sizes[part])} of {count(sizes[whole])}" for whole, part in links
+    ]
     return f"{'; '.join(parts)}." if parts else "Nothing flows."
 
 
@@ -79,7 +78,7 @@ def scores(bins: Iterable[tuple[str, Sequence[int]]], threshold: float | None) -
     if used:
         first, end = used[0] / len(columns), (used[-1] + 1) / len(columns)
         text += f" Scores from {first:.2f} to {end:.2f}."
-    return text + _threshold(threshold)
+    return text if threshold is None else f"{text} Threshold: {threshold:g}."
 
 
 def sweep(thresholds: Sequence[float], n_leaked: Sequence[int], threshold: float | None) -> str:
@@ -104,13 +103,5 @@ def calibration(rows: Rows) -> str:
     return f"{counted(len(rows), 'step')}: {'; '.join(steps)}."
 
 
-def _threshold(threshold: float | None) -> str:
-    return "" if threshold is None else f" Threshold: {threshold:g}."
-
-
 def _items(n: int) -> str:
     return counted(n, "item")
-
-
-def _of(part: int, whole: int) -> str:
-    return f"{count(part)} of {count(whole)}"

@@ -39,22 +39,16 @@ def label(text: str | None, longest: int = LONGEST_LABEL) -> str:
 
 
 def wrapped(text: str | None, width: int = LONGEST_LABEL) -> str:
-    """Return a name for a chart, escaped and wrapped with `<br>`."""
-    lines = _lines(shortened(shown(text), MOST_CHARACTERS), width)
-    return "<br>".join(html.escape(line, quote=False) for line in lines)
-
-
-def _lines(text: str, width: int) -> list[str]:
-    """Split text into lines, after a space or separator where possible."""
+    """Return a name for a chart, escaped and wrapped with `<br>`: at separators if possible."""
     lines = []
-    rest = text
+    rest = shortened(shown(text), MOST_CHARACTERS)
     while len(rest) > width:
         ends = [at + 1 for at, sign in enumerate(rest[:width]) if sign in _BREAK_AFTER]
         # Breaking after only a few characters would force a break within the next word.
         end = ends[-1] if ends and ends[-1] > width // 3 else width
         lines.append(rest[:end].rstrip())
         rest = rest[end:].lstrip()
-    return [*lines, rest]
+    return "<br>".join(html.escape(line, quote=False) for line in [*lines, rest])
 
 
 def n_lines(label: str) -> int:

@@ -1,17 +1,19 @@
-"""Pack the pairs for the page: columns for the list, and texts in chunks read on demand.
+"""Pack pairs and documents for the page: columns for the lists, and texts in chunks.
 
 50,000 pairs have 100 MB of text. So the list contains only the beginning of each question, and the
-browser inflates the texts of a few hundred pairs when one of them is opened.
+browser inflates the texts of a few hundred pairs when one of them is opened. It inflates the
+documents when their table is opened.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 
-from decon_core.report.html.gather import Facts
+from decon_core.report.html.gather import MOST_PAIRS_OF_DOCUMENT, MOST_PAIRS_OF_DOCUMENTS, Facts
 from decon_core.report.html.labels import beginning
 
 PAIRS_PER_CHUNK = 256
@@ -39,6 +41,9 @@ _FLAGS = {
 _PLACE = ("source", "shard_name", "row", "doc_id")
 _TEXTS = ("question", "answer", "passage", "text")
 _PARTS = ("question", "answer", "passage")
+
+_COUNTS = ("n_leaked_items", "n_question_only_items", "n_candidate_items", "n_found_items")
+_KINDS = {"is_contaminated": "leak", "is_question_only": "question", "is_candidate": "candidate"}
 
 
 def columns(facts: Facts) -> dict[str, Any]:
@@ -92,29 +97,22 @@ def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
 
     With snippets off, no text of a document is included, even if the report contains it.
     """
-    pairs = facts.pairs if facts.has_snippets else without_documents(facts.pairs)
-    chosen = [*_TEXTS, *(f"{name}_marks" for name in _TEXTS)]
+    pairs = facts.pairs
+    for name in () if facts.has_snippets else ("text", "text_marks", "agreement"):
+        at = pairs.column_names.index(name)
+        empty = pa.nulls(pairs.num_rows, pairs.schema.field(name).type)
+        pairs = pairs.set_column(at, pairs.schema.field(name), empty)
+    pairs = pairs.select([*_TEXTS, *(f"{name}_marks" for name in _TEXTS), "agreement", "pair"])
     for start in range(0, pairs.num_rows, PAIRS_PER_CHUNK):
-        rows = (
-            pairs.slice(start, PAIRS_PER_CHUNK).select([*chosen, "agreement", "pair"]).to_pylist()
-        )
         yield [
             [
                 *(row[name] for name in _TEXTS),
                 *(_flat(row[f"{name}_marks"]) for name in _TEXTS),
                 row["agreement"],
-                [[one[name] for name in _PLACE] for one in facts.places.get(row["pair"], ())],
+                [[place[name] for name in _PLACE] for place in facts.places.get(row["pair"], ())],
             ]
-            for row in rows
+            for row in pairs.slice(start, PAIRS_PER_CHUNK).to_pylist()
         ]
-
-
-def without_documents(pairs: pa.Table) -> pa.Table:
-    for name in ("text", "text_marks", "agreement"):
-        at = pairs.column_names.index(name)
-        empty = pa.nulls(pairs.num_rows, pairs.schema.field(name).type)
-        pairs = pairs.set_column(at, pairs.schema.field(name), empty)
-    return pairs
 
 
 def _flat(marks: Sequence[Mapping[str, Any]] | None) -> list[int]:
@@ -123,6 +121,37 @@ def _flat(marks: Sequence[Mapping[str, Any]] | None) -> list[int]:
     for mark in marks or ():
         flat += [mark["start"], mark["stop"], _PARTS.index(mark["part"])]
     return flat
+
+
+def documents(facts: Facts) -> dict[str, Any]:
+    """Return the columns of the table of documents.
+
+    `pairs` has the pairs of all documents one after the other; those of a document lie between its
+    start and the start of the next one. A document may have more pairs (`n_pairs`) than the page.
+    """
+    rows = facts.documents
+    numbers = {pair: at for at, pair in enumerate(facts.pairs["pair"].to_pylist())}
+    pairs: list[list[int]] = []
+    left = MOST_PAIRS_OF_DOCUMENTS
+    for keys in rows["pairs"].to_pylist():
+        known = sorted(numbers[pair] for pair in keys or () if pair in numbers)
+        pairs.append(known[: min(MOST_PAIRS_OF_DOCUMENT, left)])
+        left -= len(pairs[-1])
+    names = {name: rows[name].to_pylist() for name in ("source", "shard_name", "shard")}
+    names["benchmarks"] = [tuple(benchmarks or ()) for benchmarks in rows["benchmarks"].to_pylist()]
+    names["kind"] = [
+        next((kind for flag, kind in _KINDS.items() if row[flag]), "near")
+        for row in rows.select([*_KINDS]).to_pylist()
+    ]
+    return {
+        "n": rows.num_rows,
+        "n_all": facts.totals["n_found_documents"],
+        "names": {name: dictionary(values) for name, values in names.items()},
+        "plain": {name: rows[name].to_pylist() for name in ("row", "doc_id", "n_pairs", *_COUNTS)},
+        "best_score": rounded(rows["best_score"].to_pylist()),
+        "starts": [0, *accumulate(map(len, pairs))],
+        "pairs": [number for numbers_of_document in pairs for number in numbers_of_document],
+    }
 
 
 def dictionary(values: Sequence[Any]) -> dict[str, Any]:

@@ -72,16 +72,16 @@ class Section:
     tables: Sequence[Table]
 
 
-def overview(facts: Facts, more: Sequence[Section] = ()) -> dict[str, Any]:
-    """Return the overview; `more` are sections that come last."""
-    sections = [*(section(key, facts) for key in _LAYOUT["sections"]), *more]
+def overview(facts: Facts, of_features: Sequence[Section] = ()) -> dict[str, Any]:
+    """Return the overview; the sections of features come last."""
+    sections = [*(section(key, facts) for key in _LAYOUT["sections"]), *of_features]
     return {
         "headlines": headlines(facts),
         "words": scope(facts),
         "notes": _sentences("notes", facts),
         "about": [*about(facts)],
         "corpus": corpus(facts),
-        "sections": [asdict(one) for one in sections],
+        "sections": [*map(asdict, sections)],
         "notice": facts.notice,  # shown on every view of an incomplete report
     }
 
@@ -116,7 +116,6 @@ def headlines(facts: Facts) -> list[dict[str, str]]:
 
 
 def corpus(facts: Facts) -> str:
-    """Return the names of the sources."""
     return _named([row["source"] for row in facts["sources"]], _MOST_SOURCES_NAMED)
 
 
@@ -137,8 +136,8 @@ def about(facts: Facts) -> Iterable[tuple[str, str]]:
 
 
 def _named(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(shown, names[:most])) + more
+    rest = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(shown, names[:most])) + rest
 
 
 def scope(facts: Facts) -> list[str]:
@@ -175,7 +174,7 @@ def section(key: str, facts: Facts) -> Section:
     """Build a section; without rows of the query that it needs, it says that there are none."""
     layout = _LAYOUT["sections"][key]
     values = {"least_answer": f"{LEAST_ANSWER_OVERLAP:.0%}", "notice": facts.notice}
-    words = [one.format_map(values) for one in layout.get("words", ())]
+    words = [sentence.format_map(values) for sentence in layout.get("words", ())]
     blank = Section(key, layout["title"], words, (), ())
     if "needs" in layout and not facts[layout["needs"]]:
         return _nothing(blank)
@@ -298,9 +297,19 @@ def _calibration(rows: Rows) -> list[Choice]:
 def _table(name: str, facts: Facts) -> Table:
     """Fill a table of the layout from its query."""
     layout: Mapping[str, Any] = _LAYOUT["tables"][name]
-    rows = [_with_item(row) for row in facts[layout.get("query", name)]]
-    columns = [_column(one) for one in layout["columns"]]
-    cells = [[_cell(row[column["key"]]) for column in columns] for row in rows]
+    rows = facts[layout.get("query", name)]
+    if rows and "question" in rows[0]:
+        rows = [
+            row
+            | {
+                "item": f"{row['benchmark']} · {row['split']} · {row['instance_index']}",
+                "question": beginning(row["question"], _QUESTION_CHARACTERS),
+            }
+            for row in rows
+        ]
+    columns = [_column(declared) for declared in layout["columns"]]
+    values = [[row[column["key"]] for column in columns] for row in rows]
+    cells = [[shown(value) if isinstance(value, str) else value for value in row] for row in values]
     keys = layout.get("opens", ())
     opens = [{key: str(row[key]) for key in keys} for row in rows] if keys else []
     title = layout.get("title", "")
@@ -310,23 +319,11 @@ def _table(name: str, facts: Facts) -> Table:
     return Table(name, title, columns, cells, opens, layout.get("is_folded", False))
 
 
-def _with_item(row: Row) -> Row:
-    """Name the item of a row with a question, and cut the question."""
-    if "question" not in row:
-        return row
-    item = f"{row['benchmark']} · {row['split']} · {row['instance_index']}"
-    return {**row, "item": item, "question": beginning(row["question"], _QUESTION_CHARACTERS)}
-
-
 def _column(declared: str) -> dict[str, str]:
     kind, _, rest = declared.partition(" ")
     name, _, key = rest.partition(" = ")
     plain = name.replace(" ", "_")
     return {"name": name, "kind": kind, "key": key or (f"n_{plain}" if kind == "number" else plain)}
-
-
-def _cell(value: object) -> object:
-    return shown(value) if isinstance(value, str) else value
 
 
 def _by_benchmark(rows: Rows) -> list[tuple[str, list[Row]]]:

@@ -14,12 +14,7 @@ from decon_core.config.detector_registry import find
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.report.blind_spots import blind_spots
 from decon_core.report.open import incomplete_notice
-from decon_core.report.publish.summary import (
-    Summary,
-    keeps_question_only,
-    n_unknown_in,
-    summary_of,
-)
+from decon_core.report.publish.summary import Summary, keeps_question_only, n_unknown_in
 from decon_core.storage.checksums import sealed_page
 from decon_core.storage.files import atomic_path, write_json
 from decon_core.wording import render
@@ -37,30 +32,22 @@ def write_published(summary: Summary, folder: Path) -> None:
 
 def notice_of(summary: Summary) -> str:
     """Return the sentence that marks the summary of an incomplete report, or nothing."""
-    reasons = [one["reason"] for one in summary["not_scanned"]]
+    reasons = [row["reason"] for row in summary["not_scanned"]]
     return incomplete_notice(reasons, summary["n_shards_in_corpus"])
-
-
-def card_of(report: Path) -> str:
-    """Return the section for a report."""
-    return card_from(summary_of(report))
 
 
 def card_from(summary: Summary) -> str:
     """Return the section for a summary."""
     policy = summary["policy"]
-    known = {one["detector"]: find(one["detector"]) for one in summary["detectors"]}
+    known = {row["detector"]: find(row["detector"]) for row in summary["detectors"]}
+    leak = policy.get("leak", Policy.leak)
     return render(
         "report/publish/card.md.j2",
         **summary,
         notice=notice_of(summary),
         left_out="" if keeps_question_only(policy) else QUESTIONS_LEFT_OUT,
-        meanings={name: one.summary if one else "" for name, one in known.items()},
-        without_proof=[
-            name
-            for name, one in known.items()
-            if one and not one.acts(policy.get("leak", Policy.leak))
-        ],
+        meanings={name: found.summary if found else "" for name, found in known.items()},
+        without_proof=[name for name, found in known.items() if found and not found.acts(leak)],
         blind_spots=blind_spots(known, n_unknown_in(summary)),
         settings=_settings(policy) if policy else "",
     )

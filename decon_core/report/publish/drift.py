@@ -54,9 +54,12 @@ def drift_of(store: Store, most: float) -> Drift:
 
     `most`: the largest difference of two rates that is not a problem.
     """
+    with opened(store.report) as connection:
+        rows = rows_of(connection, _RATES)
+        (settings,) = rows_of(connection, _SETTINGS) or [dict.fromkeys(("state", *_SETTING_NAMES))]
+    now: Rates = {**settings, "benchmarks": {row.pop("benchmark"): row for row in rows}}
     path = store.report.with_name(_FILE)
     known = read_json(path) if path.is_file() else {}
-    now = _rates(store)
     if known.get("now", {}).get("state") != now["state"]:
         known = {"now": now, "before": known.get("now")}
         write_json(path, known)
@@ -67,27 +70,21 @@ def drift_of(store: Store, most: float) -> Drift:
     return Drift(tuple(_moved(now, before, sorted(both), most)), len(both), has_before=True)
 
 
-def _rates(store: Store) -> Rates:
-    with opened(store.report) as connection:
-        rows = rows_of(connection, _RATES)
-        (settings,) = rows_of(connection, _SETTINGS) or [dict.fromkeys(("state", *_SETTING_NAMES))]
-    return {**settings, "benchmarks": {row.pop("benchmark"): row for row in map(dict, rows)}}
-
-
 def _moved(now: Rates, before: Rates, names: list[str], most: float) -> Iterator[Problem]:
     changed = [text for name, text in _SETTING_NAMES.items() if now[name] != before[name]]
     for name in names:
-        one, other = now["benchmarks"][name], before["benchmarks"][name]
-        rate, rate_before = (row["n_leaked"] / row["n_findable"] for row in (one, other))
+        row, earlier = now["benchmarks"][name], before["benchmarks"][name]
+        rate = row["n_leaked"] / row["n_findable"]
+        rate_before = earlier["n_leaked"] / earlier["n_findable"]
         if not exceeds(abs(rate - rate_before), most):
             continue
         why = [*changed]
-        if one["version"] != other["version"]:
+        if row["version"] != earlier["version"]:
             why.append("the benchmark itself")
-        thresholds = one.get("thresholds"), other.get("thresholds")
+        thresholds = row.get("thresholds"), earlier.get("thresholds")
         is_moved = None not in thresholds and thresholds[0] != thresholds[1]  # None: not stored
         if is_moved and now["thresholds"] == before["thresholds"]:
             why.append("the thresholds of this benchmark")
         remedy = f"changed since: {', '.join(why)}" if why else _UNEXPLAINED
-        found = f"{rate:.1%} of {one['n_findable']} items that can be found leaked"
+        found = f"{rate:.1%} of {row['n_findable']} items that can be found leaked"
         yield Problem(name, found, f"{rate_before:.1%} ± {most:.1%}", remedy)

@@ -12,7 +12,7 @@ unreadable row does not show that a corpus is clean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -67,12 +67,8 @@ class Limits:
         if problems:
             raise InputError(problems)
 
-    def assumes_clean(self, benchmark: str) -> bool:
-        """Whether the items of a benchmark that cannot be found are taken as clean."""
-        return any(_is_named(benchmark, wanted) for wanted in self.assumed_clean)
-
     def requires(self, benchmark: str) -> bool:
-        return any(_is_named(benchmark, wanted) for wanted in self.required)
+        return _is_named(benchmark, self.required)
 
     def has_rate(self, benchmark: str) -> bool:
         return self.of(benchmark) is not None or self.max_question_only_rate is not None
@@ -123,7 +119,7 @@ def cases_of(summary: Summary, limits: Limits, *, is_todays: bool = True) -> lis
     `is_todays`: whether the report was made from the current corpus, benchmarks and policy.
     """
     n_shards = summary["n_shards_in_corpus"]
-    cases = [_benchmark(one, limits, n_shards) for one in summary["benchmarks"]]
+    cases = [_benchmark(benchmark, limits, n_shards) for benchmark in summary["benchmarks"]]
     if limits.max_document_rate is not None:
         documents = _documents(summary["corpus"], limits)
         cases.append(_with_coverage(documents, len(summary["not_scanned"]), n_shards))
@@ -136,45 +132,50 @@ def _with_coverage(case: Case, n_not_scanned: int, n_shards: int) -> Case:
         return case
     verb = "was" if n_not_scanned == 1 else "were"
     n = f"{n_not_scanned:,} of {counted(n_shards, 'shard')}"
-    reason = f"unknown: {n} {verb} not scanned in full"
-    is_unknown = not case.wrong or case.is_undecided
-    wrong = (*case.wrong, reason)
-    return replace(case, wrong=wrong, is_unknown=is_unknown, is_undecided=False)
+    return replace(
+        case,
+        wrong=(*case.wrong, f"unknown: {n} {verb} not scanned in full"),
+        is_unknown=not case.wrong or case.is_undecided,
+        is_undecided=False,
+    )
 
 
-def _benchmark(one: Summary, limits: Limits, n_shards: int) -> Case:
-    wrong = [*_over_limits(one, limits)]
-    undecided = [] if limits.assumes_clean(one["benchmark"]) else [*_undecided(one, limits)]
+def _benchmark(benchmark: Summary, limits: Limits, n_shards: int) -> Case:
+    name, n_items = benchmark["benchmark"], benchmark["n_items"]
+    rates = _limited(benchmark, limits)
+    wrong = [
+        fault
+        for rate in rates
+        for fault in _over(rate.n, n_items, rate.limit, rate.high, limits.by, rate.words)
+    ]
+    if limits.requires(name) and not limits.has_rate(name) and not n_items:
+        wrong.append("no items, or their number is unknown")
+    is_assumed_clean = _is_named(name, limits.assumed_clean)
+    undecided = [] if is_assumed_clean else [*_undecided(benchmark, limits, rates)]
     case = Case(
-        one["benchmark"],
-        n=one["n_items"],
-        rate=one["leak_rate"],
-        limit=limits.of(one["benchmark"]),
+        name,
+        n=n_items,
+        rate=benchmark["leak_rate"],
+        limit=limits.of(name),
         question_only_limit=limits.max_question_only_rate,
         wrong=(*wrong, *undecided),
-        **{name: one[name] for name in _IN_SUMMARY},
+        **{key: benchmark[key] for key in _IN_SUMMARY},
         is_undecided=bool(undecided) and not wrong,
     )
-    return _with_coverage(case, one["n_shards_not_scanned"], n_shards)
+    return _with_coverage(case, benchmark["n_shards_not_scanned"], n_shards)
 
 
-def _over_limits(one: Summary, limits: Limits) -> Iterator[str]:
-    """Yield the limits of a benchmark that are exceeded, whatever cannot be found."""
-    n_items = one["n_items"]
-    for rate in _limited(one, limits):
-        yield from _over(rate.n, n_items, rate.limit, rate.high, limits.by, rate.words)
-    if limits.requires(one["benchmark"]) and not limits.has_rate(one["benchmark"]) and not n_items:
-        yield "no items, or their number is unknown"
-
-
-def _undecided(one: Summary, limits: Limits) -> Iterator[str]:
+def _undecided(benchmark: Summary, limits: Limits, rates: Sequence[_Rate]) -> Iterator[str]:
     """Yield the limits that are exceeded if the items that cannot be found leaked."""
-    name, n_items = one["benchmark"], one["n_items"]
+    name, n_items = benchmark["benchmark"], benchmark["n_items"]
     if not n_items:
         return
     of_items = f"of {counted(n_items, 'item')}"
-    remedy = f"{_more_findable(one)}pass with --assume-clean {name}"
-    for rate in _limited(one, limits):
+    remedy = f"pass with --assume-clean {name}"
+    if others := benchmark["findable_by_others"]:  # the detector that finds most comes first
+        detector, n = others[0]["detector"], others[0]["n_items"]
+        remedy = f"with the detector {detector} {n:,} more can be found, or {remedy}"
+    for rate in rates:
         if rate.n is None or rate.limit is None:
             continue
         ends = rate.n / n_items, (rate.n + rate.n_unknown) / n_items
@@ -184,16 +185,8 @@ def _undecided(one: Summary, limits: Limits) -> Iterator[str]:
                 f"detector can find them: {percent(ends[0])} to {percent(ends[1])} "
                 f"{rate.words[1]}, the limit is {percent(rate.limit)}; {remedy}"
             )
-    if not one["n_findable"] and not limits.has_rate(name) and limits.requires(name):
+    if not benchmark["n_findable"] and not limits.has_rate(name) and limits.requires(name):
         yield f"cannot tell: no chosen detector can find any {of_items}; {remedy}"
-
-
-def _more_findable(one: Summary) -> str:
-    """Name the detector that would find most of the items that the chosen ones cannot find."""
-    if not one["findable_by_others"]:
-        return ""
-    best = one["findable_by_others"][0]  # most first
-    return f"with the detector {best['detector']} {best['n_items']:,} more can be found, or "
 
 
 @dataclass(frozen=True)
@@ -205,23 +198,28 @@ class _Rate:
     words: tuple[str, str, str]
 
 
-def _limited(one: Summary, limits: Limits) -> tuple[_Rate, _Rate]:
+def _limited(benchmark: Summary, limits: Limits) -> tuple[_Rate, _Rate]:
     """Return the leaked and the question-only items of a benchmark with their limits."""
-    of_leaked, of_questions = limits.of(one["benchmark"]), limits.max_question_only_rate
     return (
-        _Rate(one["n_leaked"], one["n_unknown"], of_leaked, one["high"], _ITEMS),
         _Rate(
-            one["n_question_only"],
-            one["n_not_indexable"],
-            of_questions,
-            one["question_only_high"],
+            benchmark["n_leaked"],
+            benchmark["n_unknown"],
+            limits.of(benchmark["benchmark"]),
+            benchmark["high"],
+            _ITEMS,
+        ),
+        _Rate(
+            benchmark["n_question_only"],
+            benchmark["n_not_indexable"],
+            limits.max_question_only_rate,
+            benchmark["question_only_high"],
             _QUESTION_ONLY,
         ),
     )
 
 
 def _documents(corpus: Summary, limits: Limits) -> Case:
-    n, n_leaked, high = (corpus[key] for key in ("n_documents", "n_contaminated_documents", "high"))
+    n, n_leaked, high = corpus["n_documents"], corpus["n_contaminated_documents"], corpus["high"]
     limit = limits.max_document_rate
     return Case(
         DOCUMENTS,
@@ -262,30 +260,30 @@ def _over(
         yield f"{share}; interval up to {percent(high)}), which may be more than {percent(limit)}"
 
 
-def _is_named(name: str, wanted: str) -> bool:
-    return name == wanted or fnmatchcase(name, wanted)
+def _is_named(name: str, patterns: Iterable[str]) -> bool:
+    return any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[str]:
-    names = [one["benchmark"] for one in summary["benchmarks"]]
+    names = [row["benchmark"] for row in summary["benchmarks"]]
     corpus = summary["corpus"]
     if not names:
         yield "no benchmark is in the report"
-    for wanted in dict.fromkeys((*limits.required, *limits.of_benchmark)):
-        is_pattern = wanted in limits.required
-        if not any(name == wanted or (is_pattern and _is_named(name, wanted)) for name in names):
-            yield f"{wanted} is not in the report"
+    for limited in dict.fromkeys((*limits.required, *limits.of_benchmark)):
+        patterns = [limited] if limited in limits.required else []
+        if limited not in names and not any(_is_named(name, patterns) for name in names):
+            yield f"{limited} is not in the report"
     if not corpus["n_shards"]:
         yield "no shard is in the report"
     elif corpus["n_documents"] == 0:
         yield "no document was scanned"
     if limits.max_question_only_rate is not None and not keeps_question_only(summary["policy"]):
         yield f"not all question-only items are known: {QUESTIONS_LEFT_OUT}"
-    for one in summary["not_scanned"]:
-        against = ", ".join(one["benchmarks"])
-        remedy = f"; {one['remedy']}" if one["remedy"] else ""
-        reason = one["reason"] or "reason unknown"
-        yield f"{one['shard']} was not scanned against {against}: {reason}{remedy}"
+    for row in summary["not_scanned"]:
+        against = ", ".join(row["benchmarks"])
+        remedy = f"; {row['remedy']}" if row["remedy"] else ""
+        reason = row["reason"] or "reason unknown"
+        yield f"{row['shard']} was not scanned against {against}: {reason}{remedy}"
     if not is_todays:
         yield "corpus, benchmarks, policy or verdicts changed since the report was built"
     if not limits.may_be_unreadable:
@@ -296,9 +294,9 @@ def _not_covered(summary: Summary, limits: Limits, is_todays: bool) -> Iterator[
 
 def unread_lines(summary: Summary) -> Iterator[str]:
     """Yield a line for each path of text that was not read."""
-    for one in summary["unread_text"]:
-        place = f"`{one['path']}` of source `{one['source']}`"
-        yield f"{size(one['n_bytes'])} of text were not read: {place} (pass with --allow-unread)"
+    for row in summary["unread_text"]:
+        place = f"`{row['path']}` of source `{row['source']}`"
+        yield f"{size(row['n_bytes'])} of text were not read: {place} (pass with --allow-unread)"
 
 
 def _unreadable(summary: Summary) -> Iterator[str]:

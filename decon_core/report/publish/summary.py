@@ -45,17 +45,17 @@ def summary_of(report: Path) -> Summary:
         "n_shards_in_corpus": coverage.n_shards,
         "not_scanned": [_without(row, "path") for row in coverage.not_scanned],
         "benchmarks": [
-            {**one, **{name: _of(rows[name], "benchmark", one) for name in _OF_BENCHMARK}}
-            for one in rows["benchmarks"]
+            {**row, **{name: _of(rows[name], "benchmark", row) for name in _OF_BENCHMARK}}
+            for row in rows["benchmarks"]
         ],
         "corpus": _without(corpus, "source"),
         "sources": sources,
         "unreadable": rows["unreadable"],
         "unread_text": rows["unread_text"],
         "mixtures": [
-            {**one, "removed": _of(rows["removed"], "mixture", one)} for one in rows["mixtures"]
+            {**row, "removed": _of(rows["removed"], "mixture", row)} for row in rows["mixtures"]
         ],
-        "verdicts": {one["verdict"]: one["n"] for one in rows["verdicts"]},
+        "verdicts": {row["verdict"]: row["n"] for row in rows["verdicts"]},
     }
 
 
@@ -70,40 +70,34 @@ def _without(row: Mapping[str, Any], *keys: str) -> Summary:
 
 def n_unknown_in(summary: Summary) -> int | None:
     """Return the number of items that cannot be found and were not; None if it is unknown."""
-    counts = [one["n_unknown"] for one in summary["benchmarks"]]
+    counts = [row["n_unknown"] for row in summary["benchmarks"]]
     return None if None in counts else sum(counts)
 
 
 def format_headline(report: Path) -> str:
-    """Return the numbers of documents with leaks, question-only, candidates, invalid UTF-8.
-
-    And what the report does not cover.
-    """
+    """Return the numbers of documents by class, and what the report does not cover."""
     with opened(report) as connection:
         (counts,) = rows_of(connection, _QUERIES["documents"])
-    n, n_questions = counts["n_documents"], counts["n_question_only"]
-    n_leaks = counts["n_leaks"]
-    documents = (
-        counted(n_leaks, "document") if n is None else f"{n_leaks:,} of {counted(n, 'document')}"
-    )
+    n_leaks, n_questions = counts["n_leaks"], counts["n_question_only"]
+    documents = counted(n_leaks, "document")
+    if (n := counts["n_documents"]) is not None:
+        documents = f"{n_leaks:,} of {counted(n, 'document')}"
     policy = json.loads(counts["policy"] or "{}")
     left_out = "" if keeps_question_only(policy) else f"; {QUESTIONS_LEFT_OUT}"
-    candidates, invalid = "", ""
+    questions = f"{n_questions:,} more {hold(n_questions)} a question without its answer"
+    lines = [f"{documents} {hold(n_leaks)} a leak; {questions} (question-only){left_out}"]
     if n_candidates := counts["n_candidates"]:
-        candidates = (
-            f"\n{n_candidates:,} more {hold(n_candidates)} only a candidate, neither a leak nor "
+        lines.append(
+            f"{n_candidates:,} more {hold(n_candidates)} only a candidate, neither a leak nor "
             "clean until a person has judged it: decon-assets review"
         )
     if n_invalid := counts["n_invalid_utf8"]:
-        invalid = (
-            f"\n{counted(n_invalid, 'document')} {have(n_invalid)} bytes that are not UTF-8 "
+        lines.append(
+            f"{counted(n_invalid, 'document')} {have(n_invalid)} bytes that are not UTF-8 "
             "(scanned as U+FFFD): decon-assets report --query 'FROM invalid_utf8'"
         )
-    return (
-        f"{documents} {hold(n_leaks)} a leak; {n_questions:,} more {hold(n_questions)} a question "
-        f"without its answer (question-only){left_out}{candidates}{invalid}\n"
-        f"{blind_spots(policy.get('detectors', ()), counts['n_unknown'])}"
-    )
+    lines.append(blind_spots(policy.get("detectors", ()), counts["n_unknown"]))
+    return "\n".join(lines)
 
 
 def keeps_question_only(policy: Summary) -> bool:
@@ -139,11 +133,9 @@ def _run(run: Summary, benchmarks: Sequence[Summary]) -> Summary:
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[Summary]:
-    return [
-        {name: _rounded(value) for name, value in row.items()} for row in rows_of(connection, query)
-    ]
-
-
-def _rounded(value: object) -> object:
-    """Round floats: the last digits of a quotient differ between processors."""
-    return round(value, _DECIMALS) + 0.0 if isinstance(value, float) else value
+    """Return the rows of a query; the last digits of a quotient differ between processors."""
+    rows = rows_of(connection, query)
+    for row in rows:
+        floats = {name: value for name, value in row.items() if isinstance(value, float)}
+        row |= {name: round(value, _DECIMALS) + 0.0 for name, value in floats.items()}
+    return rows

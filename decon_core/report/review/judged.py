@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -42,28 +42,26 @@ def judged_tables(
     found, n_pairs = _found(matches, labels)
     of_files = _beside_matches(evidence.candidates, n_pairs)
     found += [row for row in of_files if row["pair"] in labels]
-    pairs = [_judged_row(row, labels[row["pair"]]) for row in found]
     known = {row["pair"] for row in found}
-    pairs += [
-        _judged_row({"pair": pair}, label) for pair, label in labels.items() if pair not in known
-    ]
+    without_match = [{"pair": pair} for pair in labels if pair not in known]
+    pairs = [_judged_row(row, labels[row["pair"]]) for row in (*found, *without_match)]
     if not has_snippets:
-        pairs = [_without_quotes(row) for row in pairs]
+        for row in pairs:
+            row["reasoning"] = None
+            if unjudged := row.get("unjudged"):
+                row["unjudged"] = unjudged.partition(" (")[0]
+    pairs.sort(key=lambda row: (row["pair"], row.get("detector") or "", row.get("benchmark") or ""))
     decided = {pair: label.is_sd for pair, label in labels.items() if label.is_sd is not None}
     rows = [row for row in found if row["pair"] in decided and row["score"] is not None]
     calibration = calibrate(points_of(rows, decided))
     curves = calibration.curves.items()
     return {
-        "judged_pairs": table_of("judged_pairs", sorted(pairs, key=_order)),
+        "judged_pairs": table_of("judged_pairs", pairs),
         "calibration": table_of(
             "calibration", [row for key, curve in curves for row in _step_rows(key, curve)]
         ),
         "calibration_fit": table_of("calibration_fit", _fit_rows(n_pairs, found, labels, curves)),
     }
-
-
-def _order(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    return row["pair"], row.get("detector") or "", row.get("benchmark") or ""
 
 
 def _found(
@@ -75,8 +73,7 @@ def _found(
         return [], n_pairs
     files = {"files": [*map(str, matches)]}
     with duckdb.connect() as connection:
-        judged = pa.table({"pair": pa.array(sorted(labels), pa.string())})
-        connection.register("judged", judged)
+        connection.register("judged", pa.table({"pair": pa.array(sorted(labels), pa.string())}))
         found = rows_of(connection, _QUERIES["found"], files)
         near = {**files, "near_kinds": near_kinds()}
         for row in rows_of(connection, _QUERIES["counts"], near):
@@ -93,14 +90,16 @@ def _beside_matches(
     Of several with the same texts the one with the highest score counts.
     """
     best: dict[tuple[str, str, str], Candidate] = {}
-    for candidate in sorted(
-        candidates, key=lambda candidate: -math.inf if candidate.score is None else candidate.score
-    ):
+
+    def score(candidate: Candidate) -> float:
+        return -math.inf if candidate.score is None else candidate.score
+
+    for candidate in sorted(candidates, key=score):
         best[candidate.detector, candidate.benchmark, candidate.pair] = candidate
     n_pairs.update((detector, ALL) for detector, _ in {(key[0], key[2]) for key in best})
-    for _, one in sorted(best.items()):
-        n_pairs[one.detector, one.benchmark] += 1
-        yield {name: value for name, value in asdict(one).items() if name not in _TEXTS}
+    for _, candidate in sorted(best.items()):
+        n_pairs[candidate.detector, candidate.benchmark] += 1
+        yield {name: value for name, value in asdict(candidate).items() if name not in _TEXTS}
 
 
 _TEXTS = ("item_text", "text", "why_no_text")
@@ -113,17 +112,11 @@ def _judged_row(row: Mapping[str, Any], label: Label) -> Row:
     return {name: value for name, value in {**said, **row}.items() if name in names}
 
 
-def _without_quotes(row: Row) -> Row:
-    unjudged = row.get("unjudged")
-    return {**row, "reasoning": None, "unjudged": unjudged and unjudged.partition(" (")[0]}
-
-
 def _step_rows(key: tuple[str, str], curve: Curve) -> list[Row]:
     """Return the steps of a curve; none if too few pairs are judged for a probability."""
     if curve.n_judged < LEAST_JUDGED:
         return []
-    detector, benchmark = key
-    named = {"detector": detector, "benchmark": benchmark or None}
+    named = {"detector": key[0], "benchmark": key[1] or None}
     return [
         {**named, "step": number, **asdict(step), "probability": step.probability}
         for number, step in enumerate(curve.steps)
@@ -137,14 +130,13 @@ def _fit_rows(
     curves: Iterable[tuple[tuple[str, str], Curve]],
 ) -> list[Row]:
     """Return a row for each detector and benchmark with a judgement, and for all of a detector."""
-    kinds: dict[tuple[str, str], dict[str, set[str]]] = {}
+    kinds: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in found:
         label = labels[row["pair"]]
         judged_as = curve_of(row["detector"], row.get("looked_for"))
         kind = "unjudged" if label.is_sd is None else label.kind
         for benchmark in (row["benchmark"], ALL):
-            pairs = kinds.setdefault((judged_as, benchmark), {})
-            pairs.setdefault(kind, set()).add(row["pair"])
+            kinds[judged_as, benchmark][kind].add(row["pair"])
     by_key, rows = dict(curves), []
     for key, pairs in sorted(kinds.items()):
         curve = by_key.get(key, Curve(()))
@@ -156,10 +148,10 @@ def _fit_rows(
                 "n_pairs": n_pairs[key],
                 "n_judged": curve.n_judged,
                 "n_sd": curve.n_sd,
-                "n_by_people": len(pairs.get("person", ())),
-                "n_by_files": len(pairs.get("file", ())),
-                "n_by_models": len(pairs.get("model", ())),
-                "n_unjudged": len(pairs.get("unjudged", ())),
+                "n_by_people": len(pairs["person"]),
+                "n_by_files": len(pairs["file"]),
+                "n_by_models": len(pairs["model"]),
+                "n_unjudged": len(pairs["unjudged"]),
                 **fit,
             }
         )

@@ -64,43 +64,36 @@ def tally(stratum: Stratum, verdicts: Verdicts) -> Tally:
 
 def estimate(tallies: Sequence[Tally]) -> Precision:
     """Estimate the share of leaks among all calls of these strata."""
-    drawn = [one for one in tallies if one.n_drawn]
-    least = _weighted(drawn, [one.n_leaks / one.n_drawn for one in drawn])
-    most = _weighted(drawn, [1 - one.n_others / one.n_drawn for one in drawn]) if drawn else 1.0
-    judged = [one for one in tallies if one.n_judged]
+    drawn = [stratum for stratum in tallies if stratum.n_drawn]
+    least = _weighted(drawn, [stratum.n_leaks / stratum.n_drawn for stratum in drawn])
+    others = _weighted(drawn, [1 - stratum.n_others / stratum.n_drawn for stratum in drawn])
+    most = others if drawn else 1.0
+    judged = [stratum for stratum in tallies if stratum.n_judged]
     if not judged:
         return Precision(share=None, low=0.0, high=1.0, least=least, most=most, n_effective=None)
-    share = _weighted(judged, [one.n_leaks / one.n_judged for one in judged])
-    n_calls = sum(one.n_calls for one in tallies)
-    low, high, n_effective = _interval(share, judged, n_calls)
-    n_leaks, n_others = (sum(one.n_leaks for one in tallies), sum(one.n_others for one in tallies))
+    share = _weighted(judged, [stratum.n_leaks / stratum.n_judged for stratum in judged])
+    n_calls = sum(stratum.n_calls for stratum in tallies)
+    n_calls_judged = sum(stratum.n_calls for stratum in judged)
+    weights = [stratum.n_calls / n_calls_judged for stratum in judged]
+    variance = sum(
+        weight**2 * _relative_variance(stratum.n_judged, weight * n_calls)
+        for stratum, weight in zip(judged, weights, strict=True)
+    )
+    low, high = wilson(share, 1 / variance) if variance else (share, share)
     return Precision(
         share=share,
-        low=max(low, n_leaks / n_calls),
-        high=min(high, 1 - n_others / n_calls),
+        low=max(low, sum(stratum.n_leaks for stratum in tallies) / n_calls),
+        high=min(high, 1 - sum(stratum.n_others for stratum in tallies) / n_calls),
         least=least,
         most=most,
-        n_effective=n_effective,
+        n_effective=1 / variance if variance else None,
     )
 
 
 def _weighted(tallies: Iterable[Tally], shares: Sequence[float]) -> float:
-    sizes = [one.n_calls for one in tallies]
+    sizes = [stratum.n_calls for stratum in tallies]
     total = sum(size * share for size, share in zip(sizes, shares, strict=True))
     return total / (sum(sizes) or 1)
-
-
-def _interval(
-    share: float, judged: Sequence[Tally], n_calls: int
-) -> tuple[float, float, float | None]:
-    weights = [one.n_calls / sum(other.n_calls for other in judged) for one in judged]
-    variance = sum(
-        weight**2 * _relative_variance(one.n_judged, weight * n_calls)
-        for one, weight in zip(judged, weights, strict=True)
-    )
-    if not variance:
-        return share, share, None
-    return *wilson(share, 1 / variance), 1 / variance
 
 
 def _relative_variance(n_judged: int, n_calls: float) -> float:

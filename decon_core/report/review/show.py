@@ -63,12 +63,8 @@ def _inert(char: str) -> str:
     return char if is_safe else _UNSEEN
 
 
-def width_of(text: str) -> int:
-    """Return the width of a text in terminal cells."""
-    return sum(map(_cells, text))
-
-
 def _cells(char: str) -> int:
+    """Return the width of a character in a terminal."""
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
@@ -89,9 +85,9 @@ def page(pair: Pair, *, width: int, paint: Paint) -> list[str]:
     left = (width - len(_BETWEEN)) // 2
     both = _record(pair, left), _document(pair, width - len(_BETWEEN) - left)
     lines = []
-    for one, other in zip_longest(*both, fillvalue=_EMPTY):
-        n_spaces = left - sum(width_of(text) for text, _ in one)
-        lines.append(painted(one) + " " * n_spaces + _BETWEEN + painted(other))
+    for record, document in zip_longest(*both, fillvalue=_EMPTY):
+        n_spaces = left - sum(_cells(char) for text, _ in record for char in text)
+        lines.append(painted(record) + " " * n_spaces + _BETWEEN + painted(document))
     return lines
 
 

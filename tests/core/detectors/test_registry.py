@@ -19,7 +19,8 @@ from decon_core.features.scorecard.page import advice
 from decon_core.library.as_report import read_folder
 from decon_core.library.scan import Request, scan_folder
 from decon_core.report.html import write_page
-from decon_core.report.publish.card import card_of
+from decon_core.report.publish.card import card_from
+from decon_core.report.publish.summary import summary_of
 from decon_core.report.review.found import PairSummary
 from decon_core.report.review.queue import doubt
 from decon_core.schemas import MATCHES
@@ -102,7 +103,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
     near_miss = {"detector": "first_sentence", "looked_for": None, "is_by_score": False}
     near_miss |= {"score": 8 / len(SHORT), "base_score": 8 / len(SHORT), "question_tokens": 60}
     assert [*missing(near_miss, policy, {})] == ["score 0.03 of 0.40 needed"]
-    card = card_of(place / "report.duckdb")
+    card = card_from(summary_of(place / "report.duckdb"))
     assert f"| `first_sentence` | {FirstSentence.summary} | 0.4 |" in card
     write_page(place / "report.duckdb", place / "report.html")
     page = packed_in(place / "report.html").values()

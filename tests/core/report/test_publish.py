@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy
 from decon_core.errors import InputError, MissingError, StaleError
-from decon_core.report.publish.card import card_from, card_of
+from decon_core.report.publish.card import card_from
 from decon_core.report.publish.junit import junit_of
 from decon_core.report.publish.limits import COVERAGE, DOCUMENTS, Case, Limits, cases_of
 from decon_core.report.publish.summary import SCHEMA, format_headline, summary_of
@@ -41,6 +41,10 @@ RUN = {
         {"contamination_score_threshold": 0.85, "tokenizer_str": "/home/me/t.json"}
     ),
 }
+
+
+def card_of(report):
+    return card_from(summary_of(report))
 
 
 def tables(**changed):
