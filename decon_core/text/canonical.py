@@ -108,8 +108,11 @@ def canonical(text: str, form: Form) -> str:
         text = stripped(text)
     words = _word_pattern(form.punctuation).findall(text.lower())
     if form.normalize_unicode and not is_plain(text):
-        punctuation = form.punctuation
-        words = [one for word in words for one in normalized_words(word, punctuation=punctuation)]
+        words = [
+            normalized
+            for word in words
+            for normalized in normalized_words(word, punctuation=form.punctuation)
+        ]
     return " ".join(words)
 
 
@@ -264,8 +267,11 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
         words = [(word.group().lower(), *word.span()) for word in pattern.finditer(text)]
     if not form.normalize_unicode or is_plain(text):
         return words
-    normalized = ((_joined_normalized(one[0], form.punctuation), *one[1:]) for one in words)
-    return [one for one in normalized if one[0]]
+    return [
+        (normalized, start, stop)
+        for word, start, stop in words
+        if (normalized := _joined_normalized(word, form.punctuation))
+    ]
 
 
 def _joined_normalized(word: str, punctuation: str) -> str:

@@ -195,12 +195,12 @@ class Encoder:
         if self._form.strip_markup:
             text, starts, stops = self._stripper.strip(text, starts, stops)
         offsets = self._values_of(text, starts, stops)
-        values, table = self._values[: offsets[-1]], self._table
+        values, arenas = self._values[: offsets[-1]], self._table.of_tokens
         token_offsets = np.zeros_like(offsets)
         capacity = (MOST_NEAR + 1) * values.size + SPARE
         while True:
             tokens = alloc_array(capacity, np.uint32)
-            if expand(values, offsets, table.arena, table.passing, tokens, token_offsets):
+            if expand(values, offsets, arenas.kept, arenas.passing, tokens, token_offsets):
                 return Ragged(tokens[: token_offsets[-1]], token_offsets)
             capacity *= 2
 
@@ -224,8 +224,6 @@ class Encoder:
         counts = self._counts(number, of_terms=of_terms)
         if self._form.strip_markup and may_have_markup(text):
             without_markup = stripped_with_offsets(text)
-            if without_markup.text is text:
-                return self._places_of_words(counts, text)
             left = self._places_of_words(counts, without_markup.text)
             starts = without_markup.starts[left.starts]
             stops = without_markup.stops[left.stops - 1]
@@ -240,7 +238,8 @@ class Encoder:
             arenas = table.of_terms
             terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
         else:
-            tokens_of_words(self._values[words], table.arena, table.passing, counts)
+            arenas = table.of_tokens
+            tokens_of_words(self._values[words], arenas.kept, arenas.passing, counts)
         return counts
 
     def _places_of_words(self, counts: Integers, text: str) -> Places:
@@ -306,8 +305,9 @@ class Encoder:
             self._terms = longer(self._terms, 2 * stop)
         table, n_words, word = self._table, stop - first, 0
         while True:
-            found = self._values, self._terms
-            word = table.look_up(self._lowered, self._edges, word, n_words, first, found)
+            word = table.look_up(
+                self._lowered, self._edges, word, n_words, first, self._values, self._terms
+            )
             if word == n_words:
                 return
             self._settle()
@@ -367,7 +367,7 @@ def _lower_case(n: int) -> npt.NDArray[np.int32]:
         if page.lower() != page:
             lower = [char.lower() for char in page]
             points[start : start + len(page)] = [
-                ord(one) if len(one) == 1 else _LONGER for one in lower
+                ord(char) if len(char) == 1 else _LONGER for char in lower
             ]
     return points
 
