@@ -246,26 +246,24 @@ def _with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> String
 def _decoded_once(
     strings: Strings, holders: Integers, is_unusual: Flags, fields: Fields
 ) -> Strings:
-    of_holders = strings.take(holders)
-    lines = np.zeros(int((of_holders.stops - of_holders.starts + 1).sum()) + PADDING, np.uint8)
-    n_bytes = json_lines.copy_to_lines(strings.text, of_holders.starts, of_holders.stops, lines)
+    outer = strings.take(holders)
+    lines = np.zeros(int((outer.stops - outer.starts + 1).sum()) + PADDING, np.uint8)
+    n_bytes = json_lines.copy_to_lines(strings.text, outer.starts, outer.stops, lines)
     lines[n_bytes] = LINE_BREAK
-    inner, status, _ = strings_of_lines(
-        lines, n_bytes, holders.size, fields, roots=of_holders.fields
-    )
+    inner, status, _ = strings_of_lines(lines, n_bytes, holders.size, fields, roots=outer.fields)
     for line in np.flatnonzero(status == json_lines.UNUSUAL).tolist():
-        value = strings.text[of_holders.starts[line] : of_holders.stops[line]]
+        value = strings.text[outer.starts[line] : outer.stops[line]]
         if decoded(value.tobytes().decode()) is None:
             status[line] = json_lines.WITHOUT_STRINGS
-    is_unusual[of_holders.rows[status == json_lines.UNUSUAL]] = True
-    np.bitwise_or.at(strings.marks, of_holders.rows, inner.marks)
+    is_unusual[outer.rows[status == json_lines.UNUSUAL]] = True
+    np.bitwise_or.at(strings.marks, outer.rows, inner.marks)
     is_whole = status == json_lines.WITHOUT_STRINGS  # such JSON stays as it is
-    whole = of_holders.take(np.flatnonzero(is_whole))
+    whole = outer.take(np.flatnonzero(is_whole))
     settle(whole, is_unusual, fields, may_decode=False)
     strings.actions[holders] = string_values.TO_SKIP
     strings.actions[holders[is_whole]] = whole.actions
     json_lines.put_in_place(
-        inner.text, inner.starts, inner.stops, inner.rows, strings.text, of_holders.starts
+        inner.text, inner.starts, inner.stops, inner.rows, strings.text, outer.starts
     )
     (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)
     at = holders[inner.rows]

@@ -14,14 +14,7 @@ from functools import cached_property, lru_cache
 from importlib.resources import files
 from threading import RLock
 
-from decon_core.config.layouts import (
-    EVERYTHING,
-    UNKNOWN,
-    Layout,
-    covers,
-    known_layouts,
-    leads_to,
-)
+from decon_core.config.layouts import EVERYTHING, UNKNOWN, Layout, covers, known_layouts, leads_to
 from decon_core.config.sources import Source
 from decon_core.corpus.text_values import without_lone_surrogates
 
@@ -60,6 +53,7 @@ class Field:
         # In the order in which rows had them; below 0: made anew for each row.
         self.number = len(tree.fields) if len(tree.fields) < MOST_FIELDS else -1
         self.is_label = key in LABELS and path not in tree.paths
+        self.is_counted = tree.is_counting  # text here that is not read
         self.rank = RANKS.get(key or "", _MIDDLE)
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
@@ -110,11 +104,6 @@ class Field:
         """Whether JSON in a string is read as the value that it holds."""
         paths = self._tree.paths
         return self.place is not None or any(leads_to(self.path, path) for path in paths)
-
-    @property
-    def is_counted(self) -> bool:
-        """Whether text here that is not read is counted."""
-        return self._tree.is_counting
 
     def kind(self, layout: Layout) -> Kind:
         """Return what is done with text here in rows of a layout."""

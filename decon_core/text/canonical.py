@@ -15,14 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from unicodedata import normalize
 
-from decon_core.text.characters import (
-    ACCENTS,
-    CONTROLS,
-    IGNORABLE,
-    LOOK_ALIKES,
-    SIGNS,
-    Form,
-)
+from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS, Form
 from decon_core.text.markup import may_have_markup, stripped, stripped_with_offsets
 
 # The Unicode property White_Space. Python's white space (str.split, \s) also contains the four

@@ -195,7 +195,7 @@ class Encoder:
         if self._form.strip_markup:
             text, starts, stops = self._stripper.strip(text, starts, stops)
         offsets = self._values_of(text, starts, stops)
-        values, arenas = self._values[: offsets[-1]], self._table.of_tokens
+        values, arenas = self._values[: offsets[-1]], self._table.token_arenas
         token_offsets = np.zeros_like(offsets)
         capacity = (MOST_NEAR + 1) * values.size + SPARE
         while True:
@@ -206,7 +206,7 @@ class Encoder:
 
     def terms_of_latest(self) -> Ragged:
         """Return the terms of each text of the latest batch; needs `terms`."""
-        arenas, offsets = self._table.of_terms, np.zeros_like(self._offsets)
+        arenas, offsets = self._table.term_arenas, np.zeros_like(self._offsets)
         capacity = 2 * int(self._offsets[-1]) + 1
         while True:
             out = alloc_array(capacity, np.uint32)
@@ -221,7 +221,14 @@ class Encoder:
         """
         if not self._is_separable:
             return self._places_in_whole(text)
-        counts = self._counts(number, of_terms=of_terms)
+        words = slice(*self._offsets[number : number + 2])
+        counts = np.empty(words.stop - words.start, np.int64)  # tokens or terms of each word
+        if of_terms:
+            arenas = self._table.term_arenas
+            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
+        else:
+            arenas = self._table.token_arenas
+            tokens_of_words(self._values[words], arenas.kept, arenas.passing, counts)
         if self._form.strip_markup and may_have_markup(text):
             without_markup = stripped_with_offsets(text)
             left = self._places_of_words(counts, without_markup.text)
@@ -229,18 +236,6 @@ class Encoder:
             stops = without_markup.stops[left.stops - 1]
             return Places(starts, stops, left.first_word, left.last_word)
         return self._places_of_words(counts, text)
-
-    def _counts(self, number: int, *, of_terms: bool) -> Integers:
-        """Return how many tokens or terms each word of a text has."""
-        words, table = slice(*self._offsets[number : number + 2]), self._table
-        counts = np.empty(words.stop - words.start, np.int64)
-        if of_terms:
-            arenas = table.of_terms
-            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
-        else:
-            arenas = table.of_tokens
-            tokens_of_words(self._values[words], arenas.kept, arenas.passing, counts)
-        return counts
 
     def _places_of_words(self, counts: Integers, text: str) -> Places:
         n = counts.size

@@ -42,7 +42,7 @@ class WordTable:
         self._settled = np.empty(_ROUND_WORDS, np.uint64)
         self._counts = np.zeros(kernels.N_COUNTS, np.int64)
         self._forget_words()
-        self._forget_tokens()
+        self.token_arenas, self.term_arenas = _Arenas(), _Arenas()
 
     def _forget_words(self) -> None:
         n_slots = min(_FIRST_SLOTS, self._most_slots)
@@ -50,18 +50,14 @@ class WordTable:
         self._kept = np.empty(kernels.LONGEST_KEPT * _FEWEST_SLOTS, np.uint8)
         self._counts[[kernels.KEPT_BYTES, kernels.KNOWN_WORDS]] = 0
 
-    def _forget_tokens(self) -> None:
-        self.of_tokens = _Arenas()
-        self.of_terms = _Arenas()
-
     def begin(self) -> None:
         """Start a batch: values of earlier batches are no longer used."""
-        self.of_tokens.n_passing = self.of_terms.n_passing = 0
+        self.token_arenas.n_passing = self.term_arenas.n_passing = 0
         self._counts[kernels.OF_PENDING] = 0
         n_most = _MOST_TOKENS_PER_SLOT * self._most_slots
-        if max(self.of_tokens.n_kept, self.of_terms.n_kept) > n_most:
+        if max(self.token_arenas.n_kept, self.term_arenas.n_kept) > n_most:
             self._forget_words()
-            self._forget_tokens()
+            self.token_arenas, self.term_arenas = _Arenas(), _Arenas()
 
     def look_up(
         self,
@@ -102,7 +98,7 @@ class WordTable:
     def settle(self, tokens: Tokens, offsets: Integers, values: Words64) -> None:
         """Store the tokens of the pending words, in the table and in values that wait."""
         n_words, _, n_patches = self._counts[kernels.OF_PENDING]
-        arenas = self.of_tokens
+        arenas = self.token_arenas
         arenas.make_room(tokens.size + n_words)
         arenas.n_kept, arenas.n_passing = kernels.settle(
             tokens,
@@ -124,7 +120,7 @@ class WordTable:
     ) -> None:
         """Store the terms of the pending words likewise; before their tokens."""
         n_words, _, n_patches = self._counts[kernels.OF_PENDING]
-        arenas = self.of_terms
+        arenas = self.term_arenas
         arenas.make_room(of_pending.size + n_words)
         arenas.n_kept, arenas.n_passing = kernels.settle_terms(
             of_pending,

@@ -36,7 +36,7 @@ ROW_KEYS = ("data", "rows", "examples")  # of an object that holds the rows
 _LINES = JsonLines()
 _STEP = 1 << 18
 _SPACE = re.compile(r"[ \t\r\n]*")
-_IN_STRING = ("Unterminated", "Invalid control")  # a string cannot go on in the next line
+_IN_STRING = ("Unterminated", "Invalid control")
 _LONGEST_SIGN = 16  # bytes of a literal or an escape
 _BYTES = re.compile(r"[\x80-\xff]+")
 
@@ -115,22 +115,16 @@ def _holds_lines(stream: BinaryIO, max_bytes: int) -> bool:
         return not line.lstrip().startswith(b"[")
     if len(line) > max_bytes:
         return False
+    text = line.decode("latin-1")
     try:
-        value = json.loads(line.decode("latin-1"))
-    except ValueError as error:
-        return not _is_cut_off(error, line.decode("latin-1"))
-    except RecursionError:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        # The value may go on in the next line, but not within a string.
+        return error.pos < len(text.rstrip()) or error.msg.startswith(_IN_STRING)
+    except (ValueError, RecursionError):
         return True
     is_only = not any(map(bytes.strip, iter(partial(stream.readline, _STEP), b"")))
     return not is_only or (_rows_key(value) is None and not _are_columns(value))
-
-
-def _is_cut_off(error: ValueError, text: str) -> bool:
-    """Return whether a value cannot be parsed because the text ends within it."""
-    is_in_string = isinstance(error, json.JSONDecodeError) and error.msg.startswith(_IN_STRING)
-    if not isinstance(error, json.JSONDecodeError) or is_in_string:
-        return False
-    return error.pos >= len(text.rstrip())
 
 
 def _rows_key(value: Mapping[str, Any]) -> str | None:

@@ -22,12 +22,7 @@ from decon_core.corpus.documents import (
     not_a_document,
 )
 from decon_core.corpus.fields import field_tree
-from decon_core.corpus.formats.lines import (
-    LineBlock,
-    LineFormat,
-    blocks_of,
-    with_replacements,
-)
+from decon_core.corpus.formats.lines import LineBlock, LineFormat, blocks_of, with_replacements
 from decon_core.corpus.formats.sessions import is_session, session_of
 from decon_core.corpus.formats.shard_format import PART_BYTES, JsonRow, Value
 from decon_core.corpus.shard_file import ShardFile

@@ -118,7 +118,7 @@ class LineFormat(ShardFormat):
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         ids: Ids = {}
         with create(target, compression_of(target)) as out:
-            for block in self.parts(file, source, part_bytes=PART_BYTES):
+            for block in self.parts(file, source):
                 changes = decide(block)
                 at = 0
                 for row, start, line in block.lines_at(changes.within(block.rows)):

@@ -208,8 +208,8 @@ class PackSketch:
             if not look_up(layout.rows(eights), is_read, bits):
                 raise DamagedError(damaged(self.path, "a row does not match its checksum"))
             blocks = np.flatnonzero(self.log2_bits == layout.log2_bits)
-            of_any = np.bitwise_or.reduce(bits, axis=0, initial=0)
-            flags = np.unpackbits(of_any.view(np.uint8), bitorder="little")[: blocks.size]
+            any_text = np.bitwise_or.reduce(bits, axis=0, initial=0)
+            flags = np.unpackbits(any_text.view(np.uint8), bitorder="little")[: blocks.size]
             is_possible[blocks] = flags.astype(np.bool_)
             groups.append((blocks, bits))
         return Possible(is_possible, groups)
