@@ -127,9 +127,8 @@ def document_of(
 
 def id_of(value: Mapping[str, Any], source: Source) -> str | None:
     """Return the id of a row; None if it has none or the source has no id field."""
-    field = _field(value, source.id) if source.id else None
-    identity = None if field is None or field is _ABSENT else str(field)
-    return identity and without_lone_surrogates(identity)
+    identity = field_value(value, source.id) if source.id else None
+    return None if identity is None else without_lone_surrogates(str(identity))
 
 
 def field_value(value: Mapping[str, Any], path: str) -> object:

@@ -71,12 +71,12 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     `other_files`: those that the configuration reads beside its shards, so that they do not count
     as skipped.
     """
-    before = list_packs(store)
-    known = {shard.path: shard for pack in before for shard in pack.shards}
+    before, sources = list_packs(store), config.corpus.sources
+    registered = [shard for pack in before for shard in pack.shards]
+    known = {shard.path: shard for shard in registered}
     numbers = _next_numbers(store, before)
-    current: list[Pack] = []
-    sources = config.corpus.sources
     names = {source.name for source in sources}
+    current: list[Pack] = []
     retired = [pack for pack in before if pack.source.name not in names]
     listings = [list_source(source, folder=config.folder) for source in sources]
     for source, listing in zip(sources, listings, strict=True):
@@ -92,7 +92,6 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     renamed = _renamed(before, current)
     present = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
     present |= {(old.source, old.name, old.content) for old, _ in renamed}
-    registered = [shard for pack in before for shard in pack.shards]
     gone = [s.path for s in registered if (s.source, s.name, s.content) not in present]
     known_shards = {(s.source, s.name, s.fingerprint) for s in registered}
     known_shards |= {(new.source, new.name, new.fingerprint) for _, new in renamed}

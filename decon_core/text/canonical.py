@@ -96,7 +96,6 @@ def is_plain(text: str) -> bool:
 
 
 def canonical(text: str, form: Form) -> str:
-    """Return the canonical text."""
     if form.strip_markup:
         text = stripped(text)
     words = _word_pattern(form.punctuation).findall(text.lower())

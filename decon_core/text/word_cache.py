@@ -73,8 +73,6 @@ class FixedVocabulary:
 
 
 class Vocabulary(Protocol):
-    """Numbers token ids."""
-
     def numbers(self, ids: Integers) -> Tokens: ...
 
 

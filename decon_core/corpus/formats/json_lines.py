@@ -38,8 +38,6 @@ _N_FIRST_ROWS = 50  # that are read in Python, to know their fields
 
 
 class JsonBlock(LineBlock):
-    """Lines of JSON."""
-
     def document(self, row: int, source: Source) -> Document | Unreadable | None:
         return self._document(row, self.edges, source)
 
@@ -93,8 +91,6 @@ class JsonBlock(LineBlock):
 
 
 class JsonLines(LineFormat):
-    """Lines of JSON."""
-
     suffixes = (".jsonl", ".ndjson")
     block = JsonBlock
 

@@ -14,8 +14,6 @@ _BUFFER = 1 << 22  # bytes
 
 
 class Parquet(TableFormat):
-    """Parquet files."""
-
     suffixes = (".parquet",)
     magics = ((b"PAR1", "a parquet file"),)
 
