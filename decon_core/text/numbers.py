@@ -37,7 +37,8 @@ _FACTORS = {
 _PARTS = {"half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
 _ALONE = ("half", "quarter")
 _SIGNS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
-NUMBER_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_PARTS, "halves"))
+_VALUES = _ADDED | _SCALES | _FACTORS | _PARTS | {"halves": 0.5}
+NUMBER_WORDS = frozenset(_VALUES)
 
 
 def _any(words: Iterable[str]) -> str:
@@ -72,8 +73,6 @@ _OF_PARTS = re.compile(rf"[\s-]+({_PART})")
 _PERCENT = re.compile(r"\s?%|[\s-]+per\s?cent\b")
 # Most numbers are followed by none of these.
 _MAY_FOLLOW = re.compile(rf"\s?[%{''.join(_SIGNS)}]|[\s-]+(?:and\s|per|{_PART})")
-
-
 _LEADING_DIGITS = re.compile(r"(\d{1,15})(?!\d|(?:st|nd|rd|th)$)")
 
 
@@ -82,12 +81,9 @@ def numeral_of(word: str) -> str | None:
 
     Two texts whose numbers are equal mostly have equal numerals. None if it is no numeral, or zero.
     """
-    if word in NUMBER_WORDS:
-        value = (_ADDED | _SCALES | _FACTORS | _PARTS | {"halves": 0.5})[word]
-    elif word[0].isdigit() and (digits := _LEADING_DIGITS.match(word)):
+    value = _VALUES.get(word)
+    if value is None and word[0].isdigit() and (digits := _LEADING_DIGITS.match(word)):
         value = float(digits[1])
-    else:
-        return None
     return f"{value:.15g}" if value else None
 
 
