@@ -53,7 +53,7 @@ class Field:
         # In the order in which rows had them; below 0: made anew for each row.
         self.number = len(tree.fields) if len(tree.fields) < MOST_FIELDS else -1
         self.is_label = key in LABELS and path not in tree.paths
-        self.is_counted = tree.is_counting  # whether text here that is not read is
+        self.is_counted = tree.is_counting  # concerns text that is not read
         self.rank = RANKS.get(key or "", _MIDDLE)
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
