@@ -129,8 +129,8 @@ def _is(kind: pa.DataType, *tests: Any) -> bool:
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    binary = _types.is_binary(kind) or _types.is_large_binary(kind) or _types.is_binary_view(kind)
-    return binary or _types.is_fixed_size_binary(kind)
+    any_length = _types.is_binary, _types.is_large_binary, _types.is_binary_view
+    return _is(kind, *any_length, _types.is_fixed_size_binary)
 
 
 def _is_json(kind: pa.DataType) -> bool:
