@@ -78,13 +78,14 @@ class Part(ABC):
         Raises `CorpusError` if a row cannot be parsed.
         """
 
-    @abstractmethod
     def json_rows(self, rows: Iterable[int], changed: Mapping[int, Value]) -> Iterator[JsonRow]:
         """Yield these rows as JSON values (None: not JSON), and the line if it holds that value.
 
         Without loss: what JSON has no form for becomes a string. `changed` holds new values of
         rows, as `values` returns them.
         """
+        for row, value in self.values([*rows]):
+            yield row, value | changed.get(row, {}), None
 
 
 @dataclass(frozen=True, eq=False)
