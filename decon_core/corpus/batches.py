@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -60,9 +61,9 @@ class Batch:
     def n_documents(self) -> int:
         return int(np.unique(self.rows).size)
 
-    def per_document(self, of_texts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def per_document(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the sum of a number of each text for each document."""
-        return np.add.reduceat(of_texts, self._first_texts) if of_texts.size else of_texts
+        return np.add.reduceat(numbers, self._first_texts) if numbers.size else numbers
 
     @property
     def document_rows(self) -> npt.NDArray[np.int64]:
@@ -101,10 +102,9 @@ class Batch:
 def summed(counts: Iterable[Mapping[str, Sequence[int]]]) -> dict[str, list[int]]:
     """Return the sums of counts by path."""
     sums: dict[str, list[int]] = {}
-    for of_one in counts:
-        for path, numbers in of_one.items():
-            before = sums.setdefault(path, [0] * len(numbers))
-            sums[path] = [a + b for a, b in zip(before, numbers, strict=True)]
+    for path, numbers in chain.from_iterable(by_path.items() for by_path in counts):
+        before = sums.setdefault(path, [0] * len(numbers))
+        sums[path] = [a + b for a, b in zip(before, numbers, strict=True)]
     return sums
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -54,37 +54,37 @@ def fields_of(tree: FieldTree) -> Fields:
 
 
 def _copy_of(fields: Sequence[Field]) -> Fields:
-    names = [(one.key or "").encode("utf-8", "replace") for one in fields]
+    names = [(node.key or "").encode("utf-8", "replace") for node in fields]
     stops = np.cumsum([*map(len, names)], dtype=np.int64)
     columns = np.empty((len(fields), json_lines.N_OF_FIELD), np.int64)
-    columns[:, json_lines.PARENT] = [one.parent.number if one.parent else -1 for one in fields]
+    columns[:, json_lines.PARENT] = [node.parent.number if node.parent else -1 for node in fields]
     columns[:, json_lines.NAME_START] = stops - [*map(len, names)]
     columns[:, json_lines.NAME_STOP] = stops
     columns[:, json_lines.ELEMENT] = [
-        one.element.number if one.has_element else -1 for one in fields
+        node.element.number if node.has_element else -1 for node in fields
     ]
-    columns[:, json_lines.RANK] = [one.rank for one in fields]
-    columns[:, json_lines.IS_DECODED] = [one.is_decoded for one in fields]
+    columns[:, json_lines.RANK] = [node.rank for node in fields]
+    columns[:, json_lines.IS_DECODED] = [node.is_decoded for node in fields]
     columns[:, json_lines.USE] = [*map(_use_of, fields)]
     table = np.empty(1 << (4 * len(fields)).bit_length(), np.int64)
     arena = np.frombuffer(bytearray(b"".join(names) + b" "), np.uint8)
     is_entered = np.array([*map(_is_entered, fields)], np.uint8)
     json_lines.enter_fields(table, columns, arena, is_entered)
-    marks = [[one.marks & _WORD, one.marks >> 64] for one in fields]
-    places = np.array([one.place or 0 for one in fields], np.int64)
+    marks = [[node.marks & _WORD, node.marks >> 64] for node in fields]
+    places = np.array([node.place or 0 for node in fields], np.int64)
     return Fields(table, columns, arena, np.array(marks, np.uint64), places)
 
 
-def _use_of(one: Field) -> int:
+def _use_of(node: Field) -> int:
     """Return what is done with the strings of a field, in rows of any layout."""
-    if one.place is not None:
-        return string_values.READ_IF_TEXT if one.is_label else string_values.READ
-    return string_values.COUNT if one.is_counted else string_values.IGNORE
+    if node.place is not None:
+        return string_values.READ_IF_TEXT if node.is_label else string_values.READ
+    return string_values.COUNT if node.is_counted else string_values.IGNORE
 
 
-def _is_entered(one: Field) -> bool:
+def _is_entered(node: Field) -> bool:
     """Return whether the compiled reader may recognise the key of a field."""
-    key = one.key
+    key = node.key
     if key is None:  # the root, or the elements of a list
         return False
     is_plain = key == without_lone_surrogates(key)  # others are written with escapes
@@ -143,34 +143,6 @@ class Strings:
         return replace(self, columns=self.columns.take(numbers, axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class Texts:
-    """The texts of rows, as of a batch, and the rows that are left to Python."""
-
-    text: Bytes
-    starts: Integers
-    stops: Integers
-    rows: Integers
-    n_characters: int
-    unread: Mapping[str, Sequence[int]]
-    is_unusual: Flags  # per row
-
-
-def batch_of(texts: Texts, first_row: int, reread: Reread) -> Batch:
-    """Return texts as a batch; the rows that are left to Python are read again."""
-    batch = Batch(
-        texts.text,
-        texts.starts,
-        texts.stops,
-        texts.rows + first_row,
-        texts.n_characters,
-        [],
-        reread,
-        unread=texts.unread,
-    )
-    return batch.with_rows(map(reread, (np.flatnonzero(texts.is_unusual) + first_row).tolist()))
-
-
 def strings_of_lines(
     lines: Bytes, n_bytes: int, n_lines: int, fields: Fields, *, roots: Integers | None = None
 ) -> tuple[Strings, Bytes, Integers]:
@@ -219,7 +191,47 @@ def settle(strings: Strings, is_unusual: Flags, fields: Fields, *, may_decode: b
     )
 
 
-def with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> Strings:
+def batch_of(
+    strings: Strings,
+    is_unusual: Flags,
+    tree: FieldTree,
+    fields: Fields,
+    *,
+    first_row: int,
+    reread: Reread,
+) -> Batch:
+    """Return the texts of rows. Unusual rows, and those without a string to read, are read again.
+
+    `is_unusual` is per row, and `reread` reads a row by its number in the shard.
+    """
+    strings = _with_decoded(strings, is_unusual, fields)
+    counts = np.bincount(strings.rows, minlength=is_unusual.size)
+    layouts, layout_of_row = _layouts(strings.marks, is_unusual, tree)
+    has_placeholder = np.array([layout.placeholder is not None for layout in layouts])
+    is_read = strings.actions == string_values.TO_READ
+    has_text = np.zeros(is_unusual.size, np.bool_)
+    has_text[strings.rows[is_read]] = True
+    is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder[layout_of_row]
+    is_usual = ~is_unusual[strings.rows]
+    unread, read = strings.take(is_usual & ~is_read), strings.take(is_usual & is_read)
+    if len(tree.paths) > 1:
+        read = read.take(np.lexsort((fields.places[read.fields], read.rows)))
+    kinds = np.stack([_kinds_in(tree, fields, layout) for layout in layouts])
+    text, starts, stops, rows, n_characters = _joined(
+        read, kinds[layout_of_row[read.rows], read.fields]
+    )
+    rows += first_row
+    n_values = np.bincount(unread.fields)
+    n_bytes = np.bincount(unread.fields, unread.stops - unread.starts)
+    counts_by_path = summed(  # fields may have the same path: keys may contain dots
+        {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
+        for at in np.flatnonzero(n_values).tolist()
+    )
+    batch = Batch(text, starts, stops, rows, n_characters, [], reread, unread=counts_by_path)
+    return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
+
+
+def _with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> Strings:
     """Return the strings with those in place of JSON that it holds; marks rows as unusual."""
     for _ in range(_MOST_NESTED):
         is_holder = strings.actions == string_values.TO_DECODE
@@ -234,26 +246,24 @@ def with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> Strings
 def _decoded_once(
     strings: Strings, holders: Integers, is_unusual: Flags, fields: Fields
 ) -> Strings:
-    of_holders = strings.take(holders)
-    lines = np.zeros(int((of_holders.stops - of_holders.starts + 1).sum()) + PADDING, np.uint8)
-    n_bytes = json_lines.copy_to_lines(strings.text, of_holders.starts, of_holders.stops, lines)
+    outer = strings.take(holders)
+    lines = np.zeros(int((outer.stops - outer.starts + 1).sum()) + PADDING, np.uint8)
+    n_bytes = json_lines.copy_to_lines(strings.text, outer.starts, outer.stops, lines)
     lines[n_bytes] = LINE_BREAK
-    inner, status, _ = strings_of_lines(
-        lines, n_bytes, holders.size, fields, roots=of_holders.fields
-    )
+    inner, status, _ = strings_of_lines(lines, n_bytes, holders.size, fields, roots=outer.fields)
     for line in np.flatnonzero(status == json_lines.UNUSUAL).tolist():
-        value = strings.text[of_holders.starts[line] : of_holders.stops[line]]
+        value = strings.text[outer.starts[line] : outer.stops[line]]
         if decoded(value.tobytes().decode()) is None:
             status[line] = json_lines.WITHOUT_STRINGS
-    is_unusual[of_holders.rows[status == json_lines.UNUSUAL]] = True
-    np.bitwise_or.at(strings.marks, of_holders.rows, inner.marks)
+    is_unusual[outer.rows[status == json_lines.UNUSUAL]] = True
+    np.bitwise_or.at(strings.marks, outer.rows, inner.marks)
     is_whole = status == json_lines.WITHOUT_STRINGS  # such JSON stays as it is
-    whole = of_holders.take(np.flatnonzero(is_whole))
+    whole = outer.take(np.flatnonzero(is_whole))
     settle(whole, is_unusual, fields, may_decode=False)
     strings.actions[holders] = string_values.TO_SKIP
     strings.actions[holders[is_whole]] = whole.actions
     json_lines.put_in_place(
-        inner.text, inner.starts, inner.stops, inner.rows, strings.text, of_holders.starts
+        inner.text, inner.starts, inner.stops, inner.rows, strings.text, outer.starts
     )
     (kept,) = np.nonzero(strings.actions != string_values.TO_SKIP)
     at = holders[inner.rows]
@@ -263,26 +273,11 @@ def _decoded_once(
     return replace(strings, columns=columns.take(order, axis=1))
 
 
-def texts_of(strings: Strings, is_unusual: Flags, tree: FieldTree, fields: Fields) -> Texts:
-    """Return the texts of rows that are not unusual. A row without a string to read is unusual."""
-    counts = np.bincount(strings.rows, minlength=is_unusual.size)
-    layouts, of_row = _layouts(strings.marks, is_unusual, tree)
-    has_placeholder = np.array([layout.placeholder is not None for layout in layouts])[of_row]
-    is_read = strings.actions == string_values.TO_READ
-    has_text = np.zeros(is_unusual.size, np.bool_)
-    has_text[strings.rows[is_read]] = True
-    is_unusual = is_unusual | (counts > MOST_STRINGS) | ~has_text | has_placeholder
-    is_usual = ~is_unusual[strings.rows]
-    unread, read = strings.take(is_usual & ~is_read), strings.take(is_usual & is_read)
-    if len(tree.paths) > 1:
-        read = read.take(np.lexsort((fields.places[read.fields], read.rows)))
-    kinds = _kinds(read, layouts, of_row, tree, fields)
-    return _joined(read, kinds, _counts_by_path(unread, tree), is_unusual)
+def _joined(read: Strings, kinds: Bytes) -> tuple[Bytes, Integers, Integers, Integers, int]:
+    """Join the strings of each row; return text, starts, stops, rows and number of characters.
 
-
-def _joined(
-    read: Strings, kinds: Bytes, unread: Mapping[str, Sequence[int]], is_unusual: Flags
-) -> Texts:
+    `kinds`: of each string, whether it is visible or hidden.
+    """
     n_strings, n_read = read.starts.size, int((read.stops - read.starts).sum())
     n_bytes = n_read + 2 * n_strings
     is_in_place = _may_stay(read, kinds, n_bytes)
@@ -304,7 +299,7 @@ def _joined(
         stops,
         rows,
     )
-    return Texts(text, starts[:n], stops[:n], rows[:n], int(n_characters), unread, is_unusual)
+    return text, starts[:n], stops[:n], rows[:n], int(n_characters)
 
 
 def _may_stay(read: Strings, kinds: Bytes, n_bytes: int) -> bool:
@@ -319,40 +314,23 @@ def _may_stay(read: Strings, kinds: Bytes, n_bytes: int) -> bool:
     return bool(is_in_order.all())
 
 
-def _kinds(
-    read: Strings, layouts: Sequence[Layout], of_row: Integers, tree: FieldTree, fields: Fields
-) -> Bytes:
-    """Return of each string that is read whether it is visible or hidden."""
-    kinds = np.stack([_kinds_in(tree, fields, layout) for layout in layouts])
-    return kinds[of_row[read.rows], read.fields]
-
-
 def _layouts(marks: Words64, is_unusual: Flags, tree: FieldTree) -> tuple[list[Layout], Integers]:
     """Return the layouts of rows, and which of them each row has; unusual rows have any."""
     (usual,) = np.nonzero(~is_unusual)
-    of_row = np.zeros(is_unusual.size, np.int64)
+    layout_of_row = np.zeros(is_unusual.size, np.int64)
     if tree.is_uniform or not usual.size:
-        return [tree.layout_of(0)], of_row
+        return [tree.layout_of(0)], layout_of_row
     words = marks[usual]
     if not (words == words[0]).all():
-        words, of_row[usual] = np.unique(words, axis=0, return_inverse=True)
+        words, layout_of_row[usual] = np.unique(words, axis=0, return_inverse=True)
     else:
         words = words[:1]
-    return [tree.layout_of(low | high << 64) for low, high in words.tolist()], of_row
+    return [tree.layout_of(low | high << 64) for low, high in words.tolist()], layout_of_row
 
 
 def _kinds_in(tree: FieldTree, fields: Fields, layout: Layout) -> Bytes:
     """Return what is done with each field in rows of a layout."""
     if layout.name not in fields.kinds:
-        kinds = [one.kind(layout) for one in tree.fields[: fields.n]]
+        kinds = [node.kind(layout) for node in tree.fields[: fields.n]]
         fields.kinds[layout.name] = np.array(kinds, np.uint8)
     return fields.kinds[layout.name]
-
-
-def _counts_by_path(unread: Strings, tree: FieldTree) -> dict[str, list[int]]:
-    n_values = np.bincount(unread.fields)
-    n_bytes = np.bincount(unread.fields, unread.stops - unread.starts)
-    return summed(  # fields may have the same path: keys may contain dots
-        {tree.fields[at].path: [int(n_values[at]), int(n_bytes[at])]}
-        for at in np.flatnonzero(n_values).tolist()
-    )

@@ -110,14 +110,13 @@ def document_of(
 ) -> Document | Unreadable:
     """Turn a parsed row into a document."""
     tree = field_tree(source)
-    try:
-        read = text_of_row(value, tree)
-        if not read.visible and not read.hidden:
-            _require_fields(value, tree)
-        if read.layout.placeholder and field_value(value, read.layout.placeholder):
-            raise _NotADocumentError("text is published elsewhere", read.layout.placeholder)
-    except _NotADocumentError as error:
-        return Unreadable(row, offset, error.reason, error.detail, raw)
+    read = text_of_row(value, tree)
+    fault = None if read.visible or read.hidden else _fault_of_fields(value, tree)
+    placeholder = read.layout.placeholder
+    if not fault and placeholder and field_value(value, placeholder):
+        fault = "text is published elsewhere", placeholder
+    if fault:
+        return Unreadable(row, offset, *fault, raw)
     text, parts = joined_parts(
         (slot, is_hidden)
         for slots, is_hidden in ((read.visible, False), (read.hidden, True))
@@ -128,9 +127,8 @@ def document_of(
 
 def id_of(value: Mapping[str, Any], source: Source) -> str | None:
     """Return the id of a row; None if it has none or the source has no id field."""
-    field = _field(value, source.id) if source.id else None
-    identity = None if field is None or field is _ABSENT else str(field)
-    return identity and without_lone_surrogates(identity)
+    identity = field_value(value, source.id) if source.id else None
+    return None if identity is None else without_lone_surrogates(str(identity))
 
 
 def field_value(value: Mapping[str, Any], path: str) -> object:
@@ -156,11 +154,6 @@ def joined_parts(slots: Iterable[tuple[Slot, bool]]) -> tuple[str, tuple[Part, .
     return SEPARATOR.join(pieces), tuple(parts)
 
 
-class _NotADocumentError(Exception):
-    def __init__(self, reason: str, detail: str) -> None:
-        self.reason, self.detail = reason, detail
-
-
 _ABSENT = object()
 
 
@@ -174,16 +167,18 @@ def _field(value: object, path: str) -> object:
     return _field(value[head], rest)
 
 
-def _require_fields(value: Mapping[str, Any], tree: FieldTree) -> None:
-    """Raise if a row without text lacks the fields that its source names, or has others in them.
+def _fault_of_fields(value: Mapping[str, Any], tree: FieldTree) -> tuple[str, str] | None:
+    """Return why the fields that a source names cannot hold the text of a row without text.
 
-    A list, an object or an empty string may be without text.
+    Reason and detail; None if nothing is wrong. A list, an object or an empty string may be without
+    text.
     """
     for path in tree.paths:
-        found = _field(value, path.partition("[")[0])
-        if found is _ABSENT:
-            raise _NotADocumentError("field missing", path)
-        if found is None:
-            raise _NotADocumentError("field is null", path)
-        if not isinstance(found, str | list | dict) and found != b"":
-            raise _NotADocumentError("field is not text", f"{path} is {type(found).__name__}")
+        content = _field(value, path.partition("[")[0])
+        if content is _ABSENT:
+            return "field missing", path
+        if content is None:
+            return "field is null", path
+        if not isinstance(content, str | list | dict) and content != b"":
+            return "field is not text", f"{path} is {type(content).__name__}"
+    return None

@@ -10,39 +10,29 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from enum import IntEnum
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from threading import RLock
-from typing import Any
 
-from decon_core.config.layouts import (
-    EVERYTHING,
-    UNKNOWN,
-    Layout,
-    covers,
-    known_layouts,
-    leads_to,
-)
+from decon_core.config.layouts import EVERYTHING, UNKNOWN, Layout, covers, known_layouts, leads_to
 from decon_core.config.sources import Source
 from decon_core.corpus.text_values import without_lone_surrogates
 
-
-@cache
-def _names() -> dict[str, Any]:
-    text = files(__package__).joinpath("field_names.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
-
-
-LABELS = frozenset(_names()["labels"])
-MIDDLE = len(_names()["before"])  # the rank of fields with other names
+_NAMES = tomllib.loads(files(__package__).joinpath("field_names.toml").read_text("utf-8"))
+LABELS = frozenset(_NAMES["labels"])
+_MIDDLE = len(_NAMES["before"])  # the rank of fields with other names
 # Where fields with known names come among their siblings.
-RANKS = {name: rank for rank, names in enumerate(_names()["before"]) for name in names} | {
-    name: rank for rank, names in enumerate(_names()["after"], MIDDLE + 1) for name in names
+RANKS = {name: rank for rank, names in enumerate(_NAMES["before"]) for name in names} | {
+    name: rank for rank, names in enumerate(_NAMES["after"], _MIDDLE + 1) for name in names
 }
-
 
 # Kept of a source. Keys may be data, such as names of users, which would fill the memory.
 MOST_FIELDS = 1 << 14
+
+
+def rank_of(member: tuple[str, object]) -> int:
+    """Return where a member of an object, a name with a value, comes among the others."""
+    return RANKS.get(member[0], _MIDDLE)
 
 
 class Kind(IntEnum):
@@ -63,7 +53,8 @@ class Field:
         # In the order in which rows had them; below 0: made anew for each row.
         self.number = len(tree.fields) if len(tree.fields) < MOST_FIELDS else -1
         self.is_label = key in LABELS and path not in tree.paths
-        self.rank = RANKS.get(key or "", MIDDLE)
+        self.is_counted = tree.is_counting  # concerns text that is not read
+        self.rank = RANKS.get(key or "", _MIDDLE)
         self.children: dict[str, Field] = {}
         self._kinds: dict[str, Kind] = {}
         self._tree = tree
@@ -72,8 +63,8 @@ class Field:
 
     def child(self, key: str) -> Field:
         """Return the field of a key; add it if no row had it before."""
-        found = self.children.get(key)
-        return self._tree.add(self, key) if found is None else found
+        known = self.children.get(key)
+        return self._tree.add(self, key) if known is None else known
 
     @cached_property
     def element(self) -> Field:
@@ -92,12 +83,21 @@ class Field:
     @cached_property
     def marks(self) -> int:
         """The marks of layouts that text here sets, as bits."""
-        return self._tree.marks_at(self.path)
+        if self._tree.is_uniform:
+            return 0
+        marks, closed = _marks()
+        bits = sum(1 << at for at, mark in enumerate(marks) if covers(mark, self.path))
+        return bits | sum(1 << at for at, layout in closed if not layout.names(self.path))
 
     @cached_property
     def place(self) -> int | None:
         """The first of the source's paths that covers this field; None: it is not read."""
-        return self._tree.place_of(self)
+        if "[role=" in self.path:
+            return None
+        paths = self._tree.paths
+        if not paths:
+            return 0
+        return next((at for at, path in enumerate(paths) if covers(path, self.path)), None)
 
     @cached_property
     def is_decoded(self) -> bool:
@@ -105,24 +105,18 @@ class Field:
         paths = self._tree.paths
         return self.place is not None or any(leads_to(self.path, path) for path in paths)
 
-    @property
-    def is_counted(self) -> bool:
-        """Whether text here that is not read is counted."""
-        return self._tree.is_counting
-
     def kind(self, layout: Layout) -> Kind:
         """Return what is done with text here in rows of a layout."""
-        found = self._kinds.get(layout.name)
-        if found is None:
-            found = self._kinds[layout.name] = self._kind(layout)
-        return found
-
-    def _kind(self, layout: Layout) -> Kind:
-        if self.place is None:
-            return Kind.UNREAD
-        if self._tree.paths or layout is UNKNOWN or layout.is_visible(self.path):
-            return Kind.VISIBLE
-        return Kind.HIDDEN
+        kind = self._kinds.get(layout.name)
+        if kind is None:
+            if self.place is None:
+                kind = Kind.UNREAD
+            elif self._tree.paths or layout is UNKNOWN or layout.is_visible(self.path):
+                kind = Kind.VISIBLE
+            else:
+                kind = Kind.HIDDEN
+            self._kinds[layout.name] = kind
+        return kind
 
 
 class FieldTree:
@@ -150,26 +144,10 @@ class FieldTree:
                 parent.children[key] = added
             return parent.children[key]
 
-    def place_of(self, field: Field) -> int | None:
-        if "[role=" in field.path:
-            return None
-        if not self.paths:
-            return 0
-        found = (at for at, path in enumerate(self.paths) if covers(path, field.path))
-        return next(found, None)
-
     @property
     def is_uniform(self) -> bool:
         """Whether all rows are read in the same way: no layout is recognised."""
         return bool(self._named or self.paths)
-
-    def marks_at(self, path: str) -> int:
-        """Return the marks that text at a path sets, as bits."""
-        if self.is_uniform:
-            return 0
-        marks, closed = _marks()
-        bits = sum(1 << at for at, mark in enumerate(marks) if covers(mark, path))
-        return bits | sum(1 << at for at, one in closed if not one.names(path))
 
     def layout_of(self, marks: int) -> Layout:
         """Return the layout of a row by the marks of its fields."""
@@ -196,20 +174,18 @@ def _marks() -> tuple[dict[str, int], list[tuple[int, Layout]]]:
 def _fitting(marks: int) -> Iterator[Layout]:
     """Yield the layouts whose marks a row has, the first one first."""
     bits, closed = _marks()
-    foreign = {one.name for at, one in closed if marks >> at & 1}
+    foreign = {layout.name for at, layout in closed if marks >> at & 1}
     for layout in known_layouts().values():
-        has_one = any(
+        is_marked = any(
             all(marks >> bits[path] & 1 for path in paths) for paths in layout.alternatives
         )
-        if has_one and layout.name not in foreign:
+        if is_marked and layout.name not in foreign:
             yield layout
 
 
-@lru_cache(maxsize=64)
-def _tree(_source: Source) -> FieldTree:
-    return FieldTree(_source)
+_cached_tree = lru_cache(maxsize=64)(FieldTree)
 
 
 def field_tree(source: Source) -> FieldTree:
     """Return the fields of a source; the same object for all sources that are read alike."""
-    return _tree(source.reading)
+    return _cached_tree(source.reading)

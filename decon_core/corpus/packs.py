@@ -121,11 +121,6 @@ def _in_order(listing: Listing) -> list[tuple[Path, Stamp]]:
     return sorted((parse_path(path), stamp) for path, stamp in listing.files)
 
 
-def stamps_of(source: Source, *, folder: Path) -> list[tuple[str, Stamp]]:
-    """Like `files_of`, with strings: 100,000 `Path`s cost more than the listing."""
-    return list_source(source, folder=folder).files
-
-
 def require_names_in_utf8(paths: Iterable[Path]) -> None:
     """Raise `CorpusError` if a file name is not UTF-8: no output could contain it."""
     problems = [

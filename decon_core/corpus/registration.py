@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from decon_core.config.load import Config
@@ -70,12 +71,12 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     `other_files`: those that the configuration reads beside its shards, so that they do not count
     as skipped.
     """
-    before = list_packs(store)
-    known = {shard.path: shard for pack in before for shard in pack.shards}
+    before, sources = list_packs(store), config.corpus.sources
+    registered = [shard for pack in before for shard in pack.shards]
+    known = {shard.path: shard for shard in registered}
     numbers = _next_numbers(store, before)
-    current: list[Pack] = []
-    sources = config.corpus.sources
     names = {source.name for source in sources}
+    current: list[Pack] = []
     retired = [pack for pack in before if pack.source.name not in names]
     listings = [list_source(source, folder=config.folder) for source in sources]
     for source, listing in zip(sources, listings, strict=True):
@@ -91,7 +92,6 @@ def changes_of_packs(config: Config, store: Store, other_files: Iterable[Path]) 
     renamed = _renamed(before, current)
     present = {(s.source, s.name, s.content) for pack in current for s in pack.shards}
     present |= {(old.source, old.name, old.content) for old, _ in renamed}
-    registered = [shard for pack in before for shard in pack.shards]
     gone = [s.path for s in registered if (s.source, s.name, s.content) not in present]
     known_shards = {(s.source, s.name, s.fingerprint) for s in registered}
     known_shards |= {(new.source, new.name, new.fingerprint) for _, new in renamed}
@@ -140,7 +140,7 @@ def _skipped(listings: Sequence[Listing], other_files: Iterable[Path], store: st
     entered = {os.path.dirname(path) for path in read}  # noqa: PTH120 - 100,000 paths as strings
     entered |= {str(folder) for path in map(Path, entered) for folder in path.parents}
     by_path: dict[str, Skipped] = {}
-    for skipped in (skipped for listing in listings for skipped in listing.skipped):
+    for skipped in chain.from_iterable(listing.skipped for listing in listings):
         path = skipped.path.rstrip("/")
         if path in read or path in entered or path == store:
             continue
@@ -191,7 +191,7 @@ def require_most_there(changes: PackChanges, store: Store) -> None:
 
 def changed_shards(packs: Iterable[Pack]) -> Iterator[Problem | None]:
     """Read all local shards; yield for each a problem, or None if it is as it was registered."""
-    for shard in (shard for pack in packs for shard in pack.shards):
+    for shard in chain.from_iterable(pack.shards for pack in packs):
         path = parse_path(shard.path)
         if isinstance(path, RemotePath) or not path.is_file():
             continue  # registering compares its tag, or tells that it is gone
@@ -223,11 +223,11 @@ def grid_warning(packs: Sequence[Pack], n_benchmarks: int) -> str | None:
         if per_pack
         else "fewer sources would make fewer packs"
     )
-    n_packs, of_benchmarks = counted(len(packs), "pack"), counted(n_benchmarks, "benchmark")
     return (
-        f"{n_packs} by {of_benchmarks} are {counted(n_cells, 'cell')}: Dagster needs about "
-        f"{minutes} minutes to write the events of a first run to SQLite. {remedy}; existing packs "
-        "do not change, so this takes effect in a new store or for a source with a new name"
+        f"{counted(len(packs), 'pack')} by {counted(n_benchmarks, 'benchmark')} are "
+        f"{counted(n_cells, 'cell')}: Dagster needs about {minutes} minutes to write the events of "
+        f"a first run to SQLite. {remedy}; existing packs do not change, so this takes effect in a "
+        "new store or for a source with a new name"
     )
 
 
@@ -239,8 +239,7 @@ def _shards_per_pack(packs: Iterable[Pack], *, most_packs: int) -> int | None:
     if len(n_shards) > most_packs:
         return None
     sizes = range(1, max(n_shards.values()) + 1)
-
-    def is_enough(size: int) -> bool:
-        return sum(-(-n // size) for n in n_shards.values()) <= most_packs
-
-    return sizes[bisect_left(sizes, True, key=is_enough)]
+    at = bisect_left(
+        sizes, True, key=lambda size: sum(-(-n // size) for n in n_shards.values()) <= most_packs
+    )
+    return sizes[at]

@@ -5,13 +5,13 @@ This is the plain form of the compiled reader (`kernels/row_texts.py`), and read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
 from decon_core.config.layouts import Layout
-from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree, Kind
+from decon_core.corpus.fields import RANKS, Field, FieldTree, Kind, rank_of
 from decon_core.corpus.text_values import (
     decoded,
     is_encoded,
@@ -89,7 +89,7 @@ def text_of_row(value: Mapping[str, Any], tree: FieldTree) -> RowText:
 
 def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:
     """Return every string of a row that is not empty, in reading order."""
-    found: list[tuple[Field, Keys, str]] = []
+    strings: list[tuple[Field, Keys, str]] = []
     waiting: list[tuple[object, Field, Keys]] = [(row, tree.root, ())]
     while waiting:  # rows may be nested more deeply than calls
         value, at, keys = waiting.pop()
@@ -99,18 +99,19 @@ def _strings_of(row: object, tree: FieldTree) -> list[tuple[Field, Keys, str]]:
             if (inner := decoded(value) if at.is_decoded else None) is not None:
                 waiting.append((inner, at, keys))
             elif value:
-                found.append((at, keys, without_lone_surrogates(value)))
+                strings.append((at, keys, without_lone_surrogates(value)))
         else:
             waiting += [*_members(value, at, keys, tree)][::-1]
-    return found
+    return strings
 
 
 def _members(
     value: object, at: Field, keys: Keys, tree: FieldTree
 ) -> Iterator[tuple[object, Field, Keys]]:
-    """Yield what is in an object or a list, and may hold a string."""
+    """Yield what is in an object or a list, in reading order, and may hold a string."""
     if isinstance(value, dict):
-        for key, inner in _in_order(value):
+        is_in_order = RANKS.keys().isdisjoint(value)
+        for key, inner in value.items() if is_in_order else sorted(value.items(), key=rank_of):
             if isinstance(inner, _HOLDING):
                 yield inner, at.child(key), (*keys, key)
             if len(key) > LONGEST_NAME and is_text(name := without_lone_surrogates(key)):
@@ -126,17 +127,6 @@ def _members(
 
 
 _HOLDING = (str, bytes, dict, list, tuple)  # values that may hold a string
-
-
-def _in_order(value: dict[str, Any]) -> Iterable[tuple[str, Any]]:
-    """Return the members of an object, those with known names in reading order."""
-    if RANKS.keys().isdisjoint(value):
-        return value.items()
-    return sorted(value.items(), key=_rank_of)
-
-
-def _rank_of(member: tuple[str, Any]) -> int:
-    return RANKS.get(member[0], MIDDLE)
 
 
 def role_of(turn: object) -> object:

@@ -31,7 +31,6 @@ Booleans = npt.NDArray[np.bool_]
 
 _MOST_ROWS = 1_000_000  # of a run: shares have at most six decimals
 _ROWS_AT_ONCE = 1024  # at least: drawing a run at a time would take longer for short runs
-_CONTINUES = 0xC0, 0x80  # mask and value of the bytes of UTF-8 that begin no character
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +80,13 @@ class Sample:
     def of_batch(self, content: str, batch: Batch) -> Batch:
         """Return the documents of a batch that are in the sample; all its unreadable rows stay."""
         is_taken = self.takes(content, batch.rows)
-        starts, stops, rows = (of[is_taken] for of in (batch.starts, batch.stops, batch.rows))
+        starts, stops, rows = (
+            column[is_taken] for column in (batch.starts, batch.stops, batch.rows)
+        )
         spans = zip(starts.tolist(), stops.tolist(), strict=True)
         # Copied: some steps of a scan look at all bytes, also at those between the documents.
         text = np.concatenate([batch.text[:0], *(batch.text[start:stop] for start, stop in spans)])
         edges = np.concatenate([[0], np.cumsum(stops - starts)])
-        mask, value = _CONTINUES
         taken = {*rows.tolist()} if batch.invalid else set()
         return replace(
             batch,
@@ -94,8 +94,9 @@ class Sample:
             starts=edges[:-1],
             stops=edges[1:],
             rows=rows,
-            n_characters=int(np.count_nonzero((text & mask) != value)),
-            invalid=[one for one in batch.invalid if one.row in taken],
+            # All bytes of UTF-8 but 10xxxxxx begin a character.
+            n_characters=int(np.count_nonzero((text & 0xC0) != 0x80)),
+            invalid=[invalid for invalid in batch.invalid if invalid.row in taken],
             n_left_out=np.unique(batch.rows).size - np.unique(rows).size,
         )
 
@@ -129,8 +130,8 @@ def _sampled(shard: Shard, sample: Sample, copies: Counter[str]) -> Shard:
 
     Shards of the same content would otherwise have the same sample, and count as one draw.
     """
-    of_shard = replace(sample, copy=copies[shard.content])
+    numbered = replace(sample, copy=copies[shard.content])
     copies[shard.content] += 1
-    identity = json.dumps([shard.fingerprint, asdict(of_shard)])
+    identity = json.dumps([shard.fingerprint, asdict(numbered)])
     fingerprint = sha256(identity.encode()).hexdigest()[:32]
-    return replace(shard, sample=of_shard, fingerprint=fingerprint)
+    return replace(shard, sample=numbered, fingerprint=fingerprint)

@@ -83,9 +83,9 @@ def fields_of(rows: Iterable[Row]) -> list[NamedField]:
         for path, value in leaves(row):
             values[path].append(value)
     fields = []
-    for path, of_path in values.items():
-        kinds = tuple(sorted(set(map(_kind_of, of_path))))
-        texts = [value for value in of_path if isinstance(value, str)]
+    for path, values_of_path in values.items():
+        kinds = tuple(sorted(set(map(_kind_of, values_of_path))))
+        texts = [value for value in values_of_path if isinstance(value, str)]
         fields.append(NamedField(path, kinds, sum(map(len, texts)) // max(len(texts), 1)))
     return fields
 
@@ -93,15 +93,15 @@ def fields_of(rows: Iterable[Row]) -> list[NamedField]:
 def listed_fields(rows: Iterable[Row]) -> str:
     """Name the fields of rows in a message, the first ones of very many."""
     fields = [*map(str, fields_of(rows))]
-    n_more = len(fields) - _MOST_FIELDS
-    more = [f"and {counted(n_more, 'other field')}"] if n_more > 0 else []
-    return f"the fields {', '.join([*fields[:_MOST_FIELDS], *more])}" if fields else "no fields"
+    n_others = len(fields) - _MOST_FIELDS
+    others = [f"and {counted(n_others, 'other field')}"] if n_others > 0 else []
+    return f"the fields {', '.join([*fields[:_MOST_FIELDS], *others])}" if fields else "no fields"
 
 
 def _kind_of(value: object) -> str:
     """Return the kind of a value in a word."""
     if value and isinstance(value, list):
-        keys = [one.keys() if isinstance(one, dict) else set() for one in value]
+        keys = [turn.keys() if isinstance(turn, dict) else set() for turn in value]
         is_turn = (any(names >= form for form in _TURNS) for names in keys)
         return "messages" if all(is_turn) else "list"
     names = {str: "text", bool: "boolean", int: "number", float: "number", dict: "object"}

@@ -22,12 +22,17 @@ from decon_core.errors import CorpusError, Problem
 from decon_core.storage.paths import parse_path, stamp_of
 
 
-@contextmanager
-def open_shard(shard: Shard, source: Source) -> Iterator[ShardFile]:
-    """Open a shard. Raises `CorpusError` at the end if it is not the registered file."""
+def _path_of(shard: Shard) -> Path:
     path = parse_path(shard.path)
     if not path.is_file():
         raise CorpusError(Problem(shard.path, "no such file", "a registered shard", REGISTER))
+    return path
+
+
+@contextmanager
+def open_shard(shard: Shard, source: Source) -> Iterator[ShardFile]:
+    """Open a shard. Raises `CorpusError` at the end if it is not the registered file."""
+    path = _path_of(shard)
     with path.open("rb") as file:
         shard_file = ShardFile(file, path, shard.content, source.max_row_bytes)
         require_format(shard_file.head(), path)
@@ -92,9 +97,7 @@ def read_places(
     needs some; they are made when they are missing. Raises `CorpusError` if the file was replaced,
     or has no such blocks.
     """
-    path = parse_path(shard.path)
-    if not path.is_file():
-        raise CorpusError(Problem(shard.path, "no such file", "a registered shard", REGISTER))
+    path = _path_of(shard)
     _require_as_registered(path, shard)
     for part, n_bytes_read in format_of(path).parts_at(path, source, places, points=points):
         yield Block(partial(_batch, part, source, shard), n_bytes_read, part.place)
@@ -103,8 +106,8 @@ def read_places(
 
 def _require_as_registered(path: Path, shard: Shard) -> None:
     """Raise if size, date or remote tag differ; the inode does on nodes with copies."""
-    found = stamp_of(path)
-    if found[:2] != shard.stamp[:2] or (found.tag and found.tag != shard.tag):
+    stamp = stamp_of(path)
+    if stamp[:2] != shard.stamp[:2] or (stamp.tag and stamp.tag != shard.tag):
         raise CorpusError(changed(path))
 
 
@@ -112,12 +115,12 @@ def values_of(
     shard: Shard, source: Source, rows: Iterable[int]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield some rows in order: all fields in line formats, the columns of the source in tables."""
-    wanted = np.array(sorted(rows), np.int64)
-    if not wanted.size:
+    numbers = np.array(sorted(rows), np.int64)
+    if not numbers.size:
         return
     with open_shard(shard, source) as file:
         for part in format_of(file.path).parts(file, source):
-            yield from part.values(part.within(wanted))
+            yield from part.values(part.within(numbers))
 
 
 def rewrite_shard(shard: Shard, source: Source, target: Path, decide: Decide) -> Ids:

@@ -117,10 +117,10 @@ def decoded(value: str) -> dict[str, Any] | list[Any] | None:
     if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
         return None
     try:
-        found = _parsed(text)
+        parsed = _parsed(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict | list) and _has_string(found) else None
+    return parsed if isinstance(parsed, dict | list) and _has_string(parsed) else None
 
 
 def _has_string(value: object) -> bool:

@@ -15,14 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from unicodedata import normalize
 
-from decon_core.text.characters import (
-    ACCENTS,
-    CONTROLS,
-    IGNORABLE,
-    LOOK_ALIKES,
-    SIGNS,
-    Form,
-)
+from decon_core.text.characters import ACCENTS, CONTROLS, IGNORABLE, LOOK_ALIKES, SIGNS, Form
 from decon_core.text.markup import may_have_markup, stripped, stripped_with_offsets
 
 # The Unicode property White_Space. Python's white space (str.split, \s) also contains the four
@@ -103,13 +96,15 @@ def is_plain(text: str) -> bool:
 
 
 def canonical(text: str, form: Form) -> str:
-    """Return the canonical text."""
     if form.strip_markup:
         text = stripped(text)
     words = _word_pattern(form.punctuation).findall(text.lower())
     if form.normalize_unicode and not is_plain(text):
-        punctuation = form.punctuation
-        words = [one for word in words for one in normalized_words(word, punctuation=punctuation)]
+        words = [
+            normalized
+            for word in words
+            for normalized in normalized_words(word, punctuation=form.punctuation)
+        ]
     return " ".join(words)
 
 
@@ -264,8 +259,11 @@ def words_with_places(text: str, form: Form) -> list[tuple[str, int, int]]:
         words = [(word.group().lower(), *word.span()) for word in pattern.finditer(text)]
     if not form.normalize_unicode or is_plain(text):
         return words
-    normalized = ((_joined_normalized(one[0], form.punctuation), *one[1:]) for one in words)
-    return [one for one in normalized if one[0]]
+    return [
+        (normalized, start, stop)
+        for word, start, stop in words
+        if (normalized := _joined_normalized(word, form.punctuation))
+    ]
 
 
 def _joined_normalized(word: str, punctuation: str) -> str:

@@ -83,7 +83,7 @@ def _has_braces(text: str) -> bool:
     """Return whether a text is made of blocks in braces, and no LaTeX or figure of a question."""
     if not _OPENS_BRACE.search(text) or _LATEX.search(text):
         return False
-    n_ends, n_lines = (sum(1 for _ in one.finditer(text)) for one in (_ENDS_IN_BRACE, _LINE))
+    n_ends, n_lines = len(_ENDS_IN_BRACE.findall(text)), len(_LINE.findall(text))
     return n_ends >= _LEAST_BRACE_LINES and n_ends >= _BRACE_SHARE * n_lines
 
 

@@ -131,7 +131,7 @@ def _characters() -> _Characters:
     # All in one call, separated by line feeds so that they do not compose.
     joined = "\n".join(chars)
     pairs = zip(_pieces(normalize("NFKC", joined).lower()), chars, strict=True)
-    is_changed[[ord(char) for one, char in pairs if one != char]] = True
+    is_changed[[ord(char) for normalized, char in pairs if normalized != char]] = True
     is_changed[ord("\n")] = False
     is_changed[[*CONTROLS, *IGNORABLE, *SIGNS, *_MEDIAL_AND_FINAL_JAMO]] = True
     for char, parts in zip(chars, map(decomposition, chars), strict=True):

@@ -71,8 +71,8 @@ class Stripper:
             return _signs_by_numpy(text, start, stop)
         n = 0
         while start < stop:
-            n_found, start = markup.find_signs(text, start, stop, self._signs[n:])
-            n += n_found
+            n_signs, start = markup.find_signs(text, start, stop, self._signs[n:])
+            n += n_signs
             if start < stop:
                 self._signs = np.concatenate([self._signs, np.empty_like(self._signs)])
         return self._signs[:n]
@@ -120,8 +120,8 @@ def stripped(text: str) -> str:
         return text
     content = np.frombuffer(text.encode(), np.uint8).copy()
     edges = np.array([0, content.size])
-    found, starts, stops = Stripper().strip(content, edges[:1], edges[1:])
-    return text if found is content else found[starts[0] : stops[0]].tobytes().decode()
+    left, starts, stops = Stripper().strip(content, edges[:1], edges[1:])
+    return text if left is content else left[starts[0] : stops[0]].tobytes().decode()
 
 
 def stripped_with_offsets(text: str) -> Stripped:

@@ -37,7 +37,8 @@ _FACTORS = {
 _PARTS = {"half": 0.5, "third": 1 / 3, "quarter": 0.25, "fifth": 0.2, "tenth": 0.1}
 _ALONE = ("half", "quarter")
 _SIGNS = {"½": 0.5, "¼": 0.25, "¾": 0.75, "⅓": 1 / 3, "⅔": 2 / 3}
-NUMBER_WORDS = frozenset((*_ADDED, *_SCALES, *_FACTORS, *_PARTS, "halves"))
+_VALUES = _ADDED | _SCALES | _FACTORS | _PARTS | {"halves": 0.5}
+NUMBER_WORDS = frozenset(_VALUES)
 
 
 def _any(words: Iterable[str]) -> str:
@@ -72,8 +73,6 @@ _OF_PARTS = re.compile(rf"[\s-]+({_PART})")
 _PERCENT = re.compile(r"\s?%|[\s-]+per\s?cent\b")
 # Most numbers are followed by none of these.
 _MAY_FOLLOW = re.compile(rf"\s?[%{''.join(_SIGNS)}]|[\s-]+(?:and\s|per|{_PART})")
-
-
 _LEADING_DIGITS = re.compile(r"(\d{1,15})(?!\d|(?:st|nd|rd|th)$)")
 
 
@@ -82,18 +81,30 @@ def numeral_of(word: str) -> str | None:
 
     Two texts whose numbers are equal mostly have equal numerals. None if it is no numeral, or zero.
     """
-    if word in NUMBER_WORDS:
-        value = (_ADDED | _SCALES | _FACTORS | _PARTS | {"halves": 0.5})[word]
-    elif word[0].isdigit() and (digits := _LEADING_DIGITS.match(word)):
+    value = _VALUES.get(word)
+    if value is None and word[0].isdigit() and (digits := _LEADING_DIGITS.match(word)):
         value = float(digits[1])
-    else:
-        return None
     return f"{value:.15g}" if value else None
 
 
 def numbers_in(text: str) -> list[Number]:
     """Return the numbers of a text, in order."""
-    return [*_numbers_of(_lower(text))]
+    text = _lower(text)
+    numbers: list[Number] = []
+    at = 0
+    for start in _beginnings(text):
+        if start < at:
+            continue
+        match = _NUMBER.match(text, start)
+        if not match and text[start] == ".":
+            match = _NUMBER.match(text, start + 1)
+        if not match:
+            continue
+        numbers += _values_of(match)
+        last = _with_suffix(text, numbers.pop(), is_word=match["words"] is not None)
+        numbers.append(Number(float(f"{last.value:.9g}"), last.start, last.stop))
+        at = max(last.stop, match.end())
+    return numbers
 
 
 def _lower(text: str) -> str:
@@ -104,52 +115,34 @@ def _lower(text: str) -> str:
     return "".join(low if len(low := character.lower()) == 1 else character for character in text)
 
 
-def _numbers_of(text: str) -> Iterator[Number]:
-    at = 0
-    for start in _beginnings(text):
-        if start < at:
-            continue
-        found = _NUMBER.match(text, start)
-        if not found and text[start] == ".":
-            found = _NUMBER.match(text, start + 1)
-        if not found:
-            continue
-        *before, last = _values_of(found)
-        yield from before
-        last = _with_suffix(text, last, is_word=found["words"] is not None)
-        yield Number(float(f"{last.value:.9g}"), last.start, last.stop)
-        at = max(last.stop, found.end())
-
-
 def _beginnings(text: str) -> list[int]:
     """Return in order where a number may begin."""
-    found = [digits.start() for digits in _POINT_OR_DIGITS.finditer(text) if digits[0] != "."]
+    places = [digits.start() for digits in _POINT_OR_DIGITS.finditer(text) if digits[0] != "."]
     if not text.isascii():
-        found += [sign.start() for sign in _SIGN.finditer(text)]
-    if words := _FIRST_WORDS.intersection(_LETTERS.findall(text)):
-        for word in words:
-            at = text.find(word)
-            while at >= 0:
-                found.append(at)
-                at = text.find(word, at + 1)
-    return sorted(found)
+        places += [sign.start() for sign in _SIGN.finditer(text)]
+    for word in _FIRST_WORDS.intersection(_LETTERS.findall(text)):
+        at = text.find(word)
+        while at >= 0:
+            places.append(at)
+            at = text.find(word, at + 1)
+    return sorted(places)
 
 
-def _values_of(found: re.Match[str]) -> Iterator[Number]:
-    place = found.span()
-    if digits := found["digits"]:
-        factor = _SCALES[found["scale"]] if found["scale"] else 1.0
-        yield Number(float(digits.replace(",", "")) * factor, *place)
-    elif found["whole"]:
-        part = int(found["mixed_over"]) / int(found["mixed_under"])
-        yield Number(int(found["whole"]) + part, *place)
-    elif found["over"]:
-        yield Number(int(found["over"]) / int(found["under"]), *place)
-    elif found["words"]:
-        yield from _counted(found["words"], found.start())
+def _values_of(match: re.Match[str]) -> Iterator[Number]:
+    start, stop = match.span()
+    if digits := match["digits"]:
+        factor = _SCALES[match["scale"]] if match["scale"] else 1.0
+        yield Number(float(digits.replace(",", "")) * factor, start, stop)
+    elif match["whole"]:
+        part = int(match["mixed_over"]) / int(match["mixed_under"])
+        yield Number(int(match["whole"]) + part, start, stop)
+    elif match["over"]:
+        yield Number(int(match["over"]) / int(match["under"]), start, stop)
+    elif match["words"]:
+        yield from _counted(match["words"], start)
     else:
-        word = found["factor"] or found["part"] or found["sign"]
-        yield Number((_FACTORS | _PARTS | _SIGNS)[word], *place)
+        word = match["factor"] or match["part"] or match["sign"]
+        yield Number((_FACTORS | _PARTS | _SIGNS)[word], start, stop)
 
 
 def _counted(words: str, start: int) -> Iterator[Number]:
@@ -160,17 +153,17 @@ def _counted(words: str, start: int) -> Iterator[Number]:
     number: Number | None = None
     room = 0.0  # a following word is added if it is below this
     for word in _WORD.finditer(words):
-        place = start + word.start(), start + word.end()
+        first, stop = start + word.start(), start + word.end()
         value = _ADDED.get(word[0])
         if number is None:
-            number = Number(_SCALES[word[0]] if value is None else value, *place)
+            number = Number(_SCALES[word[0]] if value is None else value, first, stop)
         elif value is None:
-            number = number._replace(value=_scaled(number.value, _SCALES[word[0]]), stop=place[1])
+            number = number._replace(value=_scaled(number.value, _SCALES[word[0]]), stop=stop)
         elif value < room:
-            number = number._replace(value=number.value + value, stop=place[1])
+            number = number._replace(value=number.value + value, stop=stop)
         else:
             yield number
-            number = Number(value, *place)
+            number = Number(value, first, stop)
         room = _SCALES.get(word[0], 10.0 if value is not None and value >= 20 else 0.0)
     if number is not None:
         yield number
@@ -186,9 +179,9 @@ def _with_suffix(text: str, number: Number, *, is_word: bool) -> Number:
     """Include "and a half", "thirds" after a number word, and a percent sign."""
     if not _MAY_FOLLOW.match(text, number.stop):
         return number
-    if more := _AND_PART.match(text, number.stop):
-        part = _PARTS[more[1]] if more[1] else _SIGNS[more[2]]
-        number = number._replace(value=number.value + part, stop=more.end())
+    if added := _AND_PART.match(text, number.stop):
+        part = _PARTS[added[1]] if added[1] else _SIGNS[added[2]]
+        number = number._replace(value=number.value + part, stop=added.end())
     elif is_word and (parts := _OF_PARTS.match(text, number.stop)):
         part = _PARTS["half" if parts[1] == "halves" else parts[1].removesuffix("s")]
         number = number._replace(value=number.value * part, stop=parts.end())

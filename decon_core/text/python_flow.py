@@ -99,8 +99,17 @@ class _Reader(ast.NodeVisitor):
 
     def features(self) -> Iterator[str]:
         """Yield operations, what they take, what that takes, and pairs of what they take."""
-        operations = self._with_elements()
-        taken = [[*self._taken(one)] for one in operations]
+        # An index that counts through a sequence is an element of it.
+        operations = [
+            _Operation("each", (("", operation.inputs[0][1]),))
+            if self._is_element(operation)
+            else operation
+            for operation in self._operations
+        ]
+        taken = [
+            [(role, other) for role, operand in inputs for other in self._written(operand)]
+            for _, inputs in operations
+        ]
         for operation, inputs in zip(operations, taken, strict=True):
             yield operation.label
             named = [f"{role}:{operations[other].label}" for role, other in inputs]
@@ -148,8 +157,8 @@ class _Reader(ast.NodeVisitor):
             return
         scope = self._scope_of(operand)
         if scope >= 0 and depth < _MOST_WRITES:
-            for one in self._writes[_Variable(scope, operand.name)][:_MOST_WRITES]:
-                yield from self._written(one, depth + 1)
+            for value in self._writes[_Variable(scope, operand.name)][:_MOST_WRITES]:
+                yield from self._written(value, depth + 1)
 
     def _scope_of(self, variable: _Variable) -> int:
         """Return the innermost scope that writes a variable; -1 if there is none."""
@@ -158,29 +167,16 @@ class _Reader(ast.NodeVisitor):
             scope = self._parents[scope]
         return scope
 
-    def _taken(self, operation: _Operation) -> Iterator[tuple[str, int]]:
-        for role, operand in operation.inputs:
-            for one in self._written(operand):
-                yield role, one
-
-    def _with_elements(self) -> list[_Operation]:
-        """Return all operations; an index that counts through a sequence is an element of it."""
-        return [
-            _Operation("each", (("", operation.inputs[0][1]),))
-            if self._is_element(operation)
-            else operation
-            for operation in self._operations
-        ]
-
     def _is_element(self, operation: _Operation) -> bool:
         if operation.label != "[]":
             return False
-        path = ("each", "range", "len")
         reached: list[_Operand] = [operation.inputs[1][1]]
-        for label in path:
-            found = [self._operations[one] for other in reached for one in self._written(other)]
+        for step in ("each", "range", "len"):
+            written = [number for operand in reached for number in self._written(operand)]
             reached = [
-                one.inputs[0][1] for one in found if one.label == label and len(one.inputs) == 1
+                inputs[0][1]
+                for label, inputs in (self._operations[number] for number in written)
+                if label == step and len(inputs) == 1
             ]
         return bool(reached)
 
@@ -208,9 +204,9 @@ class _Reader(ast.NodeVisitor):
         self._scope = len(self._parents) - 1
         if arguments:
             every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-            for one in (*every, arguments.vararg, arguments.kwarg):
-                if one:
-                    self._writes[_Variable(self._scope, one.arg)] = [self._add("parameter")]
+            for argument in (*every, arguments.vararg, arguments.kwarg):
+                if argument:
+                    self._writes[_Variable(self._scope, argument.arg)] = [self._add("parameter")]
         return before
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
@@ -240,9 +236,8 @@ class _Reader(ast.NodeVisitor):
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         match target, value:
             case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
-                operands = [self._of(one) for one in values]
-                for one, operand in zip(targets, operands, strict=True):
-                    self._write(one, operand)
+                for element, operand in zip(targets, [*map(self._of, values)], strict=True):
+                    self._write(element, operand)
             case _:
                 self._write(target, self._of(value))
 
@@ -252,12 +247,11 @@ class _Reader(ast.NodeVisitor):
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         before = self._of(node.target)
-        is_one = isinstance(node.value, ast.List) and len(node.value.elts) == 1
-        if isinstance(node.op, ast.Add) and isinstance(node.value, ast.List) and is_one:
-            value = self._of(node.value.elts[0])
-            operation = self._add("append", ("of", before), ("", value))
-        else:
-            operation = self._binary(node.op, before, self._of(node.value))
+        match node.op, node.value:
+            case ast.Add(), ast.List(elts=[element]):
+                operation = self._add("append", ("of", before), ("", self._of(element)))
+            case operator, value:
+                operation = self._binary(operator, before, self._of(value))
         self._write(node.target, operation)
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
@@ -269,15 +263,17 @@ class _Reader(ast.NodeVisitor):
         self.visit_For(node)
 
     def _loop_over(self, target: ast.expr, iterable: ast.expr) -> None:
-        counted = _counted(target, iterable)
-        if counted:
-            number, element, sequence = counted
-            of = self._of(sequence)
-            counter = self._add("range", ("0", self._add("len", ("0", of))))
-            self._write(number, self._add("each", ("", counter)))
-            self._write(element, self._add("each", ("", of)))
-        else:
-            self._write(target, self._add("each", ("", self._of(iterable))))
+        match target, iterable:
+            case (
+                ast.Tuple(elts=[number, element]),
+                ast.Call(func=ast.Name(id="enumerate"), args=[sequence]),
+            ):
+                of = self._of(sequence)
+                counter = self._add("range", ("0", self._add("len", ("0", of))))
+                self._write(number, self._add("each", ("", counter)))
+                self._write(element, self._add("each", ("", of)))
+            case _:
+                self._write(target, self._add("each", ("", self._of(iterable))))
 
     def visit_While(self, node: ast.While) -> None:
         step = _step_of(node)
@@ -285,16 +281,14 @@ class _Reader(ast.NodeVisitor):
             self._add("while", ("", self._of(node.test)))
             self._read_all(node.body)
         else:
-            self._count(node.test, step)
-            self._read_all([one for one in node.body if one is not step.statement])
+            self._count(step)
+            self._read_all([inner for inner in node.body if inner is not step.statement])
         self._read_all(node.orelse)
 
-    def _count(self, test: ast.expr, step: _Step) -> None:
+    def _count(self, step: _Step) -> None:
         """Read a counting loop as `for NAME in range(START, LIMIT)`."""
-        if not isinstance(test, ast.Compare):
-            raise TypeError(f"no counting loop: {type(test).__qualname__}")
-        limit = self._of(test.comparators[0])
-        if isinstance(test.ops[0], ast.LtE):
+        limit = self._of(step.limit)
+        if step.is_inclusive:
             limit = self._add("+", ("", limit), ("", self._add("constant 1")))
         variable = _Variable(self._scope, step.name)
         start = self._writes.get(variable, [0])[-1]
@@ -358,12 +352,13 @@ class _Reader(ast.NodeVisitor):
         return self._add("logic", *[("", self._of(value)) for value in node.values])
 
     def visit_Compare(self, node: ast.Compare) -> int:
-        operands = [self._of(one) for one in (node.left, *node.comparators)]
-        found = []
+        operands = [self._of(operand) for operand in (node.left, *node.comparators)]
+        results = []
         for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
-            both = (right, left) if isinstance(operator, _SWAPPED) else (left, right)
-            found.append(self._of_two(_COMPARISONS[type(operator)], *both))
-        return found[0] if len(found) == 1 else self._add("logic", *[("", one) for one in found])
+            label, is_swapped = _COMPARISONS[type(operator)], isinstance(operator, _SWAPPED)
+            first, second = (right, left) if is_swapped else (left, right)
+            results.append(self._of_two(label, first, second))
+        return results[0] if len(results) == 1 else self._add("logic", *[("", n) for n in results])
 
     def visit_Call(self, node: ast.Call) -> int:
         inputs = [(str(min(at, 2)), self._of(arg)) for at, arg in enumerate(node.args)]
@@ -377,9 +372,6 @@ class _Reader(ast.NodeVisitor):
             return self._add("call", ("of", self._of(called)), *inputs)
         if self._is_module(called.value):
             return self._add(called.attr, *inputs)
-        return self._method(called, inputs)
-
-    def _method(self, called: ast.Attribute, inputs: list[_Input]) -> int:
         of = ("of", self._of(called.value))
         if called.attr in ("append", "add") and inputs:
             operation = self._add(called.attr, of, ("", inputs[0][1]))
@@ -450,51 +442,33 @@ class _Reader(ast.NodeVisitor):
         return self._comprehend("[]=", node.generators, ("at", node.key), ("", node.value))
 
 
-def _counted(target: ast.expr, iterable: ast.expr) -> tuple[ast.expr, ast.expr, ast.expr] | None:
-    """Return number, element and sequence of `for NUMBER, ELEMENT in enumerate(SEQUENCE)`."""
-    if not (isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Name)):
-        return None
-    if iterable.func.id != "enumerate" or len(iterable.args) != 1:
-        return None
-    if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
-        return None
-    number, element = target.elts
-    return number, element, iterable.args[0]
-
-
 class _Step(NamedTuple):
-    """The statement that counts a variable up."""
+    """The statement that counts a variable up to a limit."""
 
     name: str
     statement: ast.stmt
+    limit: ast.expr
+    is_inclusive: bool
 
 
 def _step_of(loop: ast.While) -> _Step | None:
     """Return how `while NAME < LIMIT` counts; None if it is no such loop."""
-    test = loop.test
-    if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Name)):
-        return None
-    if len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt | ast.LtE):
-        return None
-    name = test.left.id
-    steps = [one for one in loop.body if _counts(one, name)]
-    return _Step(name, steps[0]) if steps else None
+    match loop.test:
+        case ast.Compare(ast.Name(name), [ast.Lt() | ast.LtE() as operator], [limit]):
+            is_inclusive = isinstance(operator, ast.LtE)
+            for statement in loop.body:
+                if _counts(statement, name):
+                    return _Step(name, statement, limit, is_inclusive)
+    return None
 
 
 def _counts(statement: ast.stmt, name: str) -> bool:
     """Return whether a statement is `NAME += CONSTANT` or `NAME = NAME + CONSTANT`."""
-    target: ast.expr
-    if isinstance(statement, ast.AugAssign):
-        target, operator, added = statement.target, statement.op, statement.value
-    elif (
-        isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.BinOp)
-        and isinstance(statement.value.left, ast.Name)
-        and statement.value.left.id == name
-    ):
-        value = statement.value
-        target, operator, added = statement.targets[0], value.op, value.right
-    else:
-        return False
-    is_target = isinstance(target, ast.Name) and target.id == name
-    return is_target and isinstance(operator, ast.Add) and isinstance(added, ast.Constant)
+    match statement:
+        case ast.AugAssign(ast.Name(target), ast.Add(), ast.Constant()):
+            return target == name
+        case ast.Assign(
+            [ast.Name(target), *_], ast.BinOp(ast.Name(left), ast.Add(), ast.Constant())
+        ):
+            return target == left == name
+    return False

@@ -34,47 +34,46 @@ class _Text(NamedTuple):
 
 def agreement_of(document: str, item: str, form: Form) -> Agreement:
     """Return the places of the words and numbers that are in both, and a summary."""
-    of_document, of_item = _read(document, form), _read(item, form)
+    in_document, in_item = _read(document, form), _read(item, form)
     places = [
-        sorted([*_words_in_both(one, other), *_numbers_in_both(one, other)])
-        for one, other in ((of_document, of_item), (of_item, of_document))
+        sorted([*_words_in_both(text, other), *_numbers_in_both(text, other)])
+        for text, other in ((in_document, in_item), (in_item, in_document))
     ]
-    return Agreement(places[0], places[1], "; ".join(_summary(of_document, of_item)))
+    return Agreement(places[0], places[1], "; ".join(_summary(in_document, in_item)))
 
 
 def _read(text: str, form: Form) -> _Text:
     content = [word for word in words_with_places(text, form) if is_content(word[0])]
     words: dict[str, str] = {}
     places = []
-    for stem, (_, start, stop) in zip(stems([one[0] for one in content]), content, strict=True):
+    for stem, (_, start, stop) in zip(stems([word[0] for word in content]), content, strict=True):
         words.setdefault(stem, text[start:stop])
         places.append((stem, start, stop))
     return _Text(words, places, numbers_in(text))
 
 
-def _words_in_both(one: _Text, other: _Text) -> Iterator[Span]:
-    return ((start, stop) for stem, start, stop in one.places if stem in other.words)
+def _words_in_both(text: _Text, other: _Text) -> Iterator[Span]:
+    return ((start, stop) for stem, start, stop in text.places if stem in other.words)
 
 
-def _numbers_in_both(one: _Text, other: _Text) -> Iterator[Span]:
+def _numbers_in_both(text: _Text, other: _Text) -> Iterator[Span]:
     """Yield the first numbers of each value, as many as both texts have."""
-    left = one.values & other.values
-    for number in one.numbers:
+    left = text.values & other.values
+    for number in text.numbers:
         if left[f"{number.value:g}"] > 0:
             left[f"{number.value:g}"] -= 1
             yield number.start, number.stop
 
 
 def _summary(document: _Text, item: _Text) -> Iterator[str]:
-    in_both = [word for stem, word in item.words.items() if stem in document.words]
-    missing = [word for stem, word in item.words.items() if stem not in document.words]
+    words = item.words.items()
     parts = {
-        "words in both": in_both,
+        "words in both": (word for stem, word in words if stem in document.words),
         "numbers in both": (document.values & item.values).elements(),
-        "words only in the item": missing,
+        "words only in the item": (word for stem, word in words if stem not in document.words),
         "numbers only in the item": (item.values - document.values).elements(),
         "numbers only in the document": (document.values - item.values).elements(),
     }
-    for name, found in parts.items():
-        if joined := ", ".join(found):
+    for name, values in parts.items():
+        if joined := ", ".join(values):
             yield f"{name}: {joined}"

@@ -311,9 +311,9 @@ def _untrimmed(content: bytes) -> str:
     """Return a tokenizer.json whose post-processor keeps white space in offsets."""
     settings = json.loads(content)
     post_processor = settings.get("post_processor") or {}
-    for one in (post_processor, *post_processor.get("processors", ())):
-        if "trim_offsets" in one:
-            one["trim_offsets"] = False
+    for processor in (post_processor, *post_processor.get("processors", ())):
+        if "trim_offsets" in processor:
+            processor["trim_offsets"] = False
     return json.dumps(settings)
 
 

@@ -15,12 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.errors import ConfigError, Problem
-from decon_core.text.tokenizers import (
-    BytePieces,
-    Pieces,
-    TokenizerFile,
-    load_tokenizer,
-)
+from decon_core.text.tokenizers import BytePieces, Pieces, TokenizerFile, load_tokenizer
 
 Flags = npt.NDArray[np.bool_]
 
@@ -61,9 +56,8 @@ class TrainerTokenizer:
             sections.append(Pieces(pieces.ids, pieces.starts + n_bytes, pieces.stops + n_bytes))
             n_bytes += len(section.encode())
         # Special tokens hold no byte of the text.
-        first = Pieces(
-            np.array(self.before, np.int64), *(np.zeros(len(self.before), np.int64),) * 2
-        )
+        at_start = np.zeros(len(self.before), np.int64)
+        first = Pieces(np.array(self.before, np.int64), at_start, at_start)
         at_end = np.full(len(self.after), n_bytes, np.int64)
         last = Pieces(np.array(self.after, np.int64), at_end, at_end)
         all_pieces = [first, *sections, last]

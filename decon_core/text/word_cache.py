@@ -73,8 +73,6 @@ class FixedVocabulary:
 
 
 class Vocabulary(Protocol):
-    """Numbers token ids."""
-
     def numbers(self, ids: Integers) -> Tokens: ...
 
 
@@ -195,18 +193,18 @@ class Encoder:
         if self._form.strip_markup:
             text, starts, stops = self._stripper.strip(text, starts, stops)
         offsets = self._values_of(text, starts, stops)
-        values, table = self._values[: offsets[-1]], self._table
+        values, arenas = self._values[: offsets[-1]], self._table.token_arenas
         token_offsets = np.zeros_like(offsets)
         capacity = (MOST_NEAR + 1) * values.size + SPARE
         while True:
             tokens = alloc_array(capacity, np.uint32)
-            if expand(values, offsets, table.arena, table.passing, tokens, token_offsets):
+            if expand(values, offsets, arenas.kept, arenas.passing, tokens, token_offsets):
                 return Ragged(tokens[: token_offsets[-1]], token_offsets)
             capacity *= 2
 
     def terms_of_latest(self) -> Ragged:
         """Return the terms of each text of the latest batch; needs `terms`."""
-        arenas, offsets = self._table.of_terms, np.zeros_like(self._offsets)
+        arenas, offsets = self._table.term_arenas, np.zeros_like(self._offsets)
         capacity = 2 * int(self._offsets[-1]) + 1
         while True:
             out = alloc_array(capacity, np.uint32)
@@ -221,27 +219,21 @@ class Encoder:
         """
         if not self._is_separable:
             return self._places_in_whole(text)
-        counts = self._counts(number, of_terms=of_terms)
+        words = slice(*self._offsets[number : number + 2])
+        counts = np.empty(words.stop - words.start, np.int64)  # tokens or terms of each word
+        if of_terms:
+            arenas = self._table.term_arenas
+            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
+        else:
+            arenas = self._table.token_arenas
+            tokens_of_words(self._values[words], arenas.kept, arenas.passing, counts)
         if self._form.strip_markup and may_have_markup(text):
             without_markup = stripped_with_offsets(text)
-            if without_markup.text is text:
-                return self._places_of_words(counts, text)
             left = self._places_of_words(counts, without_markup.text)
             starts = without_markup.starts[left.starts]
             stops = without_markup.stops[left.stops - 1]
             return Places(starts, stops, left.first_word, left.last_word)
         return self._places_of_words(counts, text)
-
-    def _counts(self, number: int, *, of_terms: bool) -> Integers:
-        """Return how many tokens or terms each word of a text has."""
-        words, table = slice(*self._offsets[number : number + 2]), self._table
-        counts = np.empty(words.stop - words.start, np.int64)
-        if of_terms:
-            arenas = table.of_terms
-            terms_of_words(self._terms[words], arenas.kept, arenas.passing, counts)
-        else:
-            tokens_of_words(self._values[words], table.arena, table.passing, counts)
-        return counts
 
     def _places_of_words(self, counts: Integers, text: str) -> Places:
         n = counts.size
@@ -306,8 +298,9 @@ class Encoder:
             self._terms = longer(self._terms, 2 * stop)
         table, n_words, word = self._table, stop - first, 0
         while True:
-            found = self._values, self._terms
-            word = table.look_up(self._lowered, self._edges, word, n_words, first, found)
+            word = table.look_up(
+                self._lowered, self._edges, word, n_words, first, self._values, self._terms
+            )
             if word == n_words:
                 return
             self._settle()
@@ -367,7 +360,7 @@ def _lower_case(n: int) -> npt.NDArray[np.int32]:
         if page.lower() != page:
             lower = [char.lower() for char in page]
             points[start : start + len(page)] = [
-                ord(one) if len(one) == 1 else _LONGER for one in lower
+                ord(char) if len(char) == 1 else _LONGER for char in lower
             ]
     return points
 

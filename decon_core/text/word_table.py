@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ class WordTable:
         self._settled = np.empty(_ROUND_WORDS, np.uint64)
         self._counts = np.zeros(kernels.N_COUNTS, np.int64)
         self._forget_words()
-        self._forget_tokens()
+        self.token_arenas, self.term_arenas = _Arenas(), _Arenas()
 
     def _forget_words(self) -> None:
         n_slots = min(_FIRST_SLOTS, self._most_slots)
@@ -50,20 +50,14 @@ class WordTable:
         self._kept = np.empty(kernels.LONGEST_KEPT * _FEWEST_SLOTS, np.uint8)
         self._counts[[kernels.KEPT_BYTES, kernels.KNOWN_WORDS]] = 0
 
-    def _forget_tokens(self) -> None:
-        self.arena = np.empty(_ROUND_WORDS, np.uint32)
-        self.passing = np.empty(_ROUND_WORDS, np.uint32)
-        self._n_arena = self._n_passing = 0
-        self.of_terms = _TermArenas()
-
     def begin(self) -> None:
         """Start a batch: values of earlier batches are no longer used."""
-        self._n_passing = self.of_terms.n_passing = 0
+        self.token_arenas.n_passing = self.term_arenas.n_passing = 0
         self._counts[kernels.OF_PENDING] = 0
         n_most = _MOST_TOKENS_PER_SLOT * self._most_slots
-        if max(self._n_arena, self.of_terms.n_kept) > n_most:
+        if max(self.token_arenas.n_kept, self.term_arenas.n_kept) > n_most:
             self._forget_words()
-            self._forget_tokens()
+            self.token_arenas, self.term_arenas = _Arenas(), _Arenas()
 
     def look_up(
         self,
@@ -72,15 +66,28 @@ class WordTable:
         word: int,
         n_words: int,
         first: int,
-        found: tuple[Words64, Tokens],
+        values: Words64,
+        terms: Tokens,
     ) -> int:
         """Look up words from `word` on; return the first one for which there is no room."""
         if self._pending_bytes.size < 2 * lowered.size:
             self._pending_bytes = longer(self._pending_bytes, 2 * lowered.size)
-        table = self._counts, self.slots, self._kept, *found
-        pending = self._pending_slots, self._pending_offsets, self._pending_bytes, self._patches
-        arrays: tuple[Any, ...] = (*table, *pending)
-        return kernels.look_up(lowered, edges, word, n_words, first, *arrays)
+        return kernels.look_up(
+            lowered,
+            edges,
+            word,
+            n_words,
+            first,
+            self._counts,
+            self.slots,
+            self._kept,
+            values,
+            terms,
+            self._pending_slots,
+            self._pending_offsets,
+            self._pending_bytes,
+            self._patches,
+        )
 
     @property
     def pending_words(self) -> tuple[bytes, Integers]:
@@ -91,15 +98,20 @@ class WordTable:
     def settle(self, tokens: Tokens, offsets: Integers, values: Words64) -> None:
         """Store the tokens of the pending words, in the table and in values that wait."""
         n_words, _, n_patches = self._counts[kernels.OF_PENDING]
-        capacity = tokens.size + n_words
-        if self._n_arena + capacity > self.arena.size:
-            self.arena = longer(self.arena, 2 * (self._n_arena + capacity))
-        if self._n_passing + capacity > self.passing.size:
-            self.passing = longer(self.passing, 2 * (self._n_passing + capacity))
-        slots, patches = self._pending_slots[:n_words], self._patches[:n_patches]
-        arenas = self.arena, self._n_arena, self.passing, self._n_passing
-        self._n_arena, self._n_passing = kernels.settle(
-            tokens, offsets, slots, self.slots, values, patches, *arenas, self._settled
+        arenas = self.token_arenas
+        arenas.make_room(tokens.size + n_words)
+        arenas.n_kept, arenas.n_passing = kernels.settle(
+            tokens,
+            offsets,
+            self._pending_slots[:n_words],
+            self.slots,
+            values,
+            self._patches[:n_patches],
+            arenas.kept,
+            arenas.n_kept,
+            arenas.passing,
+            arenas.n_passing,
+            self._settled,
         )
         self._counts[kernels.OF_PENDING] = 0
 
@@ -108,17 +120,16 @@ class WordTable:
     ) -> None:
         """Store the terms of the pending words likewise; before their tokens."""
         n_words, _, n_patches = self._counts[kernels.OF_PENDING]
-        slots, patches = self._pending_slots[:n_words], self._patches[:n_patches]
-        arenas = self.of_terms
+        arenas = self.term_arenas
         arenas.make_room(of_pending.size + n_words)
         arenas.n_kept, arenas.n_passing = kernels.settle_terms(
             of_pending,
             offsets,
-            slots,
+            self._pending_slots[:n_words],
             self.slots,
             values,
             terms,
-            patches,
+            self._patches[:n_patches],
             arenas.kept,
             arenas.n_kept,
             arenas.passing,
@@ -140,8 +151,11 @@ class WordTable:
             self._kept = longer(self._kept, 2 * self._kept.size)
 
 
-class _TermArenas:
-    """The terms of words that have several or none: of those in the table, and of others."""
+class _Arenas:
+    """The tokens or terms of words that have several or none.
+
+    Those of words in the table are kept, others pass with the batch.
+    """
 
     def __init__(self) -> None:
         self.kept, self.passing = np.empty((2, _ROUND_WORDS), np.uint32)

@@ -4,12 +4,7 @@
 here are shared by them, and `sessions.py` is a shape of JSON lines.
 """
 
-from decon_core.corpus.formats.recognize import (
-    format_of,
-    is_shard,
-    known_suffixes,
-    unknown_format,
-)
+from decon_core.corpus.formats.recognize import format_of, is_shard, known_suffixes, unknown_format
 from decon_core.corpus.formats.shard_format import Changes, Decide, Ids, Part, ShardFormat
 
 __all__ = [

@@ -49,11 +49,11 @@ class Delimited(RecordFormat):
                 return
             raw, offset = lines.taken()
             if names is None and cells:
-                is_header = _are_names(cells)
-                names = cells if is_header else _numbered(cells)
-                if is_header:
+                if _are_names(cells):
+                    names = cells
                     gap += raw
                     continue
+                names = [f"column{number}" for number in range(len(cells))]
             if cells and len(cells) != len(names or ()):
                 expected = counted(len(names or ()), "cell")
                 fault = f"not {expected}", counted(len(cells), "cell")
@@ -99,10 +99,6 @@ def _are_names(cells: Sequence[str]) -> bool:
     """Return whether the first cells are the names of the columns."""
     is_different = len({*cells}) == len(cells)
     return is_different and not any(is_text(cell) or _is_number(cell) for cell in cells)
-
-
-def _numbered(cells: Sequence[str]) -> list[str]:
-    return [f"column{number}" for number in range(len(cells))]
 
 
 def _is_number(cell: str) -> bool:

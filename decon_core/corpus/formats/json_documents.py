@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, cast
 from decon_core.config.sources import MAX_ROW_BYTES, Source
 from decon_core.corpus.batches import Place
 from decon_core.corpus.fields import FieldTree
-from decon_core.corpus.formats.json_lines import JsonLines
+from decon_core.corpus.formats.json_lines import JsonLines, dumped
 from decon_core.corpus.formats.records import Record, RecordFormat
 from decon_core.corpus.formats.shard_format import PART_BYTES, Decide, Ids, Part, Value
 from decon_core.corpus.row_texts import text_of_row
@@ -36,7 +36,7 @@ ROW_KEYS = ("data", "rows", "examples")  # of an object that holds the rows
 _LINES = JsonLines()
 _STEP = 1 << 18
 _SPACE = re.compile(r"[ \t\r\n]*")
-_IN_STRING = ("Unterminated", "Invalid control")  # a string cannot go on in the next line
+_IN_STRING = ("Unterminated", "Invalid control")
 _LONGEST_SIGN = 16  # bytes of a literal or an escape
 _BYTES = re.compile(r"[\x80-\xff]+")
 
@@ -81,7 +81,7 @@ class Json(RecordFormat):
 
     def encoded(self, value: Value, record: Record) -> bytes:
         # A row of columns has no bytes of its own: it is written with the others at the end.
-        return _dumped(value, like=record.raw) if record.raw else b""
+        return dumped(value, like=record.raw) if record.raw else b""
 
     def tail(self, end: Record, changed: Mapping[int, Value | None]) -> bytes:
         """Return the end of a document; of one of columns, that is the whole document."""
@@ -92,14 +92,7 @@ class Json(RecordFormat):
             value = changed.get(row, dict(zip(columns, cells, strict=True)))
             for name, cell in (value or {}).items():
                 columns[name].append(cell)
-        return _dumped(columns, like=end.gap)
-
-
-def _dumped(value: Value, *, like: bytes) -> bytes:
-    try:
-        return json.dumps(value, ensure_ascii=like.isascii()).encode()
-    except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
-        return json.dumps(value).encode()
+        return dumped(columns, like=end.gap)
 
 
 def _has_lines(file: ShardFile) -> bool:
@@ -122,22 +115,16 @@ def _holds_lines(stream: BinaryIO, max_bytes: int) -> bool:
         return not line.lstrip().startswith(b"[")
     if len(line) > max_bytes:
         return False
+    text = line.decode("latin-1")
     try:
-        value = json.loads(line.decode("latin-1"))
-    except ValueError as error:
-        return not _is_cut_off(error, line.decode("latin-1"))
-    except RecursionError:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        # The value may go on in the next line, but not within a string.
+        return error.pos < len(text.rstrip()) or error.msg.startswith(_IN_STRING)
+    except (ValueError, RecursionError):
         return True
     is_only = not any(map(bytes.strip, iter(partial(stream.readline, _STEP), b"")))
     return not is_only or (_rows_key(value) is None and not _are_columns(value))
-
-
-def _is_cut_off(error: ValueError, text: str) -> bool:
-    """Return whether a value cannot be parsed because the text ends within it."""
-    is_in_string = isinstance(error, json.JSONDecodeError) and error.msg.startswith(_IN_STRING)
-    if not isinstance(error, json.JSONDecodeError) or is_in_string:
-        return False
-    return error.pos >= len(text.rstrip())
 
 
 def _rows_key(value: Mapping[str, Any]) -> str | None:
@@ -180,11 +167,9 @@ def _as_utf8(value: Any) -> Any:
         return {_as_utf8(key): _as_utf8(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [*map(_as_utf8, value)]
-    return _BYTES.sub(_decoded, value) if isinstance(value, str) else value
-
-
-def _decoded(found: re.Match[str]) -> str:
-    return found[0].encode("latin-1").decode("utf-8", "replace")
+    if not isinstance(value, str):
+        return value
+    return _BYTES.sub(lambda part: part[0].encode("latin-1").decode("utf-8", "replace"), value)
 
 
 class _Document:
@@ -249,16 +234,13 @@ class _Document:
                 columns: Value = parsed_row(self._bytes(start, self._at))
             except ValueError as error:
                 raise self._broken(str(error), start) from None
-            yield from self._cells(columns)
+            for cells in zip(*columns.values(), strict=True):
+                yield Record(value=dict(zip(columns, cells, strict=True)))
             return columns
         stop, self._at = self._at, start
         gap, self._at = self._taken(), stop
-        yield self._record_of(gap, b"", start)
+        yield self._record_of(start, gap=gap)
         return None
-
-    def _cells(self, columns: Value) -> Iterator[Record]:
-        for cells in zip(*columns.values(), strict=True):
-            yield Record(value=dict(zip(columns, cells, strict=True)))
 
     def _pass_rest(self, key: str) -> None:
         """Go beyond the members of an object that follow on its rows, which may be no texts."""
@@ -298,9 +280,11 @@ class _Document:
         """Read a row; the bytes before it separate it from the row before if it `follows` one."""
         between, start = self._taken(), self._at
         self._value()
-        return self._record_of(*((b"", between) if follows else (between, b"")), start)
+        if follows:
+            return self._record_of(start, separator=between)
+        return self._record_of(start, gap=between)
 
-    def _record_of(self, gap: bytes, separator: bytes, offset: int) -> Record:
+    def _record_of(self, offset: int, *, gap: bytes = b"", separator: bytes = b"") -> Record:
         self._row += 1
         raw = self._taken()
         record = Record(gap=gap, separator=separator, raw=raw, offset=offset)
@@ -319,7 +303,9 @@ class _Document:
             try:
                 value, stop = self._decode(self._text, start - self._base)
             except json.JSONDecodeError as error:
-                if self._is_whole or not self._may_be_cut(error):
+                is_near_end = error.pos >= len(self._text) - _LONGEST_SIGN
+                may_be_cut = is_near_end or error.msg.startswith("Unterminated")
+                if self._is_whole or not may_be_cut:
                     raise self._broken(error.msg, self._base + error.pos) from None
             except RecursionError:
                 raise self._broken("nested too deeply", start) from None
@@ -332,10 +318,6 @@ class _Document:
             if self._base + len(self._text) - start > self._max:
                 raise too_long(self._path, self._row, start, self._max)
             self._read_on()
-
-    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        """Return whether a value cannot be parsed because the rest of it was not read yet."""
-        return error.msg.startswith("Unterminated") or error.pos >= len(self._text) - _LONGEST_SIGN
 
     def _broken(self, why: str, at: int) -> CorpusError:
         where = f"{self._path}: after {counted(self._row, 'row')}, byte {at} of the text"
@@ -357,9 +339,9 @@ class _Document:
         """Read at least as much as is in memory, so that long values are parsed a few times."""
         self._text = self._text[self._mark - self._base :]
         self._base = self._mark
-        more = self._stream.read(max(_STEP, len(self._text)))
-        self._is_whole = not more
-        self._text += more.decode("latin-1")
+        content = self._stream.read(max(_STEP, len(self._text)))
+        self._is_whole = not content
+        self._text += content.decode("latin-1")
 
     def _taken(self) -> bytes:
         """Return what was read since the last call."""

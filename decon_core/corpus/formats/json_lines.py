@@ -13,13 +13,7 @@ import numpy.typing as npt
 
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Place
-from decon_core.corpus.compiled_rows import (
-    batch_of,
-    fields_of,
-    strings_of_lines,
-    texts_of,
-    with_decoded,
-)
+from decon_core.corpus.compiled_rows import batch_of, fields_of, strings_of_lines
 from decon_core.corpus.documents import (
     Document,
     InvalidUtf8,
@@ -28,12 +22,7 @@ from decon_core.corpus.documents import (
     not_a_document,
 )
 from decon_core.corpus.fields import field_tree
-from decon_core.corpus.formats.lines import (
-    LineBlock,
-    LineFormat,
-    blocks_of,
-    with_replacements,
-)
+from decon_core.corpus.formats.lines import LineBlock, LineFormat, blocks_of, with_replacements
 from decon_core.corpus.formats.sessions import is_session, session_of
 from decon_core.corpus.formats.shard_format import PART_BYTES, JsonRow, Value
 from decon_core.corpus.shard_file import ShardFile
@@ -46,16 +35,15 @@ from decon_core.storage.compression import BYTE_ORDER_MARK, open_bytes
 _MAX_LINE_BYTES = 16 << 20  # longer lines are usually a mistake, not a document
 _SECONDS_PER_BYTE = 10e-9  # that parsing lines one by one takes
 _N_FIRST_ROWS = 50  # that are read in Python, to know their fields
-_Edges = npt.NDArray[np.int64]
 
 
 class JsonBlock(LineBlock):
-    """Lines of JSON."""
-
     def document(self, row: int, source: Source) -> Document | Unreadable | None:
         return self._document(row, self.edges, source)
 
-    def _document(self, row: int, edges: _Edges, source: Source) -> Document | Unreadable | None:
+    def _document(
+        self, row: int, edges: npt.NDArray[np.int64], source: Source
+    ) -> Document | Unreadable | None:
         start, stop = edges[row - self.row], edges[row - self.row + 1]
         line, offset = self.lines[start:stop].tobytes(), self.offset + int(start)
         if not line.strip():
@@ -81,9 +69,8 @@ class JsonBlock(LineBlock):
         fields = fields_of(tree)
         strings, status, edges = strings_of_lines(self.lines, self.n_bytes, self.n_rows, fields)
         is_unusual = status == json_lines.UNUSUAL
-        strings = with_decoded(strings, is_unusual, fields)
         reread = partial(self._document, edges=edges, source=source)
-        return batch_of(texts_of(strings, is_unusual, tree, fields), self.row, reread)
+        return batch_of(strings, is_unusual, tree, fields, first_row=self.row, reread=reread)
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         for row, _, line in self.lines_at(rows):
@@ -104,8 +91,6 @@ class JsonBlock(LineBlock):
 
 
 class JsonLines(LineFormat):
-    """Lines of JSON."""
-
     suffixes = (".jsonl", ".ndjson")
     block = JsonBlock
 
@@ -143,12 +128,16 @@ class JsonLines(LineFormat):
 
     def line_of(self, value: Value, *, like: bytes) -> bytes:
         """Serialize a row like the old line: same escaping, byte order mark and line break."""
-        try:
-            line = json.dumps(value, ensure_ascii=like.isascii()).encode()
-        except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
-            line = json.dumps(value).encode()
         head = BYTE_ORDER_MARK if like.startswith(BYTE_ORDER_MARK) else b""
-        return head + line + like[len(like.rstrip(b"\r\n")) :]
+        return head + dumped(value, like=like) + like[len(like.rstrip(b"\r\n")) :]
+
+
+def dumped(value: Value, *, like: bytes) -> bytes:
+    """Serialize a value in ASCII, or in UTF-8 if the old bytes are not ASCII."""
+    try:
+        return json.dumps(value, ensure_ascii=like.isascii()).encode()
+    except UnicodeEncodeError:  # a lone surrogate in a field that is not the text
+        return json.dumps(value).encode()
 
 
 def _without_mark(line: bytes, row: int) -> bytes:
@@ -163,14 +152,14 @@ def _row_or_none(content: bytes) -> object:
 
 
 def _invalid_in_line(line: bytes, row: int, offset: int) -> InvalidUtf8 | None:
-    """Return where a line has invalid UTF-8, or None."""
+    """Return where a line has invalid UTF-8; None if it has none."""
     try:
         line.decode()
     except UnicodeDecodeError as error:
         n_places = with_replacements(line).count("\N{REPLACEMENT CHARACTER}")
         n_places -= line.count("\N{REPLACEMENT CHARACTER}".encode())
-        more = f" and in {n_places - 1} more places" if n_places > 1 else ""
-        detail = f"0x{line[error.start]:02X} at byte {error.start} of the line{more}"
+        others = f" and in {n_places - 1} more places" if n_places > 1 else ""
+        detail = f"0x{line[error.start]:02X} at byte {error.start} of the line{others}"
         return InvalidUtf8(row, offset + error.start, detail)
     return None
 

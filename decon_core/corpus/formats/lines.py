@@ -118,7 +118,7 @@ class LineFormat(ShardFormat):
     def rewrite(self, file: ShardFile, source: Source, target: Path, decide: Decide) -> Ids:
         ids: Ids = {}
         with create(target, compression_of(target)) as out:
-            for block in self.parts(file, source, part_bytes=PART_BYTES):
+            for block in self.parts(file, source):
                 changes = decide(block)
                 at = 0
                 for row, start, line in block.lines_at(changes.within(block.rows)):
@@ -192,19 +192,16 @@ class _Cutter:
         n_lines = _n_lines(self._buffer[:stop])
         block = self._block(self._path, self.row, n_lines, self._buffer, stop, self.offset)
         if stop > self._max_row_bytes:
-            self._require_short(block)
+            (too_long_rows,) = np.nonzero(np.diff(block.edges) > self._max_row_bytes)
+            if too_long_rows.size:
+                at = int(too_long_rows[0])
+                offset = block.offset + int(block.edges[at])
+                raise too_long(self._path, block.row + at, offset, self._max_row_bytes)
         self._move(stop, max(self._block_bytes, 2 * (self._filled - stop)))
         self.row += n_lines
         self.offset += stop
         self._searched = self._filled
         return block
-
-    def _require_short(self, block: LineBlock) -> None:
-        (too_long_ones,) = np.nonzero(np.diff(block.edges) > self._max_row_bytes)
-        if too_long_ones.size:
-            at = int(too_long_ones[0])
-            place = block.row + at, block.offset + int(block.edges[at])
-            raise too_long(self._path, *place, self._max_row_bytes)
 
     def _move(self, start: int, size: int) -> None:
         """Move the remaining bytes into a new buffer."""

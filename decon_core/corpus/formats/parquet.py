@@ -14,8 +14,6 @@ _BUFFER = 1 << 22  # bytes
 
 
 class Parquet(TableFormat):
-    """Parquet files."""
-
     suffixes = (".parquet",)
     magics = ((b"PAR1", "a parquet file"),)
 
@@ -37,7 +35,7 @@ class Parquet(TableFormat):
         for number in range(file.num_row_groups):
             group = file.metadata.row_group(number)
             first, row = row, row + group.num_rows
-            if not any(one.start < row and first < one.stop for one in rows):
+            if not any(part.start < row and first < part.stop for part in rows):
                 continue
             chunks = [
                 chunk

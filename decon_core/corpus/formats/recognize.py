@@ -23,14 +23,14 @@ def shard_formats() -> dict[str, ShardFormat]:
     """Return the formats by suffix. Their files are imported when they are first asked for."""
     names = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]))
     modules = (import_module(f"{__package__}.{name}") for name in names)
-    formats = (one for module in modules for one in getattr(module, "SHARD_FORMATS", ()))
-    return {suffix: one for one in formats for suffix in one.suffixes}
+    formats = (form for module in modules for form in getattr(module, "SHARD_FORMATS", ()))
+    return {suffix: form for form in formats for suffix in form.suffixes}
 
 
 def compile_readers(source: Source) -> None:
     """Compile the kernels that read shards, unless they are to be put off."""
-    for one in dict.fromkeys(shard_formats().values()):
-        one.compile_reader(source)
+    for form in dict.fromkeys(shard_formats().values()):
+        form.compile_reader(source)
 
 
 def is_shard(path: Path) -> bool:

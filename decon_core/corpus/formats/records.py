@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -88,8 +89,8 @@ class RecordPart(Part):
         for row in rows:
             record = self.records[row - self.row]
             if record.value is None:
-                found = ": ".join(record.fault or ("a blank row",))
-                raise CorpusError(not_a_document(self.path, row, found))
+                why = ": ".join(record.fault or ("a blank row",))
+                raise CorpusError(not_a_document(self.path, row, why))
             yield row, record.value
 
     def json_rows(
@@ -129,6 +130,8 @@ class RecordFormat(ShardFormat):
         row, records, n_bytes, error = 0, list[Record](), 0, None
         try:
             for record in self._records_of(file):
+                if record.is_end:
+                    continue
                 records.append(record)
                 n_bytes += len(record.raw)
                 if n_bytes >= part_bytes or len(records) == _MOST_ROWS:
@@ -145,12 +148,7 @@ class RecordFormat(ShardFormat):
         return RecordPart(path, row, len(records), records, self.is_utf8)
 
     def _records_of(self, file: ShardFile) -> Iterator[Record]:
-        """Yield the rows of an open shard, without its end."""
-        for record in self._all_of(file):
-            if not record.is_end:
-                yield record
-
-    def _all_of(self, file: ShardFile) -> Iterator[Record]:
+        """Yield the rows of an open shard, and its end."""
         path, row, offset = file.path, 0, 0
         try:
             stream = buffered(cast("BinaryIO", file), compression_of(path))
@@ -172,13 +170,11 @@ class RecordFormat(ShardFormat):
             open_bytes(path) as stream,
             closing(self.records(stream, path, source.max_row_bytes)) as all_records,
         ):
-            rows = enumerate(all_records)
+            row = 0  # the next one to be read
             for place in places:
-                records = [
-                    record
-                    for row, record in _until(rows, place.row + place.n_rows)
-                    if row >= place.row and not record.is_end
-                ]
+                n_between, row = place.row - row, place.row + place.n_rows
+                following = islice(all_records, n_between, n_between + place.n_rows)
+                records = [record for record in following if not record.is_end]
                 part = self._part(path, place.row, records)
                 if not records or part.place != place:
                     raise CorpusError(changed(path))
@@ -201,7 +197,7 @@ class RecordFormat(ShardFormat):
         changes, ids, has_previous = decide(None), dict[int, str | None](), False
         changed_rows = {*changes.rows}
         with create(target, compression_of(target)) as out:
-            for row, record in enumerate(self._all_of(file)):
+            for row, record in enumerate(self._records_of(file)):
                 if record.is_end:
                     gone: dict[int, Value | None] = dict.fromkeys(changes.gone)
                     out.write(self.tail(record, {**gone, **changes.values}))
@@ -209,30 +205,17 @@ class RecordFormat(ShardFormat):
                 out.write(record.gap)
                 has_previous &= bool(record.separator)
                 if row in changed_rows:
-                    ids[row] = self._id(file.path, row, record, source)
+                    document = self._part(file.path, row, [record]).document(row, source)
+                    ids[row] = document.id if isinstance(document, Document) else None
                 if row in changes.gone:
                     continue
                 if has_previous:
                     out.write(record.separator)
-                out.write(self._written(record, changes.values.get(row), row in changes.replaced))
+                if row in changes.values:
+                    out.write(self.encoded(changes.values[row], record))
+                elif row in changes.replaced:
+                    out.write(record.raw.decode("utf-8", "replace").encode())
+                else:
+                    out.write(record.raw)
                 has_previous = True
         return ids
-
-    def _id(self, path: Path, row: int, record: Record, source: Source) -> str | None:
-        document = self._part(path, row, [record]).document(row, source)
-        return document.id if isinstance(document, Document) else None
-
-    def _written(self, record: Record, value: Value | None, is_replaced: bool) -> bytes:
-        if value is not None:
-            return self.encoded(value, record)
-        if is_replaced:
-            return record.raw.decode("utf-8", "replace").encode()
-        return record.raw
-
-
-def _until(rows: Iterator[tuple[int, Record]], stop: int) -> Iterator[tuple[int, Record]]:
-    """Yield rows up to a number, and leave the rest in the iterator."""
-    for row, record in rows:
-        yield row, record
-        if row + 1 == stop:
-            return

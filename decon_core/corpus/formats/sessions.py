@@ -77,7 +77,7 @@ def is_session(block: LineBlock) -> bool:
     """Return whether a file is a session, by its first lines."""
     first = range(block.row, block.row + min(block.n_rows, N_FIRST_LINES))
     return block.row == 0 and any(
-        is_of_session(_parsed(one)) for _, _, one in block.lines_at(first)
+        is_of_session(_parsed(line)) for _, _, line in block.lines_at(first)
     )
 
 

@@ -47,13 +47,13 @@ class Part(ABC):
     def rows(self) -> range:
         return range(self.row, self.row + self.n_rows)
 
-    def within(self, wanted: npt.NDArray[np.int64] | None) -> list[int]:
-        """Return the wanted rows (ascending; None: all) that are in this part."""
-        if wanted is None:
+    def within(self, rows: npt.NDArray[np.int64] | None) -> list[int]:
+        """Return those of some rows (ascending; None: all) that are in this part."""
+        if rows is None:
             return [*self.rows]
-        start, stop = np.searchsorted(wanted, [self.rows.start, self.rows.stop])
-        rows: list[int] = wanted[start:stop].tolist()
-        return rows
+        start, stop = np.searchsorted(rows, [self.rows.start, self.rows.stop])
+        inside: list[int] = rows[start:stop].tolist()
+        return inside
 
     @abstractmethod
     def document(self, row: int, source: Source) -> Document | Unreadable | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.corpus.compiled_rows import Fields, Strings, fields_of, settle
-from decon_core.corpus.fields import MIDDLE, RANKS, Field, FieldTree
+from decon_core.corpus.fields import Field, FieldTree, rank_of
+from decon_core.corpus.formats.table_values import is_bytes
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import is_text, text_of_bytes
 from decon_core.kernels import json_lines, string_values
@@ -47,7 +47,7 @@ def strings_of_table(
     if len({*table.schema.names}) < len(table.schema.names):
         raise UnusualColumnError
     rows = np.arange(table.num_rows)
-    named = sorted(zip(table.schema.names, table.columns, strict=True), key=_rank_of)
+    named = sorted(zip(table.schema.names, table.columns, strict=True), key=rank_of)
     columns = [
         column
         for at, (name, values) in enumerate(named)
@@ -79,10 +79,6 @@ def _known(field: Field) -> Field:
     return field
 
 
-def _rank_of(named: tuple[str, Any]) -> int:
-    return RANKS.get(named[0], MIDDLE)
-
-
 def _columns(
     values: pa.Array, field: Field, rows: Integers, keys: list[Integers]
 ) -> Iterator[_Column]:
@@ -92,7 +88,7 @@ def _columns(
         yield from _columns(values.storage, field, rows, keys)
     elif (strings := as_strings(values)) is not None:
         yield _Column(field, strings, rows, keys)
-    elif _is_of_bytes(kind):
+    elif is_bytes(kind):
         yield _Column(field, _texts_in(values.cast(pa.large_binary())), rows, keys)
     elif _types.is_dictionary(kind):
         yield from _columns(values.dictionary_decode(), field, rows, keys)
@@ -102,8 +98,8 @@ def _columns(
         inner = _known(field.element)
         yield from _columns(pc.list_flatten(values), inner, rows[parents], below)
     elif _types.is_struct(kind):
-        named = zip((one.name for one in kind), values.flatten(), strict=True)
-        for at, (name, inner) in enumerate(sorted(named, key=_rank_of)):
+        named = zip((member.name for member in kind), values.flatten(), strict=True)
+        for at, (name, inner) in enumerate(sorted(named, key=rank_of)):
             yield from _columns(inner, _child(field, name), rows, [*keys, np.full(rows.size, at)])
     elif _types.is_nested(kind) or _types.is_run_end_encoded(kind):
         raise UnusualColumnError
@@ -129,14 +125,13 @@ def _sorted(columns: Sequence[_Column], n_rows: int) -> Strings:
     nothing = [np.empty((4 + depth, 0), np.int64)]
     starts, stops, numbers, rows, *keys = np.concatenate([*nothing, *map(np.stack, parts)], axis=1)
     order = np.lexsort((*reversed(keys), rows)) if len(columns) > 1 else np.arange(rows.size)
-    known = np.empty((json_lines.N_OF_STRING, rows.size), np.int64)
-    for row, column in (
-        *((json_lines.FIELD, numbers), (json_lines.LINE, rows)),
-        *((json_lines.START, starts), (json_lines.STOP, stops)),
-    ):
-        known[row] = column[order]
+    ordered = np.empty((json_lines.N_OF_STRING, rows.size), np.int64)
+    ordered[json_lines.FIELD] = numbers[order]
+    ordered[json_lines.LINE] = rows[order]
+    ordered[json_lines.START] = starts[order]
+    ordered[json_lines.STOP] = stops[order]
     marks = np.zeros((n_rows, 2), np.uint64)
-    return Strings(np.concatenate(texts), known, marks, has_room=False)
+    return Strings(np.concatenate(texts), ordered, marks, has_room=False)
 
 
 def as_strings(column: pa.Array) -> pa.Array | None:
@@ -151,11 +146,6 @@ def as_strings(column: pa.Array) -> pa.Array | None:
         # Cast as bytes: the slow reader handles invalid UTF-8, a string cast would raise.
         column = column.view(pa.binary_view()).cast(pa.large_binary()).view(pa.large_string())
     return column if column.type in (pa.string(), pa.large_string()) else None
-
-
-def _is_of_bytes(kind: pa.DataType) -> bool:
-    tests = (_types.is_binary, _types.is_large_binary, _types.is_fixed_size_binary)
-    return any(test(kind) for test in (*tests, _types.is_binary_view))
 
 
 def _texts_in(column: pa.Array) -> pa.Array:

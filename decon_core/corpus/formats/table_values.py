@@ -16,6 +16,7 @@ import pyarrow as pa
 from decon_core.corpus.text_values import text_of_bytes
 
 _types = pa.types
+_FRACTION_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def values_of_table(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], list[str]]]:
@@ -36,10 +37,8 @@ def is_utf8(scalar: Any) -> bool:
     """Return whether all strings in a scalar are valid UTF-8."""
     try:
         scalar.as_py()
-    except UnicodeDecodeError:
-        return False
-    except (ValueError, OverflowError):  # a time that Python has no type for
-        return True
+    except (ValueError, OverflowError) as error:  # others: a time that Python has no type for
+        return not isinstance(error, UnicodeDecodeError)
     return True
 
 
@@ -103,16 +102,16 @@ def json_values(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     names = batch.schema.names
     if len({*names}) < len(names):
         raise ValueError("duplicate column names")
-    columns = [_column(column) for column in batch.columns]
+    columns = [_json_column(column) for column in batch.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _column(column: pa.Array) -> list[Any]:
-    values: list[Any] | None = None
+def _json_column(column: pa.Array) -> list[Any]:
     if _is_json(column.type):
         with suppress(UnicodeDecodeError):
-            values = column.to_pylist()
-    return [_json_form(scalar) for scalar in column] if values is None else values
+            values: list[Any] = column.to_pylist()
+            return values
+    return [_json_form(scalar) for scalar in column]
 
 
 _IS_SCALAR = (
@@ -123,14 +122,15 @@ _IS_LIST = (
     *(_types.is_list, _types.is_large_list, _types.is_fixed_size_list),
     *(_types.is_list_view, _types.is_large_list_view),
 )
-_IS_BYTES = (
-    *(_types.is_binary, _types.is_large_binary),
-    *(_types.is_fixed_size_binary, _types.is_binary_view),
-)
 
 
 def _is(kind: pa.DataType, *tests: Any) -> bool:
     return any(test(kind) for test in tests)
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    any_length = _types.is_binary, _types.is_large_binary, _types.is_binary_view
+    return _is(kind, *any_length, _types.is_fixed_size_binary)
 
 
 def _is_json(kind: pa.DataType) -> bool:
@@ -153,7 +153,7 @@ def _json_form(scalar: Any) -> Any:
         return [[_json_form(item[0]), _json_form(item[1])] for item in scalar.values]
     if _has_parts(kind):
         return _of_parts(scalar, _json_form)
-    if _is(kind, *_IS_BYTES):
+    if is_bytes(kind):
         value = scalar.as_py()
         return text_of_bytes(value) or b64encode(value).decode()
     if _types.is_decimal(kind):
@@ -171,17 +171,11 @@ def _iso(scalar: Any) -> Any:
     if _types.is_date32(kind):
         return str(np.datetime64(scalar.value, "D"))
     if _types.is_duration(kind):
-        return _iso_duration(scalar.value, kind.unit)
+        n_digits = _FRACTION_DIGITS[kind.unit]
+        whole, rest = divmod(abs(scalar.value), 10**n_digits)
+        fraction = f".{rest:0{n_digits}}" if n_digits else ""
+        return f"{'-' * (scalar.value < 0)}PT{whole}{fraction}S"
     text = str(np.datetime64(scalar.value, "ms" if _types.is_date64(kind) else kind.unit))
     if _types.is_time(kind):
         return text.partition("T")[2]
     return text + "Z" if _types.is_timestamp(kind) and kind.tz else text  # Arrow stores UTC
-
-
-_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-
-
-def _iso_duration(n: int, unit: str) -> str:
-    whole, rest = divmod(abs(n), 10 ** _DIGITS[unit])
-    fraction = f".{rest:0{_DIGITS[unit]}}" if unit != "s" else ""
-    return f"{'-' * (n < 0)}PT{whole}{fraction}S"

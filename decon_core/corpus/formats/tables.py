@@ -21,7 +21,7 @@ import pyarrow as pa
 from decon_core.config.layouts import EVERYTHING
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Place
-from decon_core.corpus.compiled_rows import batch_of, texts_of, with_decoded
+from decon_core.corpus.compiled_rows import batch_of
 from decon_core.corpus.documents import Document, InvalidUtf8, Unreadable, document_of, id_of
 from decon_core.corpus.fields import field_tree
 from decon_core.corpus.formats.shard_format import (
@@ -75,9 +75,8 @@ class TablePart(Part):
             strings, is_unusual, fields = strings_of_table(self.table, tree)
         except UnusualColumnError:
             return super().batch(source)
-        strings = with_decoded(strings, is_unusual, fields)
         reread = partial(self.document, source=source)
-        return batch_of(texts_of(strings, is_unusual, tree, fields), self.row, reread)
+        return batch_of(strings, is_unusual, tree, fields, first_row=self.row, reread=reread)
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         for row in rows:
@@ -248,13 +247,13 @@ class TableRewriter:
         for row in touched:
             if row not in self._changes.gone:
                 pieces.append(_filter(table, is_left, at, row - first))
-                one = table.slice(row - first, 1)
+                old = table.slice(row - first, 1)
                 values = self._changes.values.get(row)
                 if not values:  # U+FFFD in place of invalid UTF-8
                     columns = [name for name in table.column_names if read is None or name in read]
-                    scalars = {name: one.column(name)[0] for name in columns}
+                    scalars = {name: old.column(name)[0] for name in columns}
                     values = {name: value_of(s) for name, s in scalars.items() if not is_utf8(s)}
-                pieces.append(with_values(one, values))
+                pieces.append(with_values(old, values))
                 at = row - first + 1
         pieces.append(_filter(table, is_left, at, table.num_rows))
         return pa.concat_tables(pieces).combine_chunks()
@@ -262,13 +261,13 @@ class TableRewriter:
 
 def _filter(table: pa.Table, is_left: npt.NDArray[np.bool_], start: int, stop: int) -> pa.Table:
     """Return the rows of a range that are left."""
-    left, some = is_left[start:stop], table.slice(start, stop - start)
+    left, piece = is_left[start:stop], table.slice(start, stop - start)
     try:
-        return some.filter(left)
+        return piece.filter(left)
     except pa.ArrowNotImplementedError:  # a column type that supports slicing, but not filtering
         edges = np.flatnonzero(np.diff(left, prepend=False, append=False)).tolist()
-        pieces = [some.slice(a, b - a) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-        return pa.concat_tables([some.slice(0, 0), *pieces])
+        runs = [piece.slice(a, b - a) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+        return pa.concat_tables([piece.slice(0, 0), *runs])
 
 
 def _ids(table: pa.Table, first: int, source: Source, rows: list[int]) -> Ids:

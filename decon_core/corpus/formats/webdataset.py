@@ -124,8 +124,8 @@ class _Row:
 
     def add(self, member: tarfile.TarInfo, name: str, content: bytes) -> None:
         self.stop = member.offset_data + -(-member.size // _BLOCK) * _BLOCK
-        span = member.offset - self.start, self.stop - self.start
-        self.members.append(_Member(member, name, *span))
+        start, stop = member.offset - self.start, self.stop - self.start
+        self.members.append(_Member(member, name, start, stop))
         self.value.setdefault(KEY, self.stem)
         if name in self.value:
             self.fault = self.fault or ("a member twice", member.name)
@@ -134,28 +134,20 @@ class _Row:
             self.value[name] = {"n_bytes": len(content)}
             return
         try:
-            self.value[name] = _read(name, content)
+            self.value[name] = parsed_row(content) if _is_json(name) else content.decode()
         except ValueError as error:
             self.fault = self.fault or (f"member {name} cannot be read", str(error))
 
     def record(self, kept: _KeptBytes) -> Record:
         """Return the row, with the bytes before it."""
-        gap, raw = kept.taken(self.start), kept.taken(self.stop)
         return _Members(
-            gap=gap,
-            raw=raw,
+            gap=kept.taken(self.start),
+            raw=kept.taken(self.stop),
             offset=self.start,
             value=None if self.fault else self.value,
             fault=self.fault,
             members=tuple(self.members),
         )
-
-
-def _read(name: str, content: bytes) -> Any:
-    """Return the value of a member; raise `ValueError` if it is neither JSON nor a text."""
-    if not _is_json(name):
-        return content.decode()
-    return parsed_row(content)
 
 
 def _is_json(name: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -93,16 +93,16 @@ def pack_key(pack: Pack) -> str:
 
 
 def has_pack_sketch(store: Store, sketch: str, pack: Pack) -> bool:
+    return all(path.is_file() for path in _paths(store, sketch, pack))
+
+
+def _paths(store: Store, sketch: str, pack: Pack) -> tuple[Path, Path]:
     key = pack_key(pack)
-    return all(path.is_file() for path in _paths(store, sketch, key))
-
-
-def _paths(store: Store, sketch: str, key: str) -> tuple[Path, Path]:
     return store.pack_sketch(sketch, key), store.pack_sketch_rows(sketch, key)
 
 
 def remove_pack_sketch(store: Store, sketch: str, pack: Pack) -> None:
-    for path in _paths(store, sketch, pack_key(pack)):
+    for path in _paths(store, sketch, pack):
         path.unlink(missing_ok=True)
 
 
@@ -117,12 +117,9 @@ def build_pack_sketch(
     if not all(has_filters(store, sketch, shard) for shard in shards):
         return False
     blocks = [open_blocks(store, sketch, shard) for shard in shards]
-    filters = [
-        open_filters(store, sketch, shard, block)
-        for shard, block in zip(shards, blocks, strict=True)
-    ]
+    filters = [*map(partial(open_filters, store, sketch), shards, blocks)]
     log2_bits = np.concatenate([np.empty(0, np.int64), *(block.log2_bits for block in blocks)])
-    about, rows = _paths(store, sketch, pack_key(pack))
+    about, rows = _paths(store, sketch, pack)
     with atomic_path(rows) as draft:
         with draft.open("wb") as file:
             for layout in _layouts(log2_bits):
@@ -137,14 +134,14 @@ def build_pack_sketch(
 
 
 def _of_size(
-    blocks: Sequence[ShardBlocks], filters: Sequence[Words64], wanted: int
+    blocks: Sequence[ShardBlocks], filters: Sequence[Words64], log2_bits: int
 ) -> Iterator[Words64]:
     """Yield the filters of one size, in the order of shards and blocks."""
-    for of_shard, words in zip(blocks, filters, strict=True):
+    for blocks_of_shard, words in zip(blocks, filters, strict=True):
         at = 0
-        for log2 in of_shard.log2_bits.tolist():
+        for log2 in blocks_of_shard.log2_bits.tolist():
             n_words = (1 << log2) // 64
-            if log2 == wanted:
+            if log2 == log2_bits:
                 yield words[at : at + n_words]
             at += n_words
 
@@ -156,11 +153,11 @@ def _pieces(layout: _Layout, filters: Sequence[Words64]) -> Iterator[npt.NDArray
     while 16 * step * len(filters) <= _BYTES_AT_ONCE and step < n_words:
         step *= 2
     for first in range(0, n_words, step):
-        some = np.concatenate([words[first : first + step] for words in filters])
+        columns = np.concatenate([words[first : first + step] for words in filters])
         n_units = 64 * step // layout.rows_per_unit
         n_bytes = n_units * layout.unit_bytes
         eights = np.zeros(-(-n_bytes // 8) + 2, np.uint64)
-        write_rows(some, layout.rows(eights), 64 * first // layout.rows_per_unit)
+        write_rows(columns, layout.rows(eights), 64 * first // layout.rows_per_unit)
         yield eights.view(np.uint8)[:n_bytes]
     yield np.zeros(layout.n_bytes - layout.n_units * layout.unit_bytes, np.uint8)
 
@@ -179,11 +176,11 @@ class Possible:
 
     def blocks_of(self, text: int) -> list[int]:
         """Return the blocks that may contain a match of a text."""
-        found: list[int] = []
+        numbers: list[int] = []
         for blocks, bits in self.groups:
-            of_text = np.unpackbits(bits[text].view(np.uint8), bitorder="little")
-            found += blocks[np.flatnonzero(of_text)].tolist()
-        return sorted(found)
+            flags = np.unpackbits(bits[text].view(np.uint8), bitorder="little")
+            numbers += blocks[np.flatnonzero(flags)].tolist()
+        return sorted(numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,8 +208,8 @@ class PackSketch:
             if not look_up(layout.rows(eights), is_read, bits):
                 raise DamagedError(damaged(self.path, "a row does not match its checksum"))
             blocks = np.flatnonzero(self.log2_bits == layout.log2_bits)
-            of_any = np.bitwise_or.reduce(bits, axis=0, initial=0)
-            flags = np.unpackbits(of_any.view(np.uint8), bitorder="little")[: blocks.size]
+            any_text = np.bitwise_or.reduce(bits, axis=0, initial=0)
+            flags = np.unpackbits(any_text.view(np.uint8), bitorder="little")[: blocks.size]
             is_possible[blocks] = flags.astype(np.bool_)
             groups.append((blocks, bits))
         return Possible(is_possible, groups)
@@ -239,25 +236,21 @@ class PackSketch:
     def blocks_of(self, shard: str, possible: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], int]:
         """Return the possible blocks of a shard, and the number of all its blocks."""
         number = self.shards.index(shard)
-        of_shard = possible[self.offsets[number] : self.offsets[number + 1]]
-        return tuple(np.flatnonzero(of_shard).tolist()), of_shard.size
+        flags = possible[self.offsets[number] : self.offsets[number + 1]]
+        return tuple(np.flatnonzero(flags).tolist()), flags.size
 
 
 def open_pack_sketch(store: Store, sketch: str, pack: Pack) -> PackSketch:
-    """Map the sketch of a pack."""
-    about, path = _paths(store, sketch, pack_key(pack))
+    """Map the sketch of a pack into memory."""
+    about, path = _paths(store, sketch, pack)
     arrays, _ = map_arrays(about)
     shards = tuple(dict.fromkeys(shard.fingerprint for shard in pack.shards))
     offsets, log2_bits = arrays["offsets"], arrays["log2_bits"]
     n_bytes = sum(layout.n_bytes for layout in _layouts(log2_bits))
     if offsets.size != len(shards) + 1 or path.stat().st_size != n_bytes + N_BYTES:
         raise DamagedError(damaged(path, "its size is wrong"))
-    return PackSketch(path, shards, offsets, log2_bits, _mapped(path, n_bytes // 8))
-
-
-def _mapped(path: Path, n_words: int) -> Words64:
-    """Map a file of which single rows are read, without reading ahead."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    mapped.madvise(mmap.MADV_RANDOM)
-    return np.frombuffer(mapped, np.uint64, n_words)
+    mapped.madvise(mmap.MADV_RANDOM)  # single rows are read: no reading ahead
+    eights = np.frombuffer(mapped, np.uint64, n_bytes // 8)
+    return PackSketch(path, shards, offsets, log2_bits, eights)

@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -149,8 +148,8 @@ def has_filters(store: Store, sketch: str, shard: str) -> bool:
 
 def has_blocks(store: Store, sketch: str, shard: str) -> bool:
     """Return whether the sketch of a shard exists, but for its filters."""
-    files = store.sketch_blocks, store.sketch_ledger, store.sketch_documents
-    return all(file(sketch, shard).is_file() for file in files)
+    paths = store.sketch_blocks, store.sketch_ledger, store.sketch_documents
+    return all(path(sketch, shard).is_file() for path in paths)
 
 
 def open_blocks(store: Store, sketch: str, shard: str) -> ShardBlocks:
@@ -161,7 +160,7 @@ def open_blocks(store: Store, sketch: str, shard: str) -> ShardBlocks:
     return ShardBlocks(
         log2_bits=arrays["log2_bits"],
         part_offsets=arrays["part_offsets"],
-        places=[Place(*one) for one in zip(*columns, strict=True)],
+        places=[Place(*numbers) for numbers in zip(*columns, strict=True)],
         digests=[digests[at : at + 16] for at in range(0, len(digests), 16)],
     )
 
@@ -181,7 +180,6 @@ class ShardSketcher:
         # With this share of bits set, the filter has `bits` bits for each n-gram.
         self._most_set = 1 - math.exp(-PROBES / bits)
         self._words = np.empty(0, np.uint64)
-        self._parts: list[PartSketch] = []
         self._sizes: list[int] = []
         self._n_parts = [0]
         self._places: list[Place] = []
@@ -249,5 +247,4 @@ def writing_sketch(store: Store, sketch: str, shard: str, *, bits: int) -> Itera
 
 def remove_filters(store: Store, sketch: str, shard: str) -> None:
     """Remove the filters of a shard, which are also in the sketch of its pack."""
-    path: Path = store.sketch_filters(sketch, shard)
-    path.unlink(missing_ok=True)
+    store.sketch_filters(sketch, shard).unlink(missing_ok=True)

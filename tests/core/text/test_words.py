@@ -188,7 +188,7 @@ def test_the_table_grows_only_to_its_bound():
     found = small.encode(*packed([text]))
     assert len(found.row(0)) == 100_000
     table = small._table
-    assert table.slots.nbytes + table._kept.nbytes + table.arena.nbytes <= 1_000_000
+    assert table.slots.nbytes + table._kept.nbytes + table.token_arenas.kept.nbytes <= 1_000_000
 
 
 @settings(PROPERTY, max_examples=fewer(40))
