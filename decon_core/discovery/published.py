@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -16,8 +17,7 @@ from decon_core.benchmarks.parse import CATALOG_PATH
 from decon_core.discovery.columns import words_of
 from decon_core.discovery.reading import ANSWERS, field_names, prefixes, records_of
 
-# The keys of a recipe that make its records.
-READ = ("prompt", "prompts", "source", "target", "both_directions", "passage", *ANSWERS)
+_READ = ("prompt", "prompts", "source", "target", "both_directions", "passage", *ANSWERS)
 _KEPT = ("dataset_name_field", "extra_fields", "tests")
 
 
@@ -41,7 +41,7 @@ def matches_of(rows: Sequence[Row]) -> list[Match]:
     names = [*dict.fromkeys(name for row in rows for name in row)]
     ranked = sorted(_possible(names, rows), key=lambda one: one.rank)
     for _, alike in groupby(ranked, key=lambda one: one.rank):
-        if fitting := [one for one in alike if records_of(_only_read(one.keys), rows)]:
+        if fitting := [one for one in alike if records_of(only_read(one.keys), rows)]:
             return fitting
     return []
 
@@ -70,7 +70,7 @@ def _match(
     *,
     is_exact: bool,
 ) -> Match | None:
-    read = _only_read(recipe)
+    read = only_read(recipe)
     required = {*field_names([*read.values()], optional=False)}
     groups = [_numbered(names, prefix) for prefix in prefixes([*read.values()])]
     found = {_top(field, names) for field in required}
@@ -83,8 +83,9 @@ def _match(
     return Match(name, {**read, **kept}, tops, is_exact, len(required) + len(groups))
 
 
-def _only_read(recipe: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in recipe.items() if key in READ}
+def only_read(recipe: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys of a recipe that make its records."""
+    return {key: value for key, value in recipe.items() if key in _READ}
 
 
 def _top(path: str, names: Sequence[str]) -> str | None:
@@ -115,20 +116,17 @@ def _present(
 
 def _n_having(rows: Sequence[Row], field: object) -> int:
     name = str(field.get("field") if isinstance(field, Mapping) else field)
-    return sum(_has(row, name) for row in rows)
-
-
-def _has(row: Row, name: str) -> bool:
-    try:
-        value_at(row, name)
-    except FieldError:
-        return False
-    return True
+    n_rows = 0
+    for row in rows:
+        with suppress(FieldError):
+            value_at(row, name)
+            n_rows += 1
+    return n_rows
 
 
 def _spelled_as_in(names: Sequence[str], recipe: Mapping[str, object]) -> dict[str, object] | None:
     """Return a recipe with the rows' spelling of its fields: `Question` in place of `question`."""
-    read = _only_read(recipe)
+    read = only_read(recipe)
     spelled = {words_of(name): name for name in names}
     if len(spelled) < len(names) or any(prefixes([*read.values()])):
         return None
