@@ -25,10 +25,10 @@ class Graph:
 
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
-        found = _known(dg.load_assets_from_modules(modules, include_specs=True))
+        loaded = _known(dg.load_assets_from_modules(modules, include_specs=True))
         known = {asset.key for asset in self.assets}  # which the modules import
         return Graph(
-            [*self.assets, *(one for one in found if one.key not in known)],
+            [*self.assets, *(asset for asset in loaded if asset.key not in known)],
             [*self.checks, *dg.load_asset_checks_from_modules(modules)],
         )
 

@@ -123,17 +123,14 @@ _TOTALS = ("n_documents_in", "n_documents_out", "n_cut", "n_tokens_in", "n_token
 
 def _mixture_row(builder: Builder, one: Mixture) -> Sequence[object]:
     built = _totals(builder, one)
+    cut = "masked" if one.write == "mask" else "cut"
     return (
         one.name,
-        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {_cut(one)}",
+        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
         _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
         f"{len(built)} of {len(builder.packs)}",
         *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
     )
-
-
-def _cut(one: Mixture) -> str:
-    return "masked" if one.write == "mask" else "cut"
 
 
 def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:
