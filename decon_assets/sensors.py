@@ -66,12 +66,6 @@ class Cursor:
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
-    @property
-    def missing(self) -> str:
-        """The assets whose runs were requested and are still missing; empty if there are none."""
-        assets = dict.fromkeys(name.split()[0] for name in self.asked)
-        return ", ".join(f"`{asset}`" for asset in assets)
-
 
 class Step(NamedTuple):
     """The result of a tick: runs to request or the reason for none, and the new cursor."""
@@ -105,10 +99,11 @@ def step(
 
 
 def _settled_reason(cursor: Cursor) -> str:
-    if not cursor.missing:
+    if not cursor.asked:
         return "everything is up to date"
+    missing = ", ".join(dict.fromkeys(f"`{name.split()[0]}`" for name in cursor.asked))
     return (
-        f"requested but still missing: {cursor.missing}. Their last runs show why; to try again, "
+        f"requested but still missing: {missing}. Their last runs show why; to try again, "
         "materialize them or reset the cursor"
     )
 

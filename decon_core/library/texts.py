@@ -121,23 +121,21 @@ def _pieces(texts: Any, source: Source, block_bytes: int) -> Iterator[_Piece]:
 
 
 def _of_objects(texts: Iterable[object], source: Source, block_bytes: int) -> Iterator[_Piece]:
-    some: list[str | bytes | None] = []
+    rows: list[str | bytes | None] = []
     n_bytes = 0
     for number, text in enumerate(texts):
-        if isinstance(text, str) and not source.paths:
-            some.append(text)
-            n_bytes += len(text)
-        elif text is None:
-            some.append(None)
+        row: str | bytes | None
+        if text is None or (isinstance(text, str) and not source.paths):
+            row = text
         else:
-            line = _line_of(text, number, source)
-            some.append(line)
-            n_bytes += len(line)
-        if n_bytes >= block_bytes or len(some) >= _MAX_ROWS:
-            yield _piece_of(some, source)
-            some, n_bytes = [], 0
-    if some:
-        yield _piece_of(some, source)
+            row = _line_of(text, number, source)
+        rows.append(row)
+        n_bytes += len(row or "")
+        if n_bytes >= block_bytes or len(rows) >= _MAX_ROWS:
+            yield _piece_of(rows, source)
+            rows, n_bytes = [], 0
+    if rows:
+        yield _piece_of(rows, source)
 
 
 def _line_of(text: object, number: int, source: Source) -> bytes:
@@ -216,15 +214,15 @@ def _of_dataset(dataset: Any, source: Source, block_bytes: int) -> Iterator[_Pie
 
 def _joined(tables: Iterable[pa.Table], block_bytes: int) -> Iterator[pa.Table]:
     """Join small tables: each block has costs of its own."""
-    some: list[pa.Table] = []
+    small: list[pa.Table] = []
     for table in tables:
-        n_bytes = sum(one.nbytes for one in some)
-        if some and (n_bytes >= block_bytes or table.schema != some[0].schema):
-            yield pa.concat_tables(some)
-            some = []
-        some.append(table)
-    if some:
-        yield pa.concat_tables(some)
+        n_bytes = sum(before.nbytes for before in small)
+        if small and (n_bytes >= block_bytes or table.schema != small[0].schema):
+            yield pa.concat_tables(small)
+            small = []
+        small.append(table)
+    if small:
+        yield pa.concat_tables(small)
 
 
 def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Iterator[_Piece]:

@@ -45,7 +45,6 @@ If in doubt: would a model trained on this text answer the item better because o
 Press any key to continue."""
 
 _FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
-_JUDGED = "j judge  "
 _UNSAVED_NOTE = (
     "the note has no verdict yet: give one (l t c u), or press {key} again to discard it"
 )
@@ -58,10 +57,8 @@ _SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
 def require_terminal() -> None:
     """Raise InputError without a terminal that shows pairs and reads keys."""
     is_dumb = os.environ.get("TERM") == "dumb"
-    found, expected = (
-        "TERM=dumb" if is_dumb else "no terminal",
-        "a terminal, to show pairs and to read keys",
-    )
+    found = "TERM=dumb" if is_dumb else "no terminal"
+    expected = "a terminal, to show pairs and to read keys"
     remedy = "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict"
     problems = [
         Problem(name, found, expected, remedy)
@@ -75,7 +72,6 @@ def require_terminal() -> None:
 def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
     """Show pairs on the terminal and save verdicts, until the reviewer quits."""
     screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
-
     dialog = Review(
         queue=queue,
         screen=screen,
@@ -308,7 +304,7 @@ class Review:
         more = f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
         foot = self.paint.of(clipped(more, width), "faint")
         has_judge = self._pair and self._pair.pair in self.session.labels
-        keys = f"{_JUDGED if has_judge else ''}{_FOOT}"
+        keys = f"{'j judge  ' if has_judge else ''}{_FOOT}"
         self.screen.draw([*head, *shown, foot, clipped(self._message or keys, width)])
 
     def _page(self, width: int) -> tuple[list[str], list[str]]:
@@ -320,7 +316,9 @@ class Review:
         lines = [f"{self._at + 1} of {n}  {_headline(pair, self.policy)}", self._entered(pair)]
         head = [self.paint.of(clipped(line, width), "head") for line in lines if line]
         texts = page(self.texts(pair.pair), width=width, paint=self.paint)
-        return head, [*self._judged(pair, width), "", *texts]
+        label = self.session.labels.get(pair.pair)
+        judgement = inert(judgement_line(label)) if label and self._shows_judge else ""
+        return head, [*textwrap.wrap(judgement, width), "", *texts]
 
     def _entered(self, pair: PairSummary) -> str:
         """Return the verdict, note and match type of a pair as a line; "" if it has none."""
@@ -337,9 +335,3 @@ class Review:
             about = "; ".join(filter(None, (verdict.match_type, verdict.note)))
             return f"verdict: {verdict.verdict}{f' ({about})' if about else ''}"
         return ""
-
-    def _judged(self, pair: PairSummary, width: int) -> list[str]:
-        """Return what a file or a model says of a pair, if the reviewer wants to see it."""
-        label = self.session.labels.get(pair.pair)
-        shown = inert(judgement_line(label)) if label and self._shows_judge else ""
-        return textwrap.wrap(shown, width)
