@@ -72,7 +72,6 @@ class Graph:
         return found
 
     def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
-        """Return all checks of an asset."""
         specs = (spec for check in self.checks for spec in check.check_specs)
         return [spec.key for spec in specs if spec.asset_key.to_user_string() == asset]
 

@@ -154,7 +154,6 @@ def exit_code_of(command: Callable[[], int]) -> int:
 
 
 def _run_command(arguments: Sequence[str]) -> int:
-    """Parse the arguments, and call the function of the command."""
     commands = command_line()
     with commands.make_context("decon-assets", [*arguments]) as context:
         try:
@@ -219,7 +218,6 @@ class _Commands(PlainGroup):
     """All commands, in groups."""
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        """Import the command and build its parser."""
         location = _locations().get(cmd_name)
         if location is None:
             return None

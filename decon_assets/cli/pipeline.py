@@ -280,7 +280,6 @@ def _say_products(registered: Registration) -> None:
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:
-    """Print planted and found leaks, by benchmark and by phenomenon."""
     say()
     heads = ("benchmark", "items", "leaked", "planted", "found", "false alarms")
     rows: list[tuple[object, ...]] = [

@@ -54,7 +54,6 @@ _Piece = tuple["pa.RecordBatch | Sequence[bytes]", Source]
 
 
 def is_conversation(value: object) -> bool:
-    """Return whether a value is a list of messages."""
     return isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value)
 
 
@@ -181,7 +180,6 @@ def _json_form(value: Any) -> Any:
 
 
 def _piece_of(texts: list[str | bytes | None], source: Source) -> _Piece:
-    """Return strings as a table, and anything else as lines of JSON."""
     strings = [text for text in texts if not isinstance(text, bytes)]
     if len(strings) == len(texts) and not source.paths:
         try:
@@ -304,7 +302,6 @@ def _without_null_rows(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _as_table(array: pa.Array, source: Source) -> _Piece:
-    """Return strings, conversations or rows as a table, and how it is read."""
     if not pa.types.is_struct(array.type):
         name = TEXT if as_strings(array) is not None else MESSAGES
         # Its column is named: a null is unreadable then, while rows may lack a field.

@@ -192,7 +192,6 @@ class Review:
     _warned_key: str = ""  # the key pressed last that would discard such a note
 
     def run(self) -> None:
-        """Show pairs and take verdicts until the reviewer quits."""
         while True:
             self._draw()
             key = self.screen.key()
@@ -308,7 +307,6 @@ class Review:
         self.screen.draw([*head, *shown, foot, clipped(self._message or keys, width)])
 
     def _page(self, width: int) -> tuple[list[str], list[str]]:
-        """Return the head and the text of the page."""
         n, pair = len(self.queue), self._pair
         if pair is None:
             head = [self.paint.of(f"end of the queue ({n} pairs)", "head")]
