@@ -236,7 +236,7 @@ def _entry(guess: Guess) -> str:
 
 
 def _benchmarks(
-    folder: Path, rows: Sequence[Path], *, taken: Sequence[str] = ()
+    folder: Path, rows: Sequence[Path], *, taken: Sequence[str]
 ) -> dict[str, dict[str, list[Path]]]:
     """Group files by benchmark and split, both taken from the file name."""
     benchmarks: dict[str, dict[str, list[Path]]] = {}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import yaml
@@ -39,9 +40,16 @@ class Match:
 def matches_of(rows: Sequence[Row]) -> list[Match]:
     """Return the recipes that read all these rows, and explain most of their fields."""
     names = [*dict.fromkeys(name for row in rows for name in row)]
-    ranked = sorted(_possible(names, rows), key=lambda one: one.rank)
-    for _, alike in groupby(ranked, key=lambda one: one.rank):
-        if fitting := [one for one in alike if records_of(only_read(one.keys), rows)]:
+    possible = []
+    for name, recipe in _recipes().items():
+        match = _match(name, recipe, names, rows, is_exact=True)
+        if match is None and (spelled := _spelled_as_in(names, recipe)):
+            match = _match(name, spelled, names, rows, is_exact=False)
+        if match is not None:
+            possible.append(match)
+    rank = attrgetter("rank")
+    for _, alike in groupby(sorted(possible, key=rank), key=rank):
+        if fitting := [match for match in alike if records_of(only_read(match.keys), rows)]:
             return fitting
     return []
 
@@ -51,15 +59,6 @@ def _recipes() -> dict[str, dict[str, Any]]:
     """Return the recipes of the catalog as they are written."""
     recipes: dict[str, dict[str, Any]] = yaml.safe_load(CATALOG_PATH.read_bytes())["evals"]
     return recipes
-
-
-def _possible(names: Sequence[str], rows: Sequence[Row]) -> Iterator[Match]:
-    for name, recipe in _recipes().items():
-        if match := _match(name, recipe, names, rows, is_exact=True):
-            yield match
-        elif spelled := _spelled_as_in(names, recipe):
-            match = _match(name, spelled, names, rows, is_exact=False)
-            yield from [match] if match else []
 
 
 def _match(
