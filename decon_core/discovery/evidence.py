@@ -131,7 +131,11 @@ class _Rows:
     def reading(self) -> Reading | OpenChoice:
         prompt = self._question()
         if prompt is None:
-            return self._open_choice()
+            texts = [column for column in self.columns if _is_question(column) and column.texts]
+            prose = [text for text in texts if not {*text.words} & NO_TEXT or text.is_prose]
+            likely = sorted(prose or texts, key=lambda text: (-_score(text), -text.n_characters))
+            names = tuple(text.name for text in likely)
+            return OpenChoice(names, tuple(map(str, likely or self.columns)))
         keys = dict(prompt)
         choices = self._choices(keys)
         keys |= self._with_passage(keys, choices)
@@ -141,14 +145,6 @@ class _Rows:
             keys["answers"] = answers
         self._name_the_rest(keys)
         return Reading(keys, tuple(self.why), tuple(self.doubts))
-
-    def _open_choice(self) -> OpenChoice:
-        texts = [column for column in self.columns if _is_question(column) and column.texts]
-        texts = [text for text in texts if not {*text.words} & NO_TEXT or text.is_prose] or texts
-        texts.sort(key=lambda text: (-_score(text), -text.n_characters))
-        return OpenChoice(
-            tuple(text.name for text in texts), tuple(map(str, texts or self.columns))
-        )
 
     def _question(self) -> dict[str, object] | None:
         """Return the keys for the most convincing question; None if there is none."""

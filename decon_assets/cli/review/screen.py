@@ -89,17 +89,6 @@ def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
         say(f"{counted(n, 'verdict')}. {session.next_step}" if n else "no verdict")
 
 
-def _headline(pair: PairSummary, policy: Policy) -> str:
-    """Return the pair's item, call, score, thresholds and number of documents."""
-    detectors = [*filter(None, pair.detectors.split(", "))]
-    applied = policy.for_benchmark(pair.benchmark)
-    thresholds = " or ".join(f"{applied.threshold_of(name):g} ({name})" for name in detectors)
-    return (
-        f"{pair.item}  {pair.called}, score {pair.score:.3f}, threshold {thresholds}, "
-        f"in {counted(pair.n_documents, 'document')}"
-    )
-
-
 class Screen:
     """A terminal that draws pages and reads single keys."""
 
@@ -311,8 +300,15 @@ class Review:
         if pair is None:
             head = [self.paint.of(f"end of the queue ({n} pairs)", "head")]
             return head, ["", f"{self.n_written} verdicts saved. b back, q quit"]
-        lines = [f"{self._at + 1} of {n}  {_headline(pair, self.policy)}", self._entered(pair)]
-        head = [self.paint.of(clipped(line, width), "head") for line in lines if line]
+        detectors = filter(None, pair.detectors.split(", "))
+        policy = self.policy.for_benchmark(pair.benchmark)
+        thresholds = " or ".join(f"{policy.threshold_of(name):g} ({name})" for name in detectors)
+        headline = (
+            f"{self._at + 1} of {n}  {pair.item}  {pair.called}, score {pair.score:.3f}, "
+            f"threshold {thresholds}, in {counted(pair.n_documents, 'document')}"
+        )
+        lines = filter(None, [headline, self._entered(pair)])
+        head = [self.paint.of(clipped(line, width), "head") for line in lines]
         texts = page(self.texts(pair.pair), width=width, paint=self.paint)
         label = self.session.labels.get(pair.pair)
         judgement = inert(judgement_line(label)) if label and self._shows_judge else ""
