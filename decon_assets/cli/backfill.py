@@ -85,7 +85,7 @@ def backfill(
 
     def wanted(state: State) -> Mapping[str, Collection[str]]:
         benchmarks = _chosen("benchmark", state.plan.benchmarks, benchmark)
-        packs = _chosen("pack", [pack.name for pack in state.plan.packs], pack)
+        packs = _chosen("pack", [known.name for known in state.plan.packs], pack)
         unscanned = unscanned_or_unknown(state)
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
 

@@ -159,10 +159,12 @@ def _run_command(arguments: Sequence[str]) -> int:
         try:
             return int(commands.invoke(context))
         except (MissingError, StaleError) as error:
-            commands_of_features = (
-                item for feature in all_features() for item in feature.commands.items()
-            )
-            reading = {name for name, command in commands_of_features if command.reads_store}
+            reading = {
+                name
+                for feature in all_features()
+                for name, command in feature.commands.items()
+                if command.reads_store
+            }
             if context.invoked_subcommand not in _READING | reading:
                 raise
             from decon_assets.instance.active_run import active_run
