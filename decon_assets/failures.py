@@ -40,14 +40,9 @@ def dagster_failures() -> Iterator[None]:
     except network_errors() as error:
         raise RetryRequested(_MAX_RETRIES, _SECONDS_BEFORE_RETRY) from error
     except OSError as error:
-        if _errno_of(error) not in _TRANSIENT:
+        number = error.errno
+        if number is None and (match := re.search(r"\(os error (\d+)\)", str(error))):
+            number = int(match[1])  # errors of polars have it only in their text
+        if number not in _TRANSIENT:
             raise
         raise RetryRequested(_MAX_RETRIES, _SECONDS_BEFORE_RETRY) from error
-
-
-def _errno_of(error: OSError) -> int | None:
-    """Return the error number; errors of polars have it only in their text."""
-    if error.errno is not None:
-        return error.errno
-    match = re.search(r"\(os error (\d+)\)", str(error))
-    return int(match[1]) if match else None

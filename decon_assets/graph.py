@@ -25,10 +25,10 @@ class Graph:
 
     def extended(self, *modules: ModuleType) -> Graph:
         """Return the graph with the assets and checks of more modules."""
-        found = _known(dg.load_assets_from_modules(modules, include_specs=True))
+        loaded = _known(dg.load_assets_from_modules(modules, include_specs=True))
         known = {asset.key for asset in self.assets}  # which the modules import
         return Graph(
-            [*self.assets, *(one for one in found if one.key not in known)],
+            [*self.assets, *(asset for asset in loaded if asset.key not in known)],
             [*self.checks, *dg.load_asset_checks_from_modules(modules)],
         )
 
@@ -72,7 +72,6 @@ class Graph:
         return found
 
     def checks_of(self, asset: str) -> list[dg.AssetCheckKey]:
-        """Return all checks of an asset."""
         specs = (spec for check in self.checks for spec in check.check_specs)
         return [spec.key for spec in specs if spec.asset_key.to_user_string() == asset]
 

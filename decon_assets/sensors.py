@@ -28,8 +28,6 @@ FILES_TAG = "decon/files"  # on every requested run: the state of the files at t
 
 _SECONDS_BETWEEN_TICKS = 10
 
-_INVENTORY = dg.AssetKey("inventory")
-
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -68,12 +66,6 @@ class Cursor:
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
-    @property
-    def missing(self) -> str:
-        """The assets whose runs were requested and are still missing; empty if there are none."""
-        assets = dict.fromkeys(name.split()[0] for name in self.asked)
-        return ", ".join(f"`{asset}`" for asset in assets)
-
 
 class Step(NamedTuple):
     """The result of a tick: runs to request or the reason for none, and the new cursor."""
@@ -107,10 +99,11 @@ def step(
 
 
 def _settled_reason(cursor: Cursor) -> str:
-    if not cursor.missing:
+    if not cursor.asked:
         return "everything is up to date"
+    missing = ", ".join(dict.fromkeys(f"`{name.split()[0]}`" for name in cursor.asked))
     return (
-        f"requested but still missing: {cursor.missing}. Their last runs show why; to try again, "
+        f"requested but still missing: {missing}. Their last runs show why; to try again, "
         "materialize them or reset the cursor"
     )
 
@@ -189,7 +182,7 @@ def _state_of_instance(instance: dg.DagsterInstance) -> str:
     ended = instance.get_run_records(
         dg.RunsFilter(statuses=_ENDED), limit=1, order_by="update_timestamp"
     )
-    last = [f"{one.dagster_run.run_id} {one.update_timestamp.timestamp()}" for one in ended]
+    last = [f"{run.dagster_run.run_id} {run.update_timestamp.timestamp()}" for run in ended]
     return " ".join([*last, str(_registered_at(instance))])
 
 
@@ -205,7 +198,7 @@ def _refusal(instance: dg.DagsterInstance, files: str) -> str:
 
 def _registered_at(instance: dg.DagsterInstance) -> float:
     """Return the time of the last materialization of `inventory`; 0 if there was none."""
-    event = instance.get_latest_materialization_event(_INVENTORY)
+    event = instance.get_latest_materialization_event(dg.AssetKey("inventory"))
     return event.timestamp if event else 0.0
 
 

@@ -66,9 +66,9 @@ def records(context: AssetExecutionContext, config: Config, store: Store) -> Non
         reporter.report(name, metadata)
     if store.current_snapshot.is_file():
         # A changed benchmark does not rematerialize the snapshot, so its check would not run.
-        check = AssetKey("idf_snapshot"), "snapshot_is_of_todays_versions"
         result = result_of(idf.outdated_members(store), is_warning=True)
-        report_for_other_asset(context, *check, result)
+        asset = AssetKey("idf_snapshot")
+        report_for_other_asset(context, asset, "snapshot_is_of_todays_versions", result)
     n_benchmarks = counted(len(context.partition_keys), "benchmark")
     context.log.info(f"{n_benchmarks}, {counted(n_items, 'item')}")
 
@@ -183,11 +183,11 @@ def index(context: AssetExecutionContext, config: Config, store: Store) -> None:
         if not part.n_indexed:
             context.log.warning(f"{name}: no indexable record; dropped: {part.dropped}")
     reporter = PartitionReporter(context)
-    every = visibilities(store, versions, config.policy)  # one call for all benchmarks of the run
+    visible = visibilities(store, versions, config.policy)  # one call for all benchmarks
     fingerprint = index_fingerprint(store, config.policy)
     for version in versions:
         dropped = dict(parts[version.benchmark].dropped)
-        rows = [one.as_row for one in every if one.benchmark == version.benchmark]
+        rows = [row.as_row for row in visible if row.benchmark == version.benchmark]
         metadata = {
             "dagster/row_count": version.n_records,
             "indexed_records": version.n_records - sum(dropped.values()),

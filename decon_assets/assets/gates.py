@@ -14,12 +14,12 @@ _PAGE = 20
 
 def failed_checks(instance: dg.DagsterInstance, gates: Iterable[str]) -> list[dg.AssetCheckKey]:
     """Return the checks of these gates whose last completed execution failed."""
-    last = {key: last_evaluation(instance, key) for key in map(check_of, gates)}
-    return [
-        key
-        for key, one in last.items()
-        if one and not one.passed and one.severity is dg.AssetCheckSeverity.ERROR
-    ]
+    failed = []
+    for check in map(check_of, gates):
+        last = last_evaluation(instance, check)
+        if last and not last.passed and last.severity is dg.AssetCheckSeverity.ERROR:
+            failed.append(check)
+    return failed
 
 
 def unfinished_checks(

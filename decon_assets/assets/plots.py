@@ -32,7 +32,19 @@ def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
         return MetadataValue.md("*no benchmark has a known leak rate*")
     shown = known[:_MOST_BENCHMARKS]
     most = max([row["high"] for row in shown]) or 1.0
-    parts = [part for at, row in enumerate(shown) for part in _rate_row(row, at, most)]
+    scale = (_WIDTH - _LEFT - _RIGHT) / most
+    parts: list[str] = []
+    for number, row in enumerate(shown):
+        y = _TOP + number * (_BAR + _GAP)
+        rate, low, high = (_LEFT + scale * row[name] for name in ("leak_rate", "low", "high"))
+        name = row["benchmark"]
+        label = f"{row['leak_rate']:.1%}  ({row['n_leaked_findable']:,} of {row['n_findable']:,})"
+        parts += [
+            _text(_LEFT - 8, y + 12, name if len(name) <= 26 else f"{name[:25]}…", anchor="end"),
+            _bar(_LEFT, y, rate - _LEFT, _BAR, _LEAK),
+            _line(low, y + _BAR / 2, high, y + _BAR / 2, _INK),
+            _text(max(rate, high) + 8, y + 12, label),
+        ]
     left_out = len(known) - len(shown)
     height = _TOP + len(shown) * (_BAR + _GAP)
     if left_out:
@@ -40,32 +52,18 @@ def leak_rates(rows: Sequence[Mapping[str, Any]]) -> MetadataValue:
     return _picture("leak rates by benchmark, of the items that can be found", parts, height + 20)
 
 
-def _rate_row(row: Mapping[str, Any], at: int, most: float) -> list[str]:
-    y = _TOP + at * (_BAR + _GAP)
-    scale = (_WIDTH - _LEFT - _RIGHT) / most
-    ends = [_LEFT + scale * row[name] for name in ("leak_rate", "low", "high")]
-    middle = y + _BAR / 2
-    label = f"{row['leak_rate']:.1%}  ({row['n_leaked_findable']:,} of {row['n_findable']:,})"
-    return [
-        _text(_LEFT - 8, y + 12, _short(row["benchmark"]), anchor="end"),
-        _bar(_LEFT, y, ends[0] - _LEFT, _BAR, _LEAK),
-        _line(ends[1], middle, ends[2], middle, _INK),
-        _text(max(ends[0], ends[2]) + 8, y + 12, label),
-    ]
-
-
 def scores(bins: Sequence[Mapping[str, Any]], thresholds: Mapping[str, float]) -> MetadataValue:
     """Plot a histogram of match scores for each detector, with its threshold; leaks are red.
 
     Bins have `detector`, `score_from`, `n_matches` and `n_contaminated`.
     """
-    detectors = [name for name in thresholds if any(one["detector"] == name for one in bins)]
+    detectors = [name for name in thresholds if any(row["detector"] == name for row in bins)]
     if not detectors:
         return MetadataValue.md("*no matches*")
     parts: list[str] = []
     for number, name in enumerate(detectors):
         of_detector = sorted(
-            (one for one in bins if one["detector"] == name), key=lambda one: one["score_from"]
+            (row for row in bins if row["detector"] == name), key=lambda row: row["score_from"]
         )
         top = _TOP + number * (_HEIGHT + _FOOT + _TOP)
         parts += _histogram(name, of_detector, thresholds[name], top)
@@ -77,28 +75,26 @@ def _histogram(
 ) -> list[str]:
     first = min(float(bins[0]["score_from"]), threshold)
     scale = (_WIDTH - 60) / max(1 - first, _BIN)
-    most = max(one["n_matches"] for one in bins)
+    most = max(row["n_matches"] for row in bins)
     foot = top + _HEIGHT
 
     def x(score: float) -> float:
         return 30 + scale * (score - first)
 
     parts = [_text(30, top - 6, f"{detector}: at most {most:,} matches in a bin")]
-    for one in bins:
-        of_bin = [(one["n_matches"], _REST), (one["n_contaminated"], _LEAK)]
-        for n, colour in of_bin:
-            height = _HEIGHT * n / most
-            parts.append(
-                _bar(x(one["score_from"]), foot - height, scale * _BIN - 1, height, colour)
-            )
-    parts += [
+    for row in bins:
+        left = x(row["score_from"])
+        for count, colour in (("n_matches", _REST), ("n_contaminated", _LEAK)):
+            height = _HEIGHT * row[count] / most
+            parts.append(_bar(left, foot - height, scale * _BIN - 1, height, colour))
+    return [
+        *parts,
         _line(x(threshold), top, x(threshold), foot + 6, _INK),
         _text(x(threshold), foot + 32, f"threshold {threshold:g}", anchor="middle"),
         _line(30, foot, _WIDTH - 30, foot, _LINE),
         _text(30, foot + 18, f"{first:g}"),
         _text(_WIDTH - 30, foot + 18, "1", anchor="end"),
     ]
-    return parts
 
 
 def _picture(title: str, parts: Sequence[str], height: float) -> MetadataValue:
@@ -129,7 +125,3 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start") -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{_INK}">{escape(text)}</text>'
     )
-
-
-def _short(name: str, most: int = 26) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"

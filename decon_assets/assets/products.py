@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 GROUP = "products"
 
 # A share depends on its pack's row of the scan, for all benchmarks.
-_SAME = dg.DimensionPartitionMapping(PACK, dg.IdentityPartitionMapping())
-_OF_PACK_IN_GRID = dg.MultiPartitionMapping({PACK: _SAME})
+_PACK_IN_GRID = dg.MultiPartitionMapping(
+    {PACK: dg.DimensionPartitionMapping(PACK, dg.IdentityPartitionMapping())}
+)
 
 _MAX_BENCHMARKS_SHOWN = 100
 _ABOUT_WIDTH = 200
@@ -81,7 +82,7 @@ _MIXTURE_COLUMNS = (
 @stage(
     missing="decon_core.planner:missing_shares",
     deps=[
-        dg.AssetDep(scan, partition_mapping=_OF_PACK_IN_GRID),
+        dg.AssetDep(scan, partition_mapping=_PACK_IN_GRID),
         common_ngrams,
         by_dimension(corpus, PACK),
         *_NOMINATING,
@@ -146,12 +147,12 @@ def mixture(context: dg.AssetExecutionContext, config: Config, store: Store) -> 
     if errors:
         inspection = inspect_changed_mixtures(store, config.mixtures, builder.packs)
         report_before_failure(context, built, mixture_adds_up=result_of_inspection(inspection))
-    if len(errors) == 1:
-        raise errors[0]
-    if errors:
+    if len(errors) > 1:
         raise IncompleteError(
-            dict.fromkeys(problem for each in errors for problem in each.problems)
+            dict.fromkeys(problem for error in errors for problem in error.problems)
         )
+    if errors:
+        raise errors[0]
 
 
 def _share_metadata(built: Built) -> dict[str, object]:

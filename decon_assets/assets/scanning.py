@@ -84,11 +84,9 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     problems: list[Problem] = []
     for benchmarks, names in _groups(context).items():
         try:
-            part = _scan_group(context, plan, packs_of(store, names), benchmarks)
+            total += _scan_group(context, plan, packs_of(store, names), benchmarks)
         except CorpusError as error:
             problems += error.problems
-            continue
-        total += part
     if problems:
         report_before_failure(
             context,
@@ -106,10 +104,10 @@ def _complete_cells(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
     from decon_core.scan.coverage import missing_tiles
 
     packs = {pack.name: pack for pack in plan.packs}
-
-    def is_complete(key: str) -> bool:
+    complete = []
+    for key in sorted_keys(context):
         pack, benchmark = pack_and_other(cells, key)
-        return not missing_tiles(
+        missing = missing_tiles(
             plan.store,
             [packs[pack]],
             [current_version(plan.store, benchmark)],
@@ -117,8 +115,9 @@ def _complete_cells(context: dg.AssetExecutionContext, plan: Plan) -> list[str]:
             needs_counts=plan.config.policy.leave_out_common,
             tiles=plan.tiles,
         )
-
-    return [key for key in sorted_keys(context) if is_complete(key)]
+        if not missing:
+            complete.append(key)
+    return complete
 
 
 def _groups(context: dg.AssetExecutionContext) -> dict[tuple[str, ...], list[str]]:
@@ -151,8 +150,7 @@ def _scan_group(
         n_done: int, n_shards: int, n_bytes: int, n_bytes_total: int, seconds: float
     ) -> None:
         nonlocal logged_at
-        is_soon = seconds - logged_at < _SECONDS_BETWEEN_LOG_LINES
-        if n_done < n_shards and is_soon:
+        if n_done < n_shards and seconds - logged_at < _SECONDS_BETWEEN_LOG_LINES:
             return
         parts = []
         if n_bytes:
@@ -227,10 +225,10 @@ def _plot_of_scores(
     from decon_core.benchmarks.records import current_version
     from decon_core.decisions.match_reader import MatchReader
     from decon_core.decisions.score_bins import score_bins
-    from decon_core.scan import coverage
+    from decon_core.scan.coverage import scan_fingerprint
 
     versions = [current_version(store, name) for name in sorted(benchmarks)]
-    fingerprint = coverage.scan_fingerprint(store, config.policy)
+    fingerprint = scan_fingerprint(store, config.policy)
     thresholds = {name: config.policy.threshold_of(name) for name in config.policy.detectors}
     reader = MatchReader(store, tuple(versions), config.policy, fingerprint)
     return {"scores": scores(score_bins(reader, packs, versions), thresholds)}

@@ -8,7 +8,9 @@ The code location is loaded again for every run, so an asset's module imports on
 the asset. Functions of the core are named as `module:name`, or imported in the body.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import cleandoc
 from pkgutil import resolve_name
@@ -17,13 +19,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import dagster as dg
 import pyarrow as pa
 
-from decon_assets.assets.engine_log import engine_log
 from decon_assets.assets.gates import failed_checks
 from decon_assets.assets.metadata import OWNERS, Column, Metadata, columns
 from decon_assets.failures import dagster_failures
 from decon_assets.partitions import MOST_CELLS, PACK
 from decon_assets.resources import Decon
 from decon_core.errors import IncompleteError, Problem
+from decon_core.execution.engine import ENGINE_LOG
 from decon_core.feature import feature_products
 
 if TYPE_CHECKING:
@@ -151,6 +153,33 @@ def stage(
         )(execute)
 
     return declare
+
+
+class _RunLogHandler(logging.Handler):
+    """Pass records on to the log of a run."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = min(record.levelno, logging.WARNING)  # an error ends the run by itself
+        self._context.log.log(level, record.getMessage())
+
+
+@contextmanager
+def engine_log(context: dg.AssetExecutionContext) -> Iterator[None]:
+    """Log in the run what engines log: submitted jobs, dead workers, lost nodes."""
+    handler, level, propagates = _RunLogHandler(context), ENGINE_LOG.level, ENGINE_LOG.propagate
+    ENGINE_LOG.addHandler(handler)
+    ENGINE_LOG.setLevel(logging.DEBUG)
+    ENGINE_LOG.propagate = False  # otherwise a warning is printed twice
+    try:
+        yield
+    finally:
+        ENGINE_LOG.removeHandler(handler)
+        ENGINE_LOG.setLevel(level)
+        ENGINE_LOG.propagate = propagates
 
 
 def require_unblocked(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -86,7 +85,7 @@ def backfill(
 
     def wanted(state: State) -> Mapping[str, Collection[str]]:
         benchmarks = _chosen("benchmark", state.plan.benchmarks, benchmark)
-        packs = _chosen("pack", [one.name for one in state.plan.packs], pack)
+        packs = _chosen("pack", [known.name for known in state.plan.packs], pack)
         unscanned = unscanned_or_unknown(state)
         return {name: unscanned.get(name, set()) & benchmarks for name in packs}
 
@@ -170,8 +169,7 @@ def _say_cost(
         require_most_there(plan.changes, plan.store)
     names = {BENCHMARK: [*plan.benchmarks], PACK: [pack.name for pack in plan.packs]}
     with _history(home_for(path)) as instance:
-        known = _AsRegistered(instance, names=names)
-        state = State(plan, known)
+        state = State(plan, _AsRegistered(instance, names=names))
         cells = wanted(state)
         n_runs = len(grid_requests(state, "scan", cells, most_cells=most_cells))
         known_rate = _last_rate(instance)
@@ -216,7 +214,7 @@ def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_secon
     versions = [version for version in plan.versions if version.benchmark in missing]
     not_indexed = missing.keys() - {version.benchmark for version in versions}
     shards = {*chain.from_iterable(missing.values())}
-    found = estimate(
+    cost = estimate(
         plan.store,
         plan.sketch,
         [pack for pack in plan.packs if not shards.isdisjoint(pack.shards)],
@@ -225,22 +223,22 @@ def _say_sketch(plan: Plan, missing: Mapping[str, Sequence[Shard]], mb_per_secon
         plan.config.policy,
         new={name: plan.benchmarks[name].normalized for name in not_indexed},
     )
-    if found is None:
+    if cost is None:
         say("with the sketch: none of these packs has one yet; the scan makes it")
         return
-    share = found.n_possible / max(found.n_blocks, 1)
-    sample = f"{counted(found.n_packs, 'pack')} looked up"
-    least, most = map(_duration, found.seconds_of_scan(mb_per_second * 1e6))
-    of_sketch = f"{found.n_sketch_bytes / 1e6:.1f} MB of the sketch"
+    share = cost.n_possible / max(cost.n_blocks, 1)
+    sample = f"{counted(cost.n_packs, 'pack')} looked up"
+    least, most = map(_duration, cost.seconds_of_scan(mb_per_second * 1e6))
+    of_sketch = f"{cost.n_sketch_bytes / 1e6:.1f} MB of the sketch"
     say(f"with the sketch: {share:.0%} of the text to read ({sample})")
-    say(f"  {least} for {found.n_bytes / 1e6:.1f} MB of the shards and {of_sketch}")
-    if found.n_bytes_at_most > found.n_bytes:
-        whole = f"{found.n_bytes_at_most / 1e6:.1f} MB"
+    say(f"  {least} for {cost.n_bytes / 1e6:.1f} MB of the shards and {of_sketch}")
+    if cost.n_bytes_at_most > cost.n_bytes:
+        whole = f"{cost.n_bytes_at_most / 1e6:.1f} MB"
         say(f"  up to {most} and {whole} of the shards, as some formats cannot be read in part")
-    if found.n_items:
-        say(f"for {counted(found.n_items, 'item')}; those that are possible in most blocks:")
-        for benchmark, split, index, n_blocks in found.most:
-            say(f"  {benchmark} {split} {index}: {n_blocks} of {counted(found.n_blocks, 'block')}")
+    if cost.n_items:
+        say(f"for {counted(cost.n_items, 'item')}; those that are possible in most blocks:")
+        for benchmark, split, index, n_blocks in cost.most:
+            say(f"  {benchmark} {split} {index}: {n_blocks} of {counted(cost.n_blocks, 'block')}")
 
 
 def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:
@@ -249,13 +247,10 @@ def _to_read(shards: Iterable[Shard]) -> tuple[int, int]:
     return len(sizes), sum(sizes.values())
 
 
-@contextmanager
-def _history(home: Path) -> Iterator[DagsterInstance]:
+def _history(home: Path) -> DagsterInstance:
     """Open Dagster's history; an empty one if there is none yet."""
     exists = (home / "dagster.yaml").is_file()
-    opened = DagsterInstance.from_config(str(home)) if exists else DagsterInstance.ephemeral()
-    with opened as instance:
-        yield instance
+    return DagsterInstance.from_config(str(home)) if exists else DagsterInstance.ephemeral()
 
 
 def _last_rate(instance: DagsterInstance) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -46,8 +46,8 @@ def init(
       decon-assets init --corpus shards/ --evals benchmarks/
       decon-assets init --corpus 'web/*.parquet' chat/ --evals evals.yaml --out my/decon.toml
     """
-    found, benchmarks = _survey(corpus, evals)
-    sources, written = found.sources, benchmarks.drafts
+    shards, benchmarks = _survey(corpus, evals)
+    sources, written = shards.sources, benchmarks.drafts
     paths = [*benchmarks.recipes, *(file.path for file in written)]
     names = _benchmark_names(sources, benchmarks.recipes, written)
     text = settings_text(sources, paths, folder=out.absolute().parent)
@@ -62,40 +62,39 @@ def init(
     with ExitStack() as drafts:  # all files, or none if one cannot be written
         for path, content in texts.items():
             drafts.enter_context(atomic_path(path)).write_text(content, encoding="utf-8")
-    for line in (line for file in written for line in _draft_lines(file)):
-        say(line)
+    for file in written:
+        _say_draft(file)
     for source in sources:
         say(f"source {source.source.name}: {shards_line(source)}: {source.rows.layouts_line}")
         for doubt in source.rows.doubts:
             say(f"  check this: {printable(doubt)}")
-    for one in (*found.left_out, *(f"{path}: no recipe" for path in benchmarks.left_out)):
-        say(f"left out: {one}")
-    for problem in benchmarks.problems:
-        say(f"left out: {problem}")
-    for problem in found.problems:
+    no_recipe = [f"{path}: no recipe" for path in benchmarks.left_out]
+    for reason in (*shards.left_out, *no_recipe, *benchmarks.problems):
+        say(f"left out: {reason}")
+    for problem in shards.problems:
         say(f"not read: {problem}")
     say(f"benchmarks: {', '.join(names) or 'none yet'}")
     config = "" if out == Path("decon.toml") else f" --config '{out}'"
     say(f"\nwrote {out}; check it, then: decon-assets run{config}")
     is_open = any(guess.is_open for file in written for guess in file.guesses)
-    is_partial = found.left_out or found.problems or benchmarks.problems or is_open
+    is_partial = shards.left_out or shards.problems or benchmarks.problems or is_open
     return 4 if is_partial else 0
 
 
-def _draft_lines(file: RecipeDraft) -> Iterator[str]:
-    """Yield what to say of a recipe file: what was chosen, what is doubtful, what is asked."""
+def _say_draft(file: RecipeDraft) -> None:
+    """Print what was chosen in a recipe file, what is doubtful, and what is to be chosen."""
     if file.names_of_records:
-        yield f"{file.path}: {', '.join(file.names_of_records)}: normalized records, read unchanged"
+        say(f"{file.path}: {', '.join(file.names_of_records)}: normalized records, read unchanged")
     guessed = [name for name in file.names if name not in file.names_of_records]
     if guessed:
-        yield f"{file.path}: recipes for {', '.join(guessed)}, with reasons"
+        say(f"{file.path}: recipes for {', '.join(guessed)}, with reasons")
     for guess in file.guesses:
         if guess.is_open:
             named = ", ".join(guess.candidates)
-            yield f"  {guess.name}: choose its question among {named}, in {file.path}"
-            continue
-        for doubt in guess.doubts:
-            yield f"  {guess.name}: check this: {doubt}"
+            say(f"  {guess.name}: choose its question among {named}, in {file.path}")
+        else:
+            for doubt in guess.doubts:
+                say(f"  {guess.name}: check this: {doubt}")
 
 
 def _benchmark_names(

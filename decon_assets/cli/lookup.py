@@ -96,7 +96,6 @@ def lookup(
 
 
 def _records(text: str | None, items: Path | None) -> Mapping[str, pa.Table]:
-    """Return the records to look for, by benchmark."""
     from decon_core.benchmarks.folder import records_in
 
     if (text is None) == (items is None):
@@ -115,7 +114,6 @@ _COLUMNS = ("benchmark", "split", "instance_index", "detector", "row", "doc_id",
 
 
 def _rows(found: FoundItems) -> list[dict[str, Any]]:
-    """Return the matches as rows, the best first."""
     rows = []
     for entry in found.entries.to_pylist():
         pack, shard = found.shards[entry["shard"]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pkgutil import resolve_name
@@ -85,20 +85,7 @@ _OF_THE_CORE = {
     },
 }
 # Commands of the core that read what a run builds, and take --config.
-_READING = frozenset(
-    {
-        "card",
-        "check",
-        "mixture",
-        "report",
-        "lookup",
-        "review",
-        "status",
-        "why",
-    }
-)
-
-_STOPPED = "stopped; finished work is kept: run the command again to continue"
+_READING = {"card", "check", "lookup", "mixture", "report", "review", "status", "why"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,8 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _commands() -> Mapping[str, Mapping[str, tuple[str, str]]]:
     """Return all commands, by group and name: the location of each, and a summary."""
     commands = {
-        group: {name: (f"decon_assets.cli.{where}", about) for name, (where, about) in some.items()}
-        for group, some in _OF_THE_CORE.items()
+        group: {name: (f"decon_assets.cli.{at}", about) for name, (at, about) in listed.items()}
+        for group, listed in _OF_THE_CORE.items()
     }
     for feature in all_features():
         for name, command in feature.commands.items():
@@ -121,29 +108,19 @@ def _commands() -> Mapping[str, Mapping[str, tuple[str, str]]]:
 
 
 def _locations() -> Mapping[str, str]:
-    return {name: where for some in _commands().values() for name, (where, _) in some.items()}
-
-
-def _reading() -> Collection[str]:
-    """Return the commands that read what a run builds."""
-    commands = (pair for feature in all_features() for pair in feature.commands.items())
-    return {*_READING, *(name for name, command in commands if command.reads_store)}
-
-
-def _help() -> str:
-    commands = (one for feature in all_features() for one in feature.commands.values())
-    lines = (f"  decon-assets {line}\n" for command in commands for line in command.examples)
-    return _HELP.format(examples="".join(lines))
+    return {name: at for listed in _commands().values() for name, (at, _) in listed.items()}
 
 
 def command_line() -> _Commands:
     """Return the parser of all commands. Each of them is imported when it is asked for."""
     program = typer.Typer(add_completion=False, rich_markup_mode=None)
     program.callback()(_options)
+    commands = [command for feature in all_features() for command in feature.commands.values()]
+    examples = [f"  decon-assets {line}\n" for command in commands for line in command.examples]
     return _Commands(
         params=get_command(program).params,
         commands=dict.fromkeys(_locations()),  # type: ignore[arg-type] # names; loaded when called
-        help=_help(),
+        help=_HELP.format(examples="".join(examples)),
         rich_markup_mode=None,
         context_settings={"max_content_width": 100},
     )
@@ -172,19 +149,31 @@ def exit_code_of(command: Callable[[], int]) -> int:
     except library_errors() as error:
         return _report_failure(error)
     except KeyboardInterrupt:
-        warn(_STOPPED)
+        warn("stopped; finished work is kept: run the command again to continue")
         return 130
 
 
 def _run_command(arguments: Sequence[str]) -> int:
-    """Parse the arguments, and call the function of the command."""
     commands = command_line()
     with commands.make_context("decon-assets", [*arguments]) as context:
         try:
             return int(commands.invoke(context))
         except (MissingError, StaleError) as error:
-            if context.invoked_subcommand not in _reading() or not _is_being_built(error, context):
+            reading = {
+                name
+                for feature in all_features()
+                for name, command in feature.commands.items()
+                if command.reads_store
+            }
+            if context.invoked_subcommand not in _READING | reading:
                 raise
+            from decon_assets.instance.active_run import active_run
+
+            run = active_run(context.meta["config"])
+            if run is None:
+                raise
+            first = error.problems[0]
+            warn(f"not built yet: {first.where}: {first.found}\n{run}")
             return 1
         except (DeconError, OSError, KeyboardInterrupt, TyperException, typer.Exit):
             raise
@@ -197,17 +186,6 @@ def _run_command(arguments: Sequence[str]) -> int:
             if reason is None:
                 raise
             raise reason from error
-
-
-def _is_being_built(error: DeconError, context: Any) -> bool:
-    """Return whether a run is building what the command needs, after printing so."""
-    from decon_assets.instance.active_run import active_run
-
-    run = active_run(context.meta["config"])
-    if run:
-        first = error.problems[0]
-        warn(f"not built yet: {first.where}: {first.found}\n{run}")
-    return run is not None
 
 
 def _report_failure(error: Exception) -> int:
@@ -242,16 +220,15 @@ class _Commands(PlainGroup):
     """All commands, in groups."""
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
-        """Import the command and build its parser."""
         location = _locations().get(cmd_name)
         if location is None:
             return None
-        found = resolve_name(location)
-        if not isinstance(found, typer.Typer):
-            function = found
-            found = typer.Typer(add_completion=False, rich_markup_mode=None)
-            found.command(cmd_name, cls=PlainCommand)(function)
-        return get_command(found)
+        command = resolve_name(location)
+        if isinstance(command, typer.Typer):
+            return get_command(command)
+        group = typer.Typer(add_completion=False, rich_markup_mode=None)
+        group.command(cmd_name, cls=PlainCommand)(command)
+        return get_command(group)
 
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
         for group, commands in _commands().items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,15 +62,22 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
       decon-assets mixture list
     """
     builder, chosen = _open_mixtures(config, names)
-    say_table(_MIXTURE_HEADS, [_mixture_row(builder, one) for one in chosen])
+    # For each mixture, the totals of the packs for which it is up to date.
+    built = {
+        one.name: [
+            read_json(builder.store.mixture_manifest(one.name, pack))["totals"]
+            for pack in builder.current_packs(one)
+        ]
+        for one in chosen
+    }
+    say_table(_MIXTURE_HEADS, [_mixture_row(builder, one, built[one.name]) for one in chosen])
     for one in chosen:
-        if one.write == "mask":
-            built = _totals(builder, one)  # a source that is not taken has no tokens
-            n_masked = sum(totals.get("n_masked_tokens", 0) for totals in built)
-            n_tokens = sum(totals.get("n_input_tokens", 0) for totals in built)
+        if one.write == "mask":  # a source that is not taken has no tokens
+            n_masked = sum(totals.get("n_masked_tokens", 0) for totals in built[one.name])
+            n_tokens = sum(totals.get("n_input_tokens", 0) for totals in built[one.name])
             say(f"{one.name}: {_masked(one, n_masked, n_tokens)}")
     for one in chosen:
-        if n := sum(totals["found"].get(CANDIDATES, 0) for totals in _totals(builder, one)):
+        if n := sum(totals["found"].get(CANDIDATES, 0) for totals in built[one.name]):
             found = f"{counted(n, 'document')} with a candidate only"
             stays = "not removed (docs/judge.md)" if one.leaks.candidates == "keep" else "removed"
             say(f"{one.name}: {found}: {stays}")
@@ -121,32 +128,22 @@ _MIXTURE_HEADS = (
 _TOTALS = ("n_documents_in", "n_documents_out", "n_cut", "n_tokens_in", "n_tokens_out")
 
 
-def _mixture_row(builder: Builder, one: Mixture) -> Sequence[object]:
-    built = _totals(builder, one)
+def _mixture_row(
+    builder: Builder, one: Mixture, built: Sequence[Mapping[str, Any]]
+) -> Sequence[object]:
+    cut = "masked" if one.write == "mask" else "cut"
     return (
         one.name,
-        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {_cut(one)}",
+        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
         _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
         f"{len(built)} of {len(builder.packs)}",
         *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
     )
 
 
-def _cut(one: Mixture) -> str:
-    return "masked" if one.write == "mask" else "cut"
-
-
 def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:
     share = percent(n_masked / n_tokens if n_tokens else None)
     return f"{n_masked:,} of {n_tokens:,} tokens of {one.tokenizer_name} masked ({share})"
-
-
-def _totals(builder: Builder, one: Mixture) -> list[dict[str, Any]]:
-    """Return the totals of the packs for which a mixture is up to date."""
-    return [
-        read_json(builder.store.mixture_manifest(one.name, pack))["totals"]
-        for pack in builder.current_packs(one)
-    ]
 
 
 def _leaks_of(builder: Builder, one: Mixture) -> str:

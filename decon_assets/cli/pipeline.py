@@ -271,9 +271,8 @@ def _say_products(registered: Registration) -> None:
         say(f"stored at {config.kept}; the local copies are:")
     names = {"mixture": [mixture.name for mixture in config.mixtures]}
     names |= {kind: names_of(config) for kind, names_of in feature_partitions().items()}
-    for kind, folders in (
-        (kind, [store.root / f"{kind}s" / name for name in some]) for kind, some in names.items()
-    ):
+    for kind, names_of_kind in names.items():
+        folders = [store.root / f"{kind}s" / name for name in names_of_kind]
         if len(folders) == 1:
             say(f"{kind}: {folders[0]}")
         elif folders:
@@ -281,7 +280,6 @@ def _say_products(registered: Registration) -> None:
 
 
 def say_truth(benchmarks: Sequence[BenchmarkScore], phenomena: Sequence[PhenomenonScore]) -> None:
-    """Print planted and found leaks, by benchmark and by phenomenon."""
     say()
     heads = ("benchmark", "items", "leaked", "planted", "found", "false alarms")
     rows: list[tuple[object, ...]] = [

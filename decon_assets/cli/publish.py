@@ -129,9 +129,17 @@ def check(
     from decon_core.report.publish.junit import junit_of
     from decon_core.report.publish.limits import Limits, cases_of
 
+    limit_of_benchmark = {}
+    for typed in benchmark:
+        name, _, share = typed.rpartition("=")
+        try:
+            limit_of_benchmark[name] = float(share)
+        except ValueError:
+            expected = "NAME=SHARE, for example gsm8k=0.01"
+            raise InputError(Problem("--benchmark", repr(typed), expected)) from None
     limits = Limits(
         max_rate=max_rate,
-        of_benchmark=dict(_limit_of(typed) for typed in benchmark),
+        of_benchmark=limit_of_benchmark,
         max_document_rate=max_document_rate,
         max_question_only_rate=max_question_only_rate,
         required=tuple(names_in(require)),
@@ -166,15 +174,6 @@ def _summary(report: Path | None, config: Path) -> Summary:
         return summary_of(open_store(load_config(config)).report)
     with TemporaryDirectory(prefix="decon-publish-") as folder:
         return summary_of(database_of(report, Path(folder) / "r.duckdb"))
-
-
-def _limit_of(typed: str) -> tuple[str, float]:
-    name, _, share = typed.rpartition("=")
-    try:
-        return name, float(share)
-    except ValueError:
-        expected = "NAME=SHARE, for example gsm8k=0.01"
-        raise InputError(Problem("--benchmark", repr(typed), expected)) from None
 
 
 def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -32,12 +31,12 @@ def normalize(
     from decon_core.benchmarks.normalize import normalize as normalized
     from decon_core.benchmarks.parse import load_recipes
 
-    found = load_recipes(recipes)
-    for name in benchmark or found:
-        if name not in found:
+    loaded = load_recipes(recipes)
+    for name in benchmark or loaded:
+        if name not in loaded:
             warn(f"{name}: not in {recipes}")
             return 2
-        table = normalized(found[name], base=recipes.parent, limit=limit)
+        table = normalized(loaded[name], base=recipes.parent, limit=limit)
         n_items = len(set(zip(*(table[key].to_pylist() for key in _ITEM), strict=True)))
         say(f"{name}: {counted(n_items, 'item')}, {counted(table.num_rows, 'record')}")
         for record in table.slice(0, show).to_pylist():
@@ -65,7 +64,10 @@ def catalog(
     shipped = yaml.safe_load(CATALOG_PATH.read_text(encoding="utf-8"))["evals"]
     unknown = [name for name in names or () if name not in shipped]
     if unknown:
-        close = dict.fromkeys(one for name in unknown for one in _close(name, shipped))
+        close: dict[str, None] = {}
+        for name in unknown:
+            containing = sorted(known for known in shipped if name.lower() in known.lower())
+            close |= dict.fromkeys(containing[:3] or get_close_matches(name, [*shipped], n=3))
         hint = f"; did you mean {', '.join(close)}" if close else ""
         warn(f"not in the catalog: {', '.join(unknown)}{hint}. `decon-assets catalog` lists all")
         return 2
@@ -76,9 +78,3 @@ def catalog(
         for name, recipe in shipped.items():
             say(f"{name:40} {recipe.get('hf_path', '')} {recipe.get('hf_config', '')}".rstrip())
     return 0
-
-
-def _close(name: str, shipped: Iterable[str]) -> list[str]:
-    """Return names of the catalog that contain this one, or resemble it."""
-    parts = sorted(one for one in shipped if name.lower() in one.lower())
-    return parts[:3] or get_close_matches(name, [*shipped], n=3)

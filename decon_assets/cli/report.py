@@ -103,9 +103,8 @@ def report(
     elif query:
         code = _query(path, [query], may_use_files=allow_files)
     elif grouped:
-        columns, detectors = (
-            [name for text in given for name in names_in(text)] for given in (by, detector)
-        )
+        columns = [name for text in by for name in names_in(text)]
+        detectors = [name for text in detector for name in names_in(text)]
         _say_rates(path, columns, categories, detectors, rates)
     else:
         code = _say_main_tables(path, coverage)
@@ -119,7 +118,6 @@ def _say_rates(
     detectors: Sequence[str],
     file: Path | None,
 ) -> None:
-    """Print leak rates by category, and write them as CSV."""
     from decon_core.report.categories.groupings import parse_groupings
     from decon_core.report.categories.rates import (
         HEADS,

@@ -306,7 +306,6 @@ def _say_table(outcome: Outcome, policy: Policy) -> None:
 
 
 def _say_estimates(outcome: Outcome, out: Path) -> None:
-    """Print what a sample says about the whole corpus."""
     from decon_core.library.estimates import SAMPLE_FILE
 
     if outcome.sample is None:

@@ -61,7 +61,6 @@ def active_run(config_path: Path) -> ActiveRun | None:
 
 
 def _is_locked(home: Path) -> bool:
-    """Return whether a command holds the lock of this home."""
     try:
         file = (home / LOCK).open("rb")
     except FileNotFoundError:
@@ -105,7 +104,6 @@ def _has_runs(home: Path) -> bool:
 
 
 def _cells(config: Config) -> tuple[int, int]:
-    """Return the number of scanned cells, and of all cells."""
     plan = Plan(config, Store(config.store))
     try:
         packs, known = plan.packs, plan.known_versions

@@ -33,23 +33,20 @@ def plain_error(error: BaseException, home: Path) -> OSError | None:
     while error not in seen:
         seen.append(error)
         error = error.__cause__ or error.__context__ or error
-    for one in reversed(seen):  # the first error of the chain is the reason of the others
-        if isinstance(one, OSError) and has_remedy(one):
-            return one
-        if _is_of_database(one):
-            return OSError(_number_of(one, home), f"the history of runs: {_text(one)}", str(home))
+    for cause in reversed(seen):  # the first error of the chain is the reason of the others
+        if isinstance(cause, OSError) and has_remedy(cause):
+            return cause
+        if _is_of_database(cause):
+            text = cause_of(cause).partition(": ")[2]
+            return OSError(_number_of(cause, home), f"the history of runs: {text}", str(home))
     return None
 
 
 def _is_of_database(error: BaseException) -> bool:
     """Return whether a database cannot be used, which is no error in a query."""
-    names = {one.__name__ for one in type(error).__mro__}
+    names = {kind.__name__ for kind in type(error).__mro__}
     module = type(error).__module__.partition(".")[0]
     return module in ("sqlite3", "sqlalchemy", "psycopg2") and "OperationalError" in names
-
-
-def _text(error: BaseException) -> str:
-    return cause_of(error).partition(": ")[2]
 
 
 def _number_of(error: BaseException, home: Path) -> int:

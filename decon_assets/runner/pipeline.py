@@ -14,7 +14,7 @@ from types import MappingProxyType
 import dagster as dg
 
 from decon_assets.assets.gates import check_of, failed_checks, unfinished_checks
-from decon_assets.assets.registration import Registration, register_outside
+from decon_assets.assets.registration import Echo, Registration, register_outside
 from decon_assets.assets.stage import Stage
 from decon_assets.graph import GRAPH, Graph, build_graph
 from decon_assets.instance.home import COMMAND_LINE_TAGS, show_in_timeline
@@ -23,8 +23,6 @@ from decon_assets.run_requests import Materialized, Request, State, grid_request
 from decon_assets.runner.interrupts import stop_if_asked, watch_interrupts
 from decon_assets.runner.stage_lines import StageLines
 from decon_core.planner import Plan
-
-Echo = Callable[[str], None]
 
 _RUN_CONFIG: Mapping[str, object] = {"loggers": {"console": {"config": {}}}}
 
@@ -136,7 +134,12 @@ class Pipeline:
         checks = [*map(check_of, gates)] if is_unmet else failed_checks(self._instance, gates)
         checks += unfinished_checks(self._instance, self._graph.checks_of(stage.name))
         if not checks:
-            self._lines.line(f"{stage.name}: {_state_of(stage, registered)}")
+            state = "up to date"
+            if table := stage.not_configured(registered.config):
+                state = f"not configured: decon.toml has no {table}"
+            elif stage.remarks(registered.config, registered.store):
+                state = "kept, from earlier versions"
+            self._lines.line(f"{stage.name}: {state}")
             return []
         job = self._job.get_subset(asset_selection=frozenset(), asset_check_selection={*checks})
         with watch_interrupts():
@@ -189,14 +192,6 @@ class Pipeline:
                 if any(error and "Interrupt" in (error.cls_name or "") for error in errors):
                     raise KeyboardInterrupt  # by SIGTERM, which Dagster treats like Ctrl-C
                 raise PipelineError(_reason(asset, result))
-
-
-def _state_of(stage: Stage, registered: Registration) -> str:
-    """Return what is said of a stage without anything to make."""
-    if table := stage.not_configured(registered.config):
-        return f"not configured: decon.toml has no {table}"
-    is_outdated = stage.remarks(registered.config, registered.store)
-    return "kept, from earlier versions" if is_outdated else "up to date"
 
 
 def _reason(asset: str, result: dg.ExecuteInProcessResult) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from decon_assets.terminal.output import Say
+
 if TYPE_CHECKING:
     from rich.progress import Progress
-
-Say = Callable[[str], None]
 
 _SECONDS_BETWEEN_LINES = 10.0  # in a log
 _SHARDS_DONE = re.compile(r"shard (\d+) of (\d+): ")  # at the beginning of a detail of a scan

@@ -79,13 +79,11 @@ class ShardProgress(logging.Handler):
         self._show(line + about, n_done, n, is_last=is_last)
 
     def _show(self, line: str, done: float, total: float, *, is_last: bool) -> None:
-        if self._stream.isatty():
-            self._move(line, done, total)
-        elif is_last or time.monotonic() - self._printed_at >= _SECONDS_BETWEEN_LINES:
-            self._printed_at = time.monotonic()
-            self.step(line)
-
-    def _move(self, line: str, done: float, total: float) -> None:
+        if not self._stream.isatty():
+            if is_last or time.monotonic() - self._printed_at >= _SECONDS_BETWEEN_LINES:
+                self._printed_at = time.monotonic()
+                self.step(line)
+            return
         if self._bar is None or self._task is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn

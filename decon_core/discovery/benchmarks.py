@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
-from textwrap import wrap
+from textwrap import TextWrapper
 
 from decon_core.benchmarks.files import files_by_split, part_order
 from decon_core.benchmarks.folder import places_of_records
@@ -18,6 +18,7 @@ from decon_core.benchmarks.parse import load_recipes
 from decon_core.benchmarks.readers import is_readable, known_endings
 from decon_core.config.validation import key_from
 from decon_core.corpus.formats import is_shard
+from decon_core.corpus.shard_head import printable
 from decon_core.discovery.decide import reading_of
 from decon_core.discovery.first_rows import FirstRows, first_rows
 from decon_core.discovery.overlap import overlaps
@@ -92,8 +93,15 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
     if twice := overlaps(places):
         raise InputError(twice)
     for folder, rows in rows_by_folder.items():
-        if rows:
-            _add_draft(folder, rows, survey)
+        draft = _draft(folder, rows, survey.problems)
+        if draft is None:
+            continue
+        if draft.path in survey.recipes:
+            found = "recipes for some of the files in its folder, but not for all"
+            remedy = "add the missing recipes to this file by hand, or leave those files out"
+            expected = "recipes for all of them, or for none"
+            raise InputError(Problem(str(draft.path), found, expected, remedy))
+        survey.drafts.append(draft)
     if not survey.recipes and not survey.drafts:
         raise InputError(dict.fromkeys(survey.problems))
     return survey
@@ -101,46 +109,38 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
 
 def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:
     """Add the recipe files among these to the survey; return the files of rows if there is none."""
-    known = []
+    recipes = []
     for file in files:
         try:
-            known += [file] if _holds_recipes(file) else []
+            recipes += [file] if _holds_recipes(file) else []
         except DeconError as error:
             survey.problems += error.problems
-    survey.recipes += known
+    survey.recipes += recipes
+    for file in files:
+        if is_shard(file) and not is_readable(file):
+            found = f"rows in a format that benchmarks are not read from ({file.suffix})"
+            remedy = "convert it, for example to parquet"
+            survey.problems.append(Problem(str(file), found, known_endings(), remedy))
     rows = [file for file in files if is_readable(file) and file.name not in METADATA]
-    others = [file for file in files if is_shard(file) and not is_readable(file)]
-    survey.problems += [_unread_format(file) for file in others]
-    if not known:
+    if not recipes:
         return rows
-    read = _read_by(known)
+    read = {
+        file.resolve()
+        for path in recipes
+        for recipe in load_recipes(path).values()
+        for files in files_by_split(recipe, base=path.parent).values()
+        for file in files
+    }
     survey.left_out += [str(file) for file in rows if file.resolve() not in read]
     return []
 
 
-def _unread_format(file: Path) -> Problem:
-    found = f"rows in a format that benchmarks are not read from ({file.suffix})"
-    return Problem(str(file), found, known_endings(), "convert it, for example to parquet")
-
-
-def _add_draft(folder: Path, rows: Sequence[Path], survey: Survey) -> None:
-    draft = _draft(folder, rows, survey.problems)
-    if draft is None:
-        return
-    if draft.path in survey.recipes:
-        found = "recipes for some of the files in its folder, but not for all"
-        remedy = "add the missing recipes to this file by hand, or leave those files out"
-        expected = "recipes for all of them, or for none"
-        raise InputError(Problem(str(draft.path), found, expected, remedy))
-    survey.drafts.append(draft)
-
-
 def _files(path: Path) -> list[Path]:
-    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    below = sorted(path.rglob("*")) if path.is_dir() else [path]
     files = [
-        one.absolute()
-        for one in found
-        if one.is_file() and not is_hidden(one.relative_to(path).parts)
+        file.absolute()
+        for file in below
+        if file.is_file() and not is_hidden(file.relative_to(path).parts)
     ]
     if not any(is_readable(file) or file.suffix.lower() in _RECIPES for file in files):
         what = "no recipe and no benchmark file" if path.exists() else "no such file or folder"
@@ -157,17 +157,6 @@ def _holds_recipes(path: Path) -> bool:
         return False
     load_recipes(path)
     return True
-
-
-def _read_by(recipes: Sequence[Path]) -> set[Path]:
-    """Return the files of rows that recipes read."""
-    return {
-        file.resolve()
-        for path in recipes
-        for recipe in load_recipes(path).values()
-        for files in files_by_split(recipe, base=path.parent).values()
-        for file in files
-    }
 
 
 # Recipes for files that have none -----------------------------------------------------------------
@@ -239,20 +228,15 @@ _NO_ANSWER = '# answers: ["..."]'
 def _entry(guess: Guess) -> str:
     """Return the entry of a benchmark; a comment as a whole, if its question is to be chosen."""
     notes = [*guess.why, *(f"check this: {doubt}" for doubt in guess.doubts)]
-    comments = [line for note in notes for line in _comment(note)]
+    wrapper = TextWrapper(94, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
+    comments = [line for note in notes for line in wrapper.wrap(printable(note))]
     lines = [f"{guess.name}:", *(f"  {line}" for line in (*comments, *guess.lines))]
     mark = "# " if guess.is_open else ""
     return "".join(f"  {mark}{line}\n" for line in lines)
 
 
-def _comment(text: str) -> list[str]:
-    """Wrap a text as comment lines; unprintable characters, which may end one, are replaced."""
-    plain = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-    return wrap(plain, 94, initial_indent="# ", subsequent_indent="#   ", break_long_words=False)
-
-
 def _benchmarks(
-    folder: Path, rows: Sequence[Path], *, taken: Sequence[str] = ()
+    folder: Path, rows: Sequence[Path], *, taken: Sequence[str]
 ) -> dict[str, dict[str, list[Path]]]:
     """Group files by benchmark and split, both taken from the file name."""
     benchmarks: dict[str, dict[str, list[Path]]] = {}
@@ -282,24 +266,24 @@ def _guess(
 ) -> Guess:
     """Return the recipe of a benchmark; raise `InputError` if no field may be a question."""
     first = [seen[path] for files in by_split.values() for path in files]
-    columns = {one.columns for one in first}
+    where = str(next(iter(by_split.values()))[0])
+    columns = {file.columns for file in first}
     if len(columns) > 1:
-        where = str(next(iter(by_split.values()))[0])
         found = "names of columns in some of the files that belong to it by their names"
         raise InputError(Problem(where, found, "names in all of them, or in none"))
     head = _head(folder, by_split)
     (named,) = columns
     if named:
         head = (*head, f"columns: {json.dumps(named, ensure_ascii=False)}")
-    reading = reading_of([row for one in first for row in one.rows], named)
+    reading = reading_of([row for file in first for row in file.rows], named)
     if isinstance(reading, Reading):
         without = (_NO_ANSWER,) if reading.doubts and not reading.has_answer else ()
         lines = (*head, *reading.lines(), *without)
         return Guess(name, lines, reading.why, reading.doubts)
-    return _open_guess(name, head, reading, where=str(next(iter(by_split.values()))[0]))
+    return _open_guess(name, head, reading, where)
 
 
-def _open_guess(name: str, head: Sequence[str], choice: OpenChoice, *, where: str) -> Guess:
+def _open_guess(name: str, head: Sequence[str], choice: OpenChoice, where: str) -> Guess:
     """Return a recipe that waits for the user's choice of a question."""
     if not choice.candidates:
         expected = "a field with text, which may be a question"
@@ -307,9 +291,7 @@ def _open_guess(name: str, head: Sequence[str], choice: OpenChoice, *, where: st
         found = f"fields {', '.join(choice.why) or 'without values'}"
         raise InputError(Problem(where, found, expected, remedy))
     doubt = "no field is convincing as the question: choose one, and remove the # of these lines"
-    prompts = [
-        f"prompt: {json.dumps(candidate, ensure_ascii=False)}" for candidate in choice.candidates
-    ]
-    first, *others = prompts
+    names = [json.dumps(name, ensure_ascii=False) for name in choice.candidates]
+    first, *others = [f"prompt: {name}" for name in names]
     lines = (*head, first, *(f"# {other}" for other in others), _NO_ANSWER)
     return Guess(name, lines, choice.why, (doubt,), candidates=choice.candidates)

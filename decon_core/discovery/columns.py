@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from decon_core.benchmarks.fields import Row, is_empty
+from decon_core.corpus.shard_head import printable
 
 _MAX_DEPTH = 3  # levels of objects
 _MIN_PROSE = 3  # words
@@ -38,11 +39,10 @@ class Column:
     n_rows: int
 
     def __str__(self) -> str:
-        name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in self.name)
         length = f" of {self.n_characters} characters" if self.kind == "text" else ""
         distinct = "" if self.n_distinct == len(self.values) else f", {self.n_distinct} different"
         share = "" if self.share == 1 else f", in {self.share:.0%} of the rows"
-        return f"{name} ({self.kind}{length}{distinct}{share})"
+        return f"{printable(self.name)} ({self.kind}{length}{distinct}{share})"
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -127,15 +127,11 @@ def _paths(value: Row, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, 
         yield f"{prefix}{key}", item
         if isinstance(item, dict) and depth < _MAX_DEPTH:
             yield from _paths(item, f"{prefix}{key}.", depth + 1)
-        elif _kind_of(item) == "list of object":  # a recipe reads a key of all of them
-            names = dict.fromkeys(name for one in _objects(item) for name in one)
-            for name in names:
-                yield f"{prefix}{key}.{name}", [one.get(name) for one in _objects(item)]
-
-
-def _objects(value: object) -> list[Mapping[str, object]]:
-    items = value if isinstance(value, list) else []
-    return [item for item in items if isinstance(item, Mapping)]
+        elif isinstance(item, list) and _kind_of(item) == "list of object":
+            # A recipe reads a key of all of them.
+            objects = [element for element in item if isinstance(element, Mapping)]
+            for name in dict.fromkeys(name for element in objects for name in element):
+                yield f"{prefix}{key}.{name}", [element.get(name) for element in objects]
 
 
 def _texts_in(value: object) -> Iterator[str]:

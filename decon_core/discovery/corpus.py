@@ -93,12 +93,8 @@ class _Group:
         return next(filter(self._matches, [*tried, str(Path(self.typed).absolute())]), None)
 
     def _matches(self, pattern: str) -> bool:
-        found = files_of(Source(name="", path=pattern), folder=Path())
-        return [path for path, _ in found] == [*self.files]
-
-    def parts(self) -> list[_Group]:
-        """Return the files of each stem as a group."""
-        return [replace(self, files=(*files,), is_part=True) for files in self.stems.values()]
+        matches = files_of(Source(name="", path=pattern), folder=Path())
+        return [path for path, _ in matches] == [*self.files]
 
 
 def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
@@ -114,7 +110,11 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
     expected = "local files, whose first rows can be read"
     if remote := [Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)]:
         raise CorpusError(remote)
-    places = [(place, _listing(place)) for place in typed]
+    places: list[tuple[str, Listing]] = []
+    for place in typed:
+        listing = only_shards(list_path(Path(place).absolute()))
+        require_names_in_utf8(listing.paths)
+        places.append((place, listing))
     if twice := overlaps([(place, listing.paths) for place, listing in places]):
         raise CorpusError(twice)
     survey = CorpusSurvey()
@@ -122,22 +122,15 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
         if not listing.paths:
             found = f"no shard{listing.instead or ': no such file'}"
             survey.problems.append(Problem(place, found, f"files in {known_suffixes()}"))
-        survey.left_out += [str(one) for one in listing.skipped if not one.is_on_purpose]
+        survey.left_out += [str(file) for file in listing.skipped if not file.is_on_purpose]
         for group in _groups(place, listing.base, listing.paths):
             _add_sources(group, survey)
     if not survey.sources:
-        found = f"nothing that can be read{''.join(f'; {one}' for one in survey.left_out)}"
+        found = f"nothing that can be read{''.join(f'; {file}' for file in survey.left_out)}"
         nothing = Problem(", ".join(typed), found, "files with rows that hold text")
         raise CorpusError([*survey.problems, *([nothing] if survey.left_out else [])])
     survey.sources = _with_names(survey.sources)
     return survey
-
-
-def _listing(place: str) -> Listing:
-    """List the shards at a place, and what else is there."""
-    listing = only_shards(list_path(Path(place).absolute()))
-    require_names_in_utf8(listing.paths)
-    return listing
 
 
 def _groups(place: str, root: Path, shards: Iterable[Path]) -> Iterator[_Group]:
@@ -157,8 +150,8 @@ def _add_sources(group: _Group, survey: CorpusSurvey) -> None:
     if (pattern := group.pattern) is not None:
         _add_source(group, pattern, survey)
     elif len(group.stems) > 1:
-        for part in group.parts():
-            _add_sources(part, survey)
+        for files in group.stems.values():
+            _add_sources(replace(group, files=(*files,), is_part=True), survey)
     else:
         found = f"{counted(len(group.files), 'file')} named like {group.files[0].name}, and others"
         expected, remedy = "names that a glob can tell apart", "move them to a folder of their own"

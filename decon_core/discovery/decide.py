@@ -8,7 +8,7 @@ from typing import Any
 from decon_core.benchmarks.fields import Row
 from decon_core.discovery.columns import Column, columns_of
 from decon_core.discovery.evidence import has_role, is_named, may_be_passage, read_by_evidence
-from decon_core.discovery.published import READ, Match, matches_of
+from decon_core.discovery.published import Match, matches_of, only_read
 from decon_core.discovery.reading import ANSWERS, OpenChoice, Reading, field_names, records_of
 
 _SPECIFIC = 3  # fields: that many are no coincidence
@@ -31,8 +31,10 @@ def _as_published(rows: Sequence[Row]) -> Reading | None:
     if not matches:
         return None
     best = matches[0]
-    rest = [one for one in columns if "." not in one.name and one.name not in best.explained]
-    missed = [one for one in rest if has_role(one)]
+    rest = [
+        column for column in columns if "." not in column.name and column.name not in best.explained
+    ]
+    missed = [column for column in rest if has_role(column)]
     is_specific = len(best.explained) >= _SPECIFIC
     if _answers_with_letters(best, columns) or (missed and not is_specific):
         return None
@@ -50,24 +52,18 @@ def _as_published(rows: Sequence[Row]) -> Reading | None:
         doubts.append("only one of several fields is read")
     why = f"the fields {', '.join(sorted(best.explained))} are read as in the catalog's recipe"
     spelling = "" if best.is_exact else ", where they are spelled otherwise"
+    listed = ", ".join(same[:_MOST_NAMED])
+    n_more = len(same) - _MOST_NAMED
+    listed += f" and {n_more} more" if n_more > 0 else ""
     unread = [f"not read: {', '.join(map(str, rest))}"] if rest else []
-    return Reading(best.keys, (f"{why} {_listed(same)}{spelling}", *unread), tuple(doubts))
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+    return Reading(best.keys, (f"{why} {listed}{spelling}", *unread), tuple(doubts))
 
 
 def _texts(match: Match, rows: Sequence[Row]) -> list[tuple[object, ...]]:
     """Return what the records of a recipe hold."""
     keys = ("question", "passage", "answer", "is_correct")
-    return [tuple(one[key] for key in keys) for one in records_of(_read(match), rows)]
-
-
-def _read(match: Match) -> dict[str, object]:
-    """Return the keys of a match that make its records."""
-    return {key: value for key, value in match.keys.items() if key in READ}
+    records = records_of(only_read(match.keys), rows)
+    return [tuple(record[key] for key in keys) for record in records]
 
 
 def _answers_with_letters(match: Match, columns: Sequence[Column]) -> bool:

@@ -131,7 +131,11 @@ class _Rows:
     def reading(self) -> Reading | OpenChoice:
         prompt = self._question()
         if prompt is None:
-            return self._open_choice()
+            texts = [column for column in self.columns if _is_question(column) and column.texts]
+            prose = [text for text in texts if not {*text.words} & NO_TEXT or text.is_prose]
+            likely = sorted(prose or texts, key=lambda text: (-_score(text), -text.n_characters))
+            names = tuple(text.name for text in likely)
+            return OpenChoice(names, tuple(map(str, likely or self.columns)))
         keys = dict(prompt)
         choices = self._choices(keys)
         keys |= self._with_passage(keys, choices)
@@ -141,14 +145,6 @@ class _Rows:
             keys["answers"] = answers
         self._name_the_rest(keys)
         return Reading(keys, tuple(self.why), tuple(self.doubts))
-
-    def _open_choice(self) -> OpenChoice:
-        texts = [column for column in self.columns if _is_question(column) and column.texts]
-        texts = [text for text in texts if not {*text.words} & NO_TEXT or text.is_prose] or texts
-        texts.sort(key=lambda text: (-_score(text), -text.n_characters))
-        return OpenChoice(
-            tuple(text.name for text in texts), tuple(map(str, texts or self.columns))
-        )
 
     def _question(self) -> dict[str, object] | None:
         """Return the keys for the most convincing question; None if there is none."""
@@ -274,11 +270,7 @@ class _Rows:
     def _free_answers(self, keys: Mapping[str, object]) -> list[object]:
         """Return the fields with answers, those with wrong ones marked."""
         used = {*field_names([*keys.values()])}
-        columns = [
-            column
-            for column in self.columns
-            if _answers(column) and column.name not in used and _is_outside(column, used)
-        ]
+        columns = [column for column in self._outside(used) if _answers(column)]
         if all({*column.words} & WRONG for column in columns):
             return self._replies(keys)
         is_marked = any({*column.words} & WRONG for column in columns)
@@ -316,9 +308,8 @@ class _Rows:
     ) -> dict[str, object]:
         """Return the passage: by its name, or by that of a question if it is another field's."""
         used = {*field_names([*keys.values(), choices])}
-        columns = [one for one in self.columns if may_be_passage(one) and one.name not in used]
-        columns = [one for one in columns if _is_outside(one, used)]
-        columns.sort(key=lambda one: not {*one.words} & PASSAGES)
+        columns = [column for column in self._outside(used) if may_be_passage(column)]
+        columns.sort(key=lambda column: not {*column.words} & PASSAGES)
         for column in columns:
             listed = column.kind == "list of text"
             passage = {"field": column.name, "transform": "join"} if listed else column.name
@@ -333,11 +324,7 @@ class _Rows:
         """Note the texts that are not read: one of them may be the answer."""
         used = {*field_names([*keys.values()])}
         used |= {name for group in choices_among(self.columns) for name in group.columns}
-        rest = [
-            column
-            for column in self.columns
-            if column.is_prose and column.name not in used and _is_outside(column, used)
-        ]
+        rest = [column for column in self._outside(used) if column.is_prose]
         if rest:
             self.why.append(f"not read: {_listed(rest)}")
         named = [column for column in rest if has_role(column) or may_be_passage(column)]
@@ -345,6 +332,17 @@ class _Rows:
             self.doubts.append(f"{_listed(named)} may belong to the question or the answer")
         if "answers" not in keys:
             self.doubts.append("no field has name and values of an answer")
+
+    def _outside(self, used: set[str]) -> list[Column]:
+        """Return the fields that are not used, that contain no used one, and are in none."""
+        return [
+            column
+            for column in self.columns
+            if not any(
+                f"{name}.".startswith(f"{column.name}.") or column.name.startswith(f"{name}.")
+                for name in used
+            )
+        ]
 
 
 def may_be_passage(column: Column) -> bool:
@@ -356,13 +354,6 @@ def may_be_passage(column: Column) -> bool:
 
 def _listed(columns: Sequence[Column]) -> str:
     return ", ".join(column.name for column in columns)
-
-
-def _is_outside(column: Column, used: set[str]) -> bool:
-    """Return whether no used field contains this one, nor it a used one."""
-    return not any(
-        one.startswith(f"{column.name}.") or column.name.startswith(f"{one}.") for one in used
-    )
 
 
 def _answers(column: Column) -> bool:

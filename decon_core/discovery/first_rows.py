@@ -59,16 +59,13 @@ def _is_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
     """Return whether cells hold values: prose, a number, or a label of the cells below."""
     if len({*first}) < len(first):
         return True
-    return any(
-        _is_value(cell, [line[at] for line in others if at < len(line)])
-        for at, cell in enumerate(first)
-    )
-
-
-def _is_value(cell: str, below: Sequence[str]) -> bool:
-    text = Column("", (cell,), 1)
-    is_label = cell in below and len({*below}) <= _FEW
-    return bool(cell) and (text.is_asking or _is_number(cell) or is_label or len(cell.split()) > 6)
+    for at, cell in enumerate(first):
+        below = [line[at] for line in others if at < len(line)]
+        is_label = cell in below and len({*below}) <= _FEW
+        is_prose = Column("", (cell,), 1).is_asking or len(cell.split()) > 6
+        if cell and (is_label or is_prose or _is_number(cell)):
+            return True
+    return False
 
 
 def _is_number(cell: str) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import yaml
@@ -16,8 +18,7 @@ from decon_core.benchmarks.parse import CATALOG_PATH
 from decon_core.discovery.columns import words_of
 from decon_core.discovery.reading import ANSWERS, field_names, prefixes, records_of
 
-# The keys of a recipe that make its records.
-READ = ("prompt", "prompts", "source", "target", "both_directions", "passage", *ANSWERS)
+_READ = ("prompt", "prompts", "source", "target", "both_directions", "passage", *ANSWERS)
 _KEPT = ("dataset_name_field", "extra_fields", "tests")
 
 
@@ -39,9 +40,16 @@ class Match:
 def matches_of(rows: Sequence[Row]) -> list[Match]:
     """Return the recipes that read all these rows, and explain most of their fields."""
     names = [*dict.fromkeys(name for row in rows for name in row)]
-    ranked = sorted(_possible(names, rows), key=lambda one: one.rank)
-    for _, alike in groupby(ranked, key=lambda one: one.rank):
-        if fitting := [one for one in alike if records_of(_only_read(one.keys), rows)]:
+    possible = []
+    for name, recipe in _recipes().items():
+        match = _match(name, recipe, names, rows, is_exact=True)
+        if match is None and (spelled := _spelled_as_in(names, recipe)):
+            match = _match(name, spelled, names, rows, is_exact=False)
+        if match is not None:
+            possible.append(match)
+    rank = attrgetter("rank")
+    for _, alike in groupby(sorted(possible, key=rank), key=rank):
+        if fitting := [match for match in alike if records_of(only_read(match.keys), rows)]:
             return fitting
     return []
 
@@ -53,15 +61,6 @@ def _recipes() -> dict[str, dict[str, Any]]:
     return recipes
 
 
-def _possible(names: Sequence[str], rows: Sequence[Row]) -> Iterator[Match]:
-    for name, recipe in _recipes().items():
-        if match := _match(name, recipe, names, rows, is_exact=True):
-            yield match
-        elif spelled := _spelled_as_in(names, recipe):
-            match = _match(name, spelled, names, rows, is_exact=False)
-            yield from [match] if match else []
-
-
 def _match(
     name: str,
     recipe: Mapping[str, object],
@@ -70,7 +69,7 @@ def _match(
     *,
     is_exact: bool,
 ) -> Match | None:
-    read = _only_read(recipe)
+    read = only_read(recipe)
     required = {*field_names([*read.values()], optional=False)}
     groups = [_numbered(names, prefix) for prefix in prefixes([*read.values()])]
     found = {_top(field, names) for field in required}
@@ -83,8 +82,9 @@ def _match(
     return Match(name, {**read, **kept}, tops, is_exact, len(required) + len(groups))
 
 
-def _only_read(recipe: Mapping[str, object]) -> dict[str, object]:
-    return {key: value for key, value in recipe.items() if key in READ}
+def only_read(recipe: Mapping[str, object]) -> dict[str, object]:
+    """Return the keys of a recipe that make its records."""
+    return {key: value for key, value in recipe.items() if key in _READ}
 
 
 def _top(path: str, names: Sequence[str]) -> str | None:
@@ -115,20 +115,17 @@ def _present(
 
 def _n_having(rows: Sequence[Row], field: object) -> int:
     name = str(field.get("field") if isinstance(field, Mapping) else field)
-    return sum(_has(row, name) for row in rows)
-
-
-def _has(row: Row, name: str) -> bool:
-    try:
-        value_at(row, name)
-    except FieldError:
-        return False
-    return True
+    n_rows = 0
+    for row in rows:
+        with suppress(FieldError):
+            value_at(row, name)
+            n_rows += 1
+    return n_rows
 
 
 def _spelled_as_in(names: Sequence[str], recipe: Mapping[str, object]) -> dict[str, object] | None:
     """Return a recipe with the rows' spelling of its fields: `Question` in place of `question`."""
-    read = _only_read(recipe)
+    read = only_read(recipe)
     spelled = {words_of(name): name for name in names}
     if len(spelled) < len(names) or any(prefixes([*read.values()])):
         return None

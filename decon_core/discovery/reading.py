@@ -29,7 +29,6 @@ class Reading:
         return any(key in self.keys for key in (*ANSWERS, "target"))
 
     def lines(self) -> list[str]:
-        """Return the keys as lines of YAML."""
         return [f"{key}: {flow(value)}" for key, value in self.keys.items()]
 
 
@@ -42,7 +41,6 @@ class OpenChoice:
 
 
 def flow(value: object) -> str:
-    """Return a value as YAML on one line."""
     text = yaml.safe_dump(
         value, default_flow_style=True, width=_WIDE, allow_unicode=True, sort_keys=False
     )

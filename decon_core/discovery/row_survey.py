@@ -108,23 +108,25 @@ class RowSurvey:
         best = min(complete, key=lambda path: (path.count("."), path), default=None)
         return None if best is None else (best, values[best])
 
-    # What a person should check
-
     @cached_property
     def doubts(self) -> list[str]:
-        found = (
-            self._unreadable(),
-            self._without_text(),
-            self._mixed(),
-            self._mostly_hidden(),
-            self._repeated_ids(),
-        )
-        return [one for one in found if one]
-
-    def _unreadable(self) -> str:
-        reasons = ", ".join(f"{n} {reason}" for reason, n in Counter(self.unreadable).items())
-        rows = f"{len(self.unreadable)} of {counted(self.n_rows, 'row')} cannot be read"
-        return f"{rows}: {reasons}" if self.unreadable else ""
+        """What a person should check."""
+        doubts = []
+        if self.unreadable:
+            reasons = ", ".join(f"{n} {reason}" for reason, n in Counter(self.unreadable).items())
+            rows = f"{len(self.unreadable)} of {counted(self.n_rows, 'row')}"
+            doubts.append(f"{rows} cannot be read: {reasons}")
+        doubts += filter(None, [self._without_text(), self._mixed()])
+        if sum(self.hidden.values()) > sum(self.visible.values()):
+            doubts.append(
+                f"there is more hidden text than visible text ({listed_paths(self.hidden)}); set "
+                "`text` or another `layout` if a model is trained on it"
+            )
+        if self.ids and len({*self.ids[1]}) != len(self.rows):
+            n_different = counted(len({*self.ids[1]}), "different value")
+            rows = counted(len(self.rows), "row")
+            doubts.append(f"{n_different} of the id `{self.ids[0]}` in {rows}")
+        return doubts
 
     def _without_text(self) -> str:
         n_empty = sum(not (text.visible or text.hidden) for text in self.texts)
@@ -153,20 +155,6 @@ class RowSurvey:
         values = f"texts ({listed_paths(prose)}) and short values ({listed_paths(only_short)})"
         return f"{rows} {'holds' if n_mixed == 1 else 'hold'} {values}; all are read"
 
-    def _mostly_hidden(self) -> str:
-        if sum(self.hidden.values()) <= sum(self.visible.values()):
-            return ""
-        return (
-            f"there is more hidden text than visible text ({listed_paths(self.hidden)}); set "
-            "`text` or another `layout` if a model is trained on it"
-        )
-
-    def _repeated_ids(self) -> str:
-        if not self.ids or len({*self.ids[1]}) == len(self.rows):
-            return ""
-        n_different = counted(len({*self.ids[1]}), "different value")
-        return f"{n_different} of the id `{self.ids[0]}` in {counted(len(self.rows), 'row')}"
-
 
 def listed_paths(paths: Iterable[str]) -> str:
     """Name paths, the first ones of very many."""
@@ -192,10 +180,10 @@ def _paths(slots: Iterable[Slot], *, prose: bool) -> dict[str, None]:
 
 def _places(slot: Slot) -> list[str]:
     """Return the paths of a string, also those where the row repeats it."""
-    return [field_path(keys) for keys in (slot.keys, *slot.copies)]
+    return [_field_path(keys) for keys in (slot.keys, *slot.copies)]
 
 
-def field_path(keys: Keys) -> str:
+def _field_path(keys: Keys) -> str:
     """Return the path of a field as settings name it: `messages[].content`."""
     if keys and keys[-1] == KEY:
         keys = (*keys[:-2], "*")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from textwrap import wrap
+from textwrap import TextWrapper
 
 from decon_core.config.json_schema import SCHEMA_PATH
 from decon_core.corpus.shard_head import in_toml, printable
@@ -76,16 +76,23 @@ _UNREADABLE = """\
 def _source(one: SourceFinding, folder: Path) -> str:
     """Format a [[corpus.source]] table, with the findings as comments."""
     source, rows = one.source, one.rows
+    if rows.ids:
+        why_id = f"`{rows.ids[0]}` has the name of one and is in every row seen"
+    else:
+        why_id = (
+            "no field with the name of one is in every row; documents are named by file and row"
+        )
     comments = [
         f"{shards_line(one)}; {counted(rows.n_rows, 'row')} seen, of {one.n_files_read} of them.",
         f"Path: {one.why}.",
         f"Layouts: {rows.layouts_line}.",
         f"Visible text: {listed_paths(rows.visible) or 'none'}.",
         f"Hidden text, searched apart: {listed_paths(rows.hidden) or 'none'}.",
-        f"Id: {_why_id(rows)}.",
+        f"Id: {why_id}.",
         *(f"Check this: {doubt}." for doubt in rows.doubts),
     ]
-    lines = [line for text in comments for line in _comment(text)]
+    wrapper = TextWrapper(98, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
+    lines = [line for text in comments for line in wrapper.wrap(printable(text))]
     lines += [
         "[[corpus.source]]",
         f"name = {in_toml(source.name)}",
@@ -99,12 +106,6 @@ def _source(one: SourceFinding, folder: Path) -> str:
 def shards_line(one: SourceFinding) -> str:
     """Say how many shards a source has, and how large they are."""
     return f"{counted(len(one.files), 'shard')}, {size(one.n_bytes)}"
-
-
-def _why_id(rows: RowSurvey) -> str:
-    if rows.ids:
-        return f"`{rows.ids[0]}` has the name of one and is in every row seen"
-    return "no field with the name of one is in every row; documents are named by file and row"
 
 
 def _examples(rows: RowSurvey) -> list[str]:
@@ -123,13 +124,6 @@ def _examples(rows: RowSurvey) -> list[str]:
 _LESS = """\
 # To read less: fields in `text`, or a conversation in `messages`. Other text then blocks mixtures,
 # unless its path is in `ignore`."""
-
-
-def _comment(text: str) -> list[str]:
-    """Wrap a text as comment lines without characters that may end one."""
-    return wrap(
-        printable(text), 98, initial_indent="# ", subsequent_indent="# ", break_long_words=False
-    )
 
 
 def _below(path: Path, folder: Path) -> str:

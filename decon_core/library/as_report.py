@@ -96,14 +96,14 @@ def read_folder(folder: Path, database: Path) -> None:
     }
     with duckdb.connect() as connection:
         try:
-            for name, file, more in (
+            for name, file, parameters in (
                 ("matches", results.MATCHES_FILE, {"source": ONLY_SOURCE}),
                 ("items", results.INDEXABILITY_FILE, proving),
                 ("indexability", results.INDEXABILITY_FILE, {}),
             ):
-                values = {"path": str(folder / file), **more}
-                found = connection.sql(_QUERIES[name], params=values)
-                tables[name] = filled(name, found.to_arrow_table())
+                values = {"path": str(folder / file), **parameters}
+                rows = connection.sql(_QUERIES[name], params=values)
+                tables[name] = filled(name, rows.to_arrow_table())
         except duckdb.Error as error:
             text = str(error).splitlines()[0]
             problem = Problem(str(folder), text, "files of this version", "scan again")

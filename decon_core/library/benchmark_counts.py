@@ -5,7 +5,7 @@ By Polars: a query of two groups is not worth a database, which takes longer to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,10 @@ def count_matches(
         )
         for version in versions
     }
-    for row in _items_by_detectors(matches):
+    detected = pl.scan_parquet(matches).filter(pl.col("is_contaminated") | pl.col("is_candidate"))
+    by_item = detected.group_by("benchmark", *_ITEM)
+    sets = by_item.agg(detectors=pl.col("detector").unique().sort())
+    for row in _rows(sets.group_by("benchmark", "detectors").agg(n=pl.len())):
         count = counts[row["benchmark"]]
         count.n_items_by_all += row["n"] if len(row["detectors"]) == len(policy.detectors) else 0
         for detector in row["detectors"]:
@@ -128,13 +131,6 @@ def _findable(matches: Path, indexability: Path, policy: Policy) -> list[dict[st
             n_findable_items=pl.len(), n_leaked_findable_items=pl.col("is_leaked").sum()
         )
     )
-
-
-def _items_by_detectors(matches: Path) -> list[Mapping[str, Any]]:
-    """Count, per benchmark, the items that the same detectors find."""
-    found = pl.scan_parquet(matches).filter(pl.col("is_contaminated") | pl.col("is_candidate"))
-    items = found.group_by("benchmark", *_ITEM).agg(detectors=pl.col("detector").unique().sort())
-    return _rows(items.group_by("benchmark", "detectors").agg(n=pl.len()))
 
 
 def _rows(query: pl.LazyFrame) -> list[Any]:

@@ -123,7 +123,6 @@ def _of_documents(
 
 
 def _of_items(leaks: pl.LazyFrame, n_known: Mapping[str, int], share: float) -> Iterator[Rate]:
-    """Yield the rates of the items of each benchmark."""
     item, document = ["benchmark", "split", "instance_index"], ["benchmark", "file", "row"]
     places = leaks.select({*item, *document}).unique()
     by_item = places.group_by(item).agg(n=pl.len()).group_by("benchmark", "n").agg(items=pl.len())

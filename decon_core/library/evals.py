@@ -77,9 +77,8 @@ def _rows(evals: Any) -> list[Row]:
     return rows
 
 
-def _by_name(rows: Iterable[Row], name: str) -> dict[str, pa.Table]:
+def _by_name(rows: list[Row], name: str) -> dict[str, pa.Table]:
     """Return the records of rows with question, answer and passage, by benchmark and split."""
-    rows = [*rows]
     _require_no_misspelt_field(rows)
     places: dict[str, dict[str, list[Row]]] = {}
     for row in rows:

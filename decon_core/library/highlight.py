@@ -51,7 +51,18 @@ def _place(finding: Finding, part: str) -> str:
 
 def html_of(findings: Findings, index: Index) -> str:
     """Return findings as HTML that reads in light and dark notebooks; all texts are escaped."""
-    shown = [_shown(findings, finding, index) for finding in findings[:_MOST_SHOWN]]
+    shown = []
+    for finding in findings[:_MOST_SHOWN]:
+        record = index.record(finding)
+        excerpt = _excerpt(findings.text or "", finding, record, index)
+        item = [
+            (part, [*_pieces(record[part], excerpt.record_marks[part])])
+            for part in PARTS
+            if record[part]
+        ]
+        text = [*_pieces(excerpt.text, excerpt.text_marks)]
+        is_cut = excerpt.start > 0
+        shown.append({"line": line_of(finding), "text": text, "is_cut": is_cut, "item": item})
     n_more = len(findings) - len(shown)
     return render(
         _TEMPLATE,
@@ -59,18 +70,6 @@ def html_of(findings: Findings, index: Index) -> str:
         shown=shown,
         more=f"and {counted(n_more, 'finding')} more" if shown and n_more else "",
     )
-
-
-def _shown(findings: Findings, finding: Finding, index: Index) -> dict[str, Any]:
-    record = index.record(finding)
-    excerpt = _excerpt(findings.text or "", finding, record, index)
-    parts = [(part, record[part]) for part in PARTS if record[part]]
-    return {
-        "line": line_of(finding),
-        "text": [*_pieces(excerpt.text, excerpt.text_marks)],
-        "is_cut": excerpt.start > 0,
-        "item": [(part, [*_pieces(text, excerpt.record_marks[part])]) for part, text in parts],
-    }
 
 
 def _excerpt(text: str, finding: Finding, record: Mapping[str, Any], index: Index) -> Excerpt:

@@ -357,7 +357,6 @@ def _require_own_threads() -> None:
 
 
 def _why(row: Unreadable) -> str:
-    """Return why a row could not be read."""
     is_null = row.reason == "field is null" or row.detail == type(None).__name__
     return "None" if is_null else f"{row.reason}: {row.detail}"
 

@@ -35,7 +35,7 @@ from decon_core.library.stored_index import OnStep, StoredIndex, index_records, 
 from decon_core.scan.answers import why_unbounded
 from decon_core.scan.blocks import kept_scanners
 from decon_core.scan.coverage import missing_tiles, uncounted
-from decon_core.scan.scanner import Progress, ScanSummary, scan_packs
+from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.drafts import remove, sweep_beside
 from decon_core.storage.files import atomic_path, read_json, write_json, write_plain_json
 from decon_core.storage.listing import Skipped, list_path
@@ -235,23 +235,19 @@ def _scan_pack(
             on_progress=on_progress,
             sketch=request.sketch,
         )
-        _say_sketch(request, summary, on_step)
     except CorpusError as error:
         failed = error.problems
+    else:
+        n_blocks = counted(summary.n_blocks_excluded + summary.n_blocks_read, "block")
+        if summary.n_blocks_excluded or summary.n_blocks_read:
+            excluded = f"{summary.n_blocks_excluded} of {n_blocks}"
+            on_step(f"sketch: no match is possible in {excluded}, which were not read")
+        elif request.sketch and (why := why_unbounded(request.policy)):
+            on_step(f"sketch: written, but not used: {why}")
     if request.sketch:
         _join_sketch(index, request.sketch, pack)
     kept_scanners.cache_clear()
     return failed
-
-
-def _say_sketch(request: Request, summary: ScanSummary, on_step: OnStep) -> None:
-    """Report how much the sketch excluded."""
-    n_blocks = summary.n_blocks_excluded + summary.n_blocks_read
-    if n_blocks:
-        excluded = f"{summary.n_blocks_excluded} of {counted(n_blocks, 'block')}"
-        on_step(f"sketch: no match is possible in {excluded}, which were not read")
-    elif request.sketch and (why := why_unbounded(request.policy)):
-        on_step(f"sketch: written, but not used: {why}")
 
 
 def _join_sketch(index: StoredIndex, sketch: Sketch, pack: Pack) -> None:

@@ -54,7 +54,6 @@ _Piece = tuple["pa.RecordBatch | Sequence[bytes]", Source]
 
 
 def is_conversation(value: object) -> bool:
-    """Return whether a value is a list of messages."""
     return isinstance(value, list | tuple) and all(isinstance(one, Mapping) for one in value)
 
 
@@ -121,23 +120,21 @@ def _pieces(texts: Any, source: Source, block_bytes: int) -> Iterator[_Piece]:
 
 
 def _of_objects(texts: Iterable[object], source: Source, block_bytes: int) -> Iterator[_Piece]:
-    some: list[str | bytes | None] = []
+    rows: list[str | bytes | None] = []
     n_bytes = 0
     for number, text in enumerate(texts):
-        if isinstance(text, str) and not source.paths:
-            some.append(text)
-            n_bytes += len(text)
-        elif text is None:
-            some.append(None)
+        row: str | bytes | None
+        if text is None or (isinstance(text, str) and not source.paths):
+            row = text
         else:
-            line = _line_of(text, number, source)
-            some.append(line)
-            n_bytes += len(line)
-        if n_bytes >= block_bytes or len(some) >= _MAX_ROWS:
-            yield _piece_of(some, source)
-            some, n_bytes = [], 0
-    if some:
-        yield _piece_of(some, source)
+            row = _line_of(text, number, source)
+        rows.append(row)
+        n_bytes += len(row or "")
+        if n_bytes >= block_bytes or len(rows) >= _MAX_ROWS:
+            yield _piece_of(rows, source)
+            rows, n_bytes = [], 0
+    if rows:
+        yield _piece_of(rows, source)
 
 
 def _line_of(text: object, number: int, source: Source) -> bytes:
@@ -183,7 +180,6 @@ def _json_form(value: Any) -> Any:
 
 
 def _piece_of(texts: list[str | bytes | None], source: Source) -> _Piece:
-    """Return strings as a table, and anything else as lines of JSON."""
     strings = [text for text in texts if not isinstance(text, bytes)]
     if len(strings) == len(texts) and not source.paths:
         try:
@@ -216,15 +212,15 @@ def _of_dataset(dataset: Any, source: Source, block_bytes: int) -> Iterator[_Pie
 
 def _joined(tables: Iterable[pa.Table], block_bytes: int) -> Iterator[pa.Table]:
     """Join small tables: each block has costs of its own."""
-    some: list[pa.Table] = []
+    small: list[pa.Table] = []
     for table in tables:
-        n_bytes = sum(one.nbytes for one in some)
-        if some and (n_bytes >= block_bytes or table.schema != some[0].schema):
-            yield pa.concat_tables(some)
-            some = []
-        some.append(table)
-    if some:
-        yield pa.concat_tables(some)
+        n_bytes = sum(before.nbytes for before in small)
+        if small and (n_bytes >= block_bytes or table.schema != small[0].schema):
+            yield pa.concat_tables(small)
+            small = []
+        small.append(table)
+    if small:
+        yield pa.concat_tables(small)
 
 
 def _of_arrow(texts: pa.ChunkedArray, source: Source, block_bytes: int) -> Iterator[_Piece]:
@@ -306,7 +302,6 @@ def _without_null_rows(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _as_table(array: pa.Array, source: Source) -> _Piece:
-    """Return strings, conversations or rows as a table, and how it is read."""
     if not pa.types.is_struct(array.type):
         name = TEXT if as_strings(array) is not None else MESSAGES
         # Its column is named: a null is unreadable then, while rows may lack a field.

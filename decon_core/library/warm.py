@@ -113,7 +113,17 @@ def _scan(folder: Path, settings: Mapping[str, Any], sketch: Sketch | None) -> N
         sketch=sketch,
     )
     for n_items in (len(items) // 2, len(items)):
-        evals.write_text(_recipes(folder, items[:n_items]), encoding="utf-8")
+        rows = folder / f"items-{n_items}.jsonl"
+        _write_lines(rows, items[:n_items])
+        recipe = {
+            "local_path": rows.name,
+            "splits": ["test"],
+            "prompt": "question",
+            "answers": ["answer"],
+            "passage": "passage",
+        }
+        recipes = {"evals": {f"sample{n_items}": recipe}}
+        evals.write_text(json.dumps(recipes), encoding="utf-8")
         scan_folder(request)
 
 
@@ -144,19 +154,6 @@ def _texts(item: Mapping[str, str]) -> Iterator[str]:
     yield f"<p>Écrit à Zürich: {first}&nbsp;{rest}</p> a%20b%2Dc per-\nhaps Σ"
     yield whole.replace("magnet", "mag\u200bnet").replace("saddle", "stone").replace("; ", ", ")
     yield f"nothing of it: {first} {' '.join(reversed(_WORDS))}"
-
-
-def _recipes(folder: Path, items: list[dict[str, str]]) -> str:
-    path = folder / f"items-{len(items)}.jsonl"
-    _write_lines(path, items)
-    recipe = {
-        "local_path": path.name,
-        "splits": ["test"],
-        "prompt": "question",
-        "answers": ["answer"],
-        "passage": "passage",
-    }
-    return json.dumps({"evals": {f"sample{len(items)}": recipe}})
 
 
 def _write_lines(path: Path, rows: list[dict[str, str]]) -> None:

@@ -45,7 +45,6 @@ If in doubt: would a model trained on this text answer the item better because o
 Press any key to continue."""
 
 _FOOT = "l leak  t template  c common source  u unsure  n note  s skip  b back  ? help  q quit"
-_JUDGED = "j judge  "
 _UNSAVED_NOTE = (
     "the note has no verdict yet: give one (l t c u), or press {key} again to discard it"
 )
@@ -58,10 +57,8 @@ _SECONDS_BETWEEN_LOOKS = 0.2  # at the size of the window
 def require_terminal() -> None:
     """Raise InputError without a terminal that shows pairs and reads keys."""
     is_dumb = os.environ.get("TERM") == "dumb"
-    found, expected = (
-        "TERM=dumb" if is_dumb else "no terminal",
-        "a terminal, to show pairs and to read keys",
-    )
+    found = "TERM=dumb" if is_dumb else "no terminal"
+    expected = "a terminal, to show pairs and to read keys"
     remedy = "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict"
     problems = [
         Problem(name, found, expected, remedy)
@@ -75,7 +72,6 @@ def require_terminal() -> None:
 def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
     """Show pairs on the terminal and save verdicts, until the reviewer quits."""
     screen = Screen(sys.stdin.fileno(), sys.stdout.fileno())
-
     dialog = Review(
         queue=queue,
         screen=screen,
@@ -91,17 +87,6 @@ def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:
     finally:
         n = dialog.n_written
         say(f"{counted(n, 'verdict')}. {session.next_step}" if n else "no verdict")
-
-
-def _headline(pair: PairSummary, policy: Policy) -> str:
-    """Return the pair's item, call, score, thresholds and number of documents."""
-    detectors = [*filter(None, pair.detectors.split(", "))]
-    applied = policy.for_benchmark(pair.benchmark)
-    thresholds = " or ".join(f"{applied.threshold_of(name):g} ({name})" for name in detectors)
-    return (
-        f"{pair.item}  {pair.called}, score {pair.score:.3f}, threshold {thresholds}, "
-        f"in {counted(pair.n_documents, 'document')}"
-    )
 
 
 class Screen:
@@ -196,7 +181,6 @@ class Review:
     _warned_key: str = ""  # the key pressed last that would discard such a note
 
     def run(self) -> None:
-        """Show pairs and take verdicts until the reviewer quits."""
         while True:
             self._draw()
             key = self.screen.key()
@@ -308,19 +292,27 @@ class Review:
         more = f"… {counted(n_below, 'more line')}: space" if n_below > 0 else ""
         foot = self.paint.of(clipped(more, width), "faint")
         has_judge = self._pair and self._pair.pair in self.session.labels
-        keys = f"{_JUDGED if has_judge else ''}{_FOOT}"
+        keys = f"{'j judge  ' if has_judge else ''}{_FOOT}"
         self.screen.draw([*head, *shown, foot, clipped(self._message or keys, width)])
 
     def _page(self, width: int) -> tuple[list[str], list[str]]:
-        """Return the head and the text of the page."""
         n, pair = len(self.queue), self._pair
         if pair is None:
             head = [self.paint.of(f"end of the queue ({n} pairs)", "head")]
             return head, ["", f"{self.n_written} verdicts saved. b back, q quit"]
-        lines = [f"{self._at + 1} of {n}  {_headline(pair, self.policy)}", self._entered(pair)]
-        head = [self.paint.of(clipped(line, width), "head") for line in lines if line]
+        detectors = filter(None, pair.detectors.split(", "))
+        policy = self.policy.for_benchmark(pair.benchmark)
+        thresholds = " or ".join(f"{policy.threshold_of(name):g} ({name})" for name in detectors)
+        headline = (
+            f"{self._at + 1} of {n}  {pair.item}  {pair.called}, score {pair.score:.3f}, "
+            f"threshold {thresholds}, in {counted(pair.n_documents, 'document')}"
+        )
+        lines = filter(None, [headline, self._entered(pair)])
+        head = [self.paint.of(clipped(line, width), "head") for line in lines]
         texts = page(self.texts(pair.pair), width=width, paint=self.paint)
-        return head, [*self._judged(pair, width), "", *texts]
+        label = self.session.labels.get(pair.pair)
+        judgement = inert(judgement_line(label)) if label and self._shows_judge else ""
+        return head, [*textwrap.wrap(judgement, width), "", *texts]
 
     def _entered(self, pair: PairSummary) -> str:
         """Return the verdict, note and match type of a pair as a line; "" if it has none."""
@@ -337,9 +329,3 @@ class Review:
             about = "; ".join(filter(None, (verdict.match_type, verdict.note)))
             return f"verdict: {verdict.verdict}{f' ({about})' if about else ''}"
         return ""
-
-    def _judged(self, pair: PairSummary, width: int) -> list[str]:
-        """Return what a file or a model says of a pair, if the reviewer wants to see it."""
-        label = self.session.labels.get(pair.pair)
-        shown = inert(judgement_line(label)) if label and self._shows_judge else ""
-        return textwrap.wrap(shown, width)

@@ -63,7 +63,6 @@ class Session:
         match_type: str = "",
         confidence: float | None = None,
     ) -> None:
-        """Save a verdict."""
         from decon_core.report.review.merge import verdict_line
 
         at, by = datetime.now(UTC).isoformat(timespec="seconds"), self.by or ""
@@ -100,7 +99,6 @@ class Session:
     def queue(
         self, choice: Choice, order: Order | None, *, also_reviewed: bool
     ) -> list[PairSummary]:
-        """Return the pairs to review, in order."""
         from decon_core.report.review.found import PairFilter
         from decon_core.report.review.queue import pairs_of_calls, sort_pairs, without_verdict
         from decon_core.report.review.sample import in_order_of_draw

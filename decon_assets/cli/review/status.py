@@ -51,7 +51,6 @@ def status_of(session: Session, choice: Choice) -> Json:
 
 
 def say_status(status: Json) -> None:
-    """Print the progress, and the precision of a sample."""
     counts = ("n_pairs", "n_leaks_by_score", "n_reviewed")
     rows = [
         (name, *(one[count] for count in counts), *one["said"].values())

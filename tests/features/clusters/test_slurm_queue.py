@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from decon_assets.assets.engine_log import engine_log
+from decon_assets.assets.stage import engine_log
 from decon_core.errors import EngineError, Problem
 from decon_core.execution.engine import outcome_of
 from decon_core.execution.jobs import run_jobs
