@@ -77,7 +77,7 @@ def plant_and_scan(
         plan = Plan(settings, store)
         folder = store.root / FEATURE.name
         card = run_scorecard(
-            {one.benchmark: load_records(store, one) for one in plan.current_versions},
+            {version.benchmark: load_records(store, version) for version in plan.current_versions},
             hosts_of_packs(plan.packs),
             replace(settings.policy, detectors=tuple(config.detectors)),
             folder,
@@ -90,7 +90,7 @@ def plant_and_scan(
         picture = base64.b64encode(card.picture(shown_width=_DIALOG_WIDTH).encode()).decode()
         metadata: Metadata = {
             "detectors": _totals(card.marks),
-            "recall": dg.MetadataValue.md(recall_table(card.marks, has_intervals=False)),
+            "recall": dg.MetadataValue.md(recall_table(card.marks)),
             "plot": dg.MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
             "planted": card.corpus.n_documents - card.corpus.n_background,
             "background": card.corpus.n_background,

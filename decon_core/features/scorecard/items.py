@@ -48,9 +48,9 @@ _Row = Mapping[str, Any]
 
 _LABEL = re.compile(r"\(?([A-Za-z]|\d{1,2})[).:]\s*")
 _COLUMNS = [
-    *("benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct"),
-    *("passage", "question", "answer"),
-]
+    "benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct",
+    "passage", "question", "answer",
+]  # fmt: skip
 
 
 def items_of(records: pa.Table) -> list[Item]:

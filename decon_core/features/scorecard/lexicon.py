@@ -27,9 +27,9 @@ _FEWEST_NAMES = 5
 
 # For benchmarks without names.
 _NAMES = [
-    *("Aiko", "Bertram", "Chidi", "Dolores", "Emeka", "Farah"),
-    *("Gustav", "Hanneke", "Iqbal", "Jovana", "Kwame", "Leocadia"),
-]
+    "Aiko", "Bertram", "Chidi", "Dolores", "Emeka", "Farah",
+    "Gustav", "Hanneke", "Iqbal", "Jovana", "Kwame", "Leocadia",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

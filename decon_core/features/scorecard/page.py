@@ -51,13 +51,13 @@ def advice(names: Sequence[str]) -> str:
     return render(template, names=names, detectors=[find(name) for name in names])
 
 
-def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
+def recall_table(marks: Marks) -> str:
     """Return the recall of each detector by transformation as a Markdown table."""
     return render(
         "features/scorecard/recall.md.j2",
         detectors=marks.detectors,
         recall=by_detector(marks.recall, "transformation", "grade"),
-        has_intervals=has_intervals,
+        has_intervals=False,
     ).rstrip("\n")
 
 
@@ -68,7 +68,7 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     the detector that finds question-only items, or None (`question_only`).
     """
     groups = frame.group_by(names, maintain_order=True)
-    finders = names_where(lambda one: bool(one.needed_parts))
+    finders = names_where(lambda detector: bool(detector.needed_parts))
     return [
         {
             **rows[0],

@@ -12,8 +12,7 @@ from decon_core.features.scorecard.edits.surface import typeset, wrapped
 from decon_core.features.scorecard.items import as_text
 from decon_core.text.segments import plain_words, spliced
 
-# One word in this many is changed.
-_TOUCHED = 5
+_TOUCHED = 5  # one word in so many is changed
 _JSON_COLUMNS = 72
 _ZERO_WIDTH = "\u200b\u200c\u2060\ufeff"
 _TAGS = ("<b>{}</b>", "<span class='w'>{}</span>", "<wbr>{}", "{}<!-- -->", "<i>{}</i>")
@@ -25,12 +24,8 @@ _CONTROLS = "\x00\x01\x02\x08\x1b\x1f\x7f\x81"
 _ACCENTS = "\u0300\u0301\u0302\u0308\u0323\u0327\u0336"
 _LINKS = ("[{0}](https://example.org/wiki/{0})", '[{0}](/wiki/{0} "{0}")', "[{0}](#{0})")
 _COMMANDS = (
-    r"\textbf{{{}}}",
-    r"\emph{{{}}}",
-    r"\text{{{}}}",
-    r"\underline{{{}}}",
-    r"\texttt{{{}}}",
-)
+    r"\textbf{{{}}}", r"\emph{{{}}}", r"\text{{{}}}", r"\underline{{{}}}", r"\texttt{{{}}}",
+)  # fmt: skip
 
 
 def _of_words(

@@ -118,23 +118,17 @@ def _members(
     kinds: defaultdict[str, list[Measure]] = defaultdict(list)
     for measure in measures:
         if all(measure in arm.scores for arm in arms):
-            is_apart = any(arm.scores[measure].segments for arm in arms) or _is_error(measure)
+            is_error = not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
+            is_apart = is_error or any(arm.scores[measure].segments for arm in arms)
             kinds[measure.metric if is_apart else ""].append(measure)
-    for metric, of_kind in sorted(kinds.items()):
-        for name, members in _groups(of_kind, groups):
+    for metric, same_kind in sorted(kinds.items()):
+        for name, members in _groups(same_kind, groups):
             names = {member.benchmark for member in members}
             whole = [
-                member
-                for member in members
-                if not part_of.get(member.benchmark, frozenset()) & names
+                member for member in members if names.isdisjoint(part_of.get(member.benchmark, ()))
             ]
             if len(whole) > 1 or name != AVERAGE:
                 yield name, metric, whole
-
-
-def _is_error(measure: Measure) -> bool:
-    """Whether less is better, by the name of the metric."""
-    return not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
 
 
 def _groups(
@@ -184,7 +178,7 @@ def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Diffe
     both = sorted(own.by_item.keys() & other.by_item.keys())
     n_most = max(len(own.by_item), len(other.by_item))
     if len(both) >= n_most * _LEAST_SHARED:
-        ours, theirs = (np.array([one.by_item[key] for key in both]) for one in (own, other))
+        ours, theirs = (np.array([side.by_item[key] for key in both]) for side in (own, other))
         differences = ours - theirs
         found = replace(
             found,
@@ -201,8 +195,8 @@ def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Diffe
         low, high = paired_interval(differences, text)
         return replace(found, low=low, high=high, p=paired_p_value(np.sort(differences), text))
     # Sorted: draws depend on the order, which must not be that of the rows.
-    ours, theirs = (np.sort(np.array([*one.by_item.values()])) for one in (own, other))
-    errors = [one for one in map(_stderr, (ours, theirs)) if one is not None]
+    ours, theirs = (np.sort(np.array([*side.by_item.values()])) for side in (own, other))
+    errors = [error for error in (_stderr(ours), _stderr(theirs)) if error is not None]
     error = math.hypot(*errors) if len(errors) == 2 else None
     remark = f"only {len(both)} items are in the results of both arms"
     found = replace(found, basis="items", stderr=error, remark=remark)
@@ -239,11 +233,10 @@ def _of_segments(found: Difference, own: Scores, other: Scores, text: str) -> Di
 
 def _of_aggregates(found: Difference, own: Scores, other: Scores) -> Difference:
     """Compare whole scores by their standard errors, if they have any."""
-    errors = [_error_of(own), _error_of(other)]
-    if None in errors:
+    ours, theirs = _error_of(own), _error_of(other)
+    if ours is None or theirs is None:
         return replace(found, remark="no interval: a score without items or standard error")
-    error = math.hypot(*(one for one in errors if one is not None))
-    return _normal(replace(found, stderr=error, basis="standard errors"))
+    return _normal(replace(found, stderr=math.hypot(ours, theirs), basis="standard errors"))
 
 
 def _normal(found: Difference) -> Difference:
@@ -298,7 +291,7 @@ def _average(
     found = replace(found, difference=float(differences.mean()))
     errors = [part.stderr for part in parts if part.stderr is not None]
     if len(errors) == len(parts):
-        error = math.sqrt(sum(one * one for one in errors)) / len(parts)
+        error = math.sqrt(sum(error * error for error in errors)) / len(parts)
         bases = {part.basis for part in parts}
         basis = bases.pop() if len(bases) == 1 else "standard errors"
         return _normal(replace(found, stderr=error, basis=basis))

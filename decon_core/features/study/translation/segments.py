@@ -21,7 +21,6 @@ from decon_core.features.study.translation.metrics import (
 from decon_core.wording import counted
 
 K = TypeVar("K")
-_NOT_COUNTED = "These rows do not count for BLEU and chrF."
 
 
 @dataclass(frozen=True)
@@ -63,31 +62,25 @@ def translated(
             if not sample.texts.are_complete:
                 without += 1
                 continue
-            of_task = texts[result.task, sample.filter]
-            if of_task.setdefault(key_of(result, sample), sample.texts) != sample.texts:
+            known = texts[result.task, sample.filter]
+            if known.setdefault(key_of(result, sample), sample.texts) != sample.texts:
                 expected, remedy = "one for each item", "Only the first one counts."
                 problems.append(Problem(sample.place, "a second translation", expected, remedy))
         if without:
-            problems.append(_without_texts(result, without))
-    segments: dict[tuple[str, str, str], Segments[K]] = {
-        (task, name, filter_name): _segments(corpus_metric(name, translation.tokenizer(task)), own)
-        for (task, filter_name), own in texts.items()
-        for name in translation.metrics
-    }
+            where, n_rows = f"{result.path} {result.task}", counted(len(result.samples), "row")
+            found = f"no output with references in {without:,} of {n_rows}"
+            remedy = "These rows do not count for BLEU and chrF."
+            problems.append(Problem(where, found, "both in each row", remedy))
+    segments: dict[tuple[str, str, str], Segments[K]] = {}
+    for (task, filter_name), own in texts.items():
+        for name in translation.metrics:
+            metric = corpus_metric(name, translation.tokenizer(task))
+            counts = {
+                key: metric.count(text.prediction or "", text.references)
+                for key, text in own.items()
+            }
+            segments[task, name, filter_name] = Segments(metric, own, counts)
     return segments, problems
-
-
-def _without_texts(results: Results, n: int) -> Problem:
-    n_rows = counted(len(results.samples), "row")
-    found, expected = f"no output with references in {n:,} of {n_rows}", "both in each row"
-    return Problem(f"{results.path} {results.task}", found, expected, _NOT_COUNTED)
-
-
-def _segments(metric: CorpusMetric, texts: Mapping[K, Texts]) -> Segments[K]:
-    counts = {
-        key: metric.count(text.prediction or "", text.references) for key, text in texts.items()
-    }
-    return Segments(metric, texts, counts)
 
 
 def with_other_references(own: Segments[K], baseline: Segments[K]) -> int:
