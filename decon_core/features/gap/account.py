@@ -88,10 +88,11 @@ def score_gap(
         account.problems += results.problems
         task = task_of(results.task, mappings, benchmarks)
         if task is None:
-            account.joins += [_count(results, None, Joined(None), 0)] if results.samples else []
+            if results.samples:
+                account.joins.append(_count(results, None, Joined(None), 0))
             continue
-        of_benchmark = benchmarks[task.benchmark]
-        joined = join(results, task, of_benchmark, (recipes or {}).get(task.benchmark))
+        recipe = (recipes or {}).get(task.benchmark)
+        joined = join(results, task, benchmarks[task.benchmark], recipe)
         account.problems += joined.problems
         n_twice = gathered.add(results, task, joined)
         account.joins.append(_count(results, task.benchmark, joined, n_twice))
@@ -109,9 +110,18 @@ def score_gap(
 def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
     ways = {way: n for way, n in sorted(joined.ways.items()) if way}
     n_rows = len(results.samples)
-    task = (str(results.path), results.format, results.model, results.task)
-    n_not_joined = n_rows - sum(ways.values())
-    return JoinCount(*task, benchmark, joined.split, n_rows, ways, n_not_joined, n_twice)
+    return JoinCount(
+        path=str(results.path),
+        format=results.format,
+        model=results.model,
+        task=results.task,
+        benchmark=benchmark,
+        split=joined.split,
+        n_rows=n_rows,
+        ways=ways,
+        n_not_joined=n_rows - sum(ways.values()),
+        n_twice=n_twice,
+    )
 
 
 class _Gathered:
@@ -143,8 +153,11 @@ class _Gathered:
                 first = self._seen.setdefault((name, id(item)), sample.place)
                 if first == sample.place:
                     self.scores[name].append((categories, item.verdict, score))
-                else:
-                    twice.setdefault(sample.place, _repeated(sample, item, first))
+                elif sample.place not in twice:
+                    again = f"{item.benchmark} {item.split} {item.instance_index} again"
+                    found, remedy = f"{again}, first in {first}", "Only the first one counts."
+                    expected = "each item once per model, task, filter and metric"
+                    twice[sample.place] = Problem(sample.place, found, expected, remedy)
         self._problems += twice.values()
         return len(twice)
 
@@ -157,8 +170,7 @@ class _Gathered:
             if item is not None and item.values[at] is not None:
                 value = item.values[at]
             elif item is None and grouping.column in ITEM_COLUMNS:
-                of_task = {"config": task.config, "split": split}
-                value = value_of_item(of_task, {}, grouping.column)
+                value = value_of_item({"config": task.config, "split": split}, {}, grouping.column)
             else:
                 value = self._value_in_results(sample, item, grouping.column)
             categories.append(grouping.category_of(task.benchmark, value))
@@ -170,10 +182,11 @@ class _Gathered:
             return None
         value = value_in(sample.columns, column)
         value = value_in(sample.doc, column) if value is None else value
-        self.columns.update(
-            map(str, [*sample.columns, *sample.doc]), [] if value is None else [column]
-        )
-        if item is None or value is None:
+        self.columns.update(map(str, [*sample.columns, *sample.doc]))
+        if value is None:
+            return None
+        self.columns.add(column)
+        if item is None:
             return value
         known = self.values[item.benchmark, item.split, item.instance_index]
         first = known.setdefault(column, value)
@@ -182,12 +195,6 @@ class _Gathered:
             remedy = "The first one counts."
             self._problems.append(Problem(sample.place, found, "one value for an item", remedy))
         return first
-
-
-def _repeated(sample: Sample, item: Item, first: str) -> Problem:
-    again = f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}"
-    expected = "each item once per model, task, filter and metric"
-    return Problem(sample.place, again, expected, "Only the first one counts.")
 
 
 def _add_categories(
@@ -203,12 +210,13 @@ def _add_categories(
         (rest if category is None else by_category[category]).append(row)
     if not by_category or (grouping.is_optional and len(by_category) < 2):
         return
-    scores = {one: Scores(by_category[one]) for one in grouping.ordered(by_category)}
+    scores = {category: Scores(by_category[category]) for category in grouping.ordered(by_category)}
     by = grouping.name
-    account.gaps += [gap_of(name, found, subset=one, by=by) for one, found in scores.items()]
+    for category, of_category in scores.items():
+        account.gaps.append(gap_of(name, of_category, subset=category, by=by))
     if rest and not grouping.is_optional:
         account.gaps.append(gap_of(name, Scores(rest), subset=NO_CATEGORY, by=by))
-    together = Scores(row for score in scores for row in by_category[score])
+    together = Scores(row for category in scores for row in by_category[category])
     account.averages.append(average_of(name, by, scores, together, n_without=len(rest)))
 
 
@@ -224,6 +232,6 @@ def _add_rates(account: ScoreGaps, items: ReportItems, gathered: _Gathered) -> N
         if count.benchmark is not None:
             # Results that are not of one split may be about any.
             splits[count.benchmark] |= {count.split} if count.split else all_splits[count.benchmark]
-    found = leak_rates(items, groupings, splits=splits, values=gathered.values)
-    account.rates = found.rates
-    account.problems += found.problems
+    leaks = leak_rates(items, groupings, splits=splits, values=gathered.values)
+    account.rates = leaks.rates
+    account.problems += leaks.problems

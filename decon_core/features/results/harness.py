@@ -25,11 +25,11 @@ NAME = "lm-evaluation-harness samples"
 _FILE = re.compile(r"samples_(?P<task>.+?)(?:_(?P<run>\d{4}-\d\d-\d\dT[\d.-]+))?$")
 _UNNAMED = "none"  # the harness's name for no filter
 _NO_SCORES = frozenset(
-    {
-        *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
-        *("doc_hash", "prompt_hash", "target_hash", "schema_version", "extra_fields"),
-    }
-)
+    (
+        "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
+        "doc_hash", "prompt_hash", "target_hash", "schema_version", "extra_fields",
+    )
+)  # fmt: skip
 
 
 def fits(row: Row) -> bool:
@@ -61,8 +61,7 @@ def read(path: Path) -> list[per_item.Results]:
     not_numbers: Counter[str] = Counter()
     texts_of: Counter[str] = Counter()  # of metrics of whole test sets
     scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
-    read = per_item.scored_rows(found, scores_of, _texts)
-    for place, row, scores, texts in read:
+    for place, row, scores, texts in per_item.scored_rows(found, scores_of, _texts):
         name = per_item.text_at(row, "filter") or _UNNAMED
         found.samples.append(
             per_item.Sample(

@@ -136,9 +136,8 @@ class _Search:
             records = normalize_rows(self._recipe, [doc], split=split, origin="a row of results")
         except RecordError:
             return []  # a harness may rename fields
-        by_record = [
-            self._items.with_fingerprint(one) for one in records["fingerprint"].to_pylist()
-        ]
+        fingerprints = records["fingerprint"].to_pylist()
+        by_record = [self._items.with_fingerprint(fingerprint) for fingerprint in fingerprints]
         first = self._in_part(by_record[0]) if by_record else []
         return [item for item in first if all(item in items for items in by_record)]
 

@@ -21,9 +21,9 @@ NO_FILTER = ""
 
 # Fields that may hold the question, the likeliest first; other texts of an item are tried after.
 _QUESTION_FIELDS = (
-    *("question", "query", "ctx", "problem", "prompt", "source", "instruction", "goal", "sentence"),
-    *("input", "text", "original_query"),
-)
+    "question", "query", "ctx", "problem", "prompt", "source", "instruction", "goal", "sentence",
+    "input", "text", "original_query",
+)  # fmt: skip
 _MAX_DEPTH = 4
 
 
@@ -143,6 +143,11 @@ def mapping_in(row: Row, *keys: str) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
+def cells_of(row: Row) -> dict[str, object]:
+    """Return the cells of a row of a table, by name in lower case."""
+    return {str(name).strip().lower(): value for name, value in row.items()}
+
+
 def doc_of(row: Row) -> Row:
     """Return the item in a row; an item that is only a text becomes an object."""
     doc = row.get("doc")
@@ -159,7 +164,7 @@ def listed_texts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     listed = value if isinstance(value, list | tuple) else ()
-    return tuple(map(str, listed)) if all(isinstance(one, str) for one in listed) else ()
+    return tuple(map(str, listed)) if all(isinstance(text, str) for text in listed) else ()
 
 
 def first_text(value: object) -> str | None:
@@ -174,6 +179,16 @@ def number_of(value: object) -> float | None:
     if isinstance(value, bool | int | float) and math.isfinite(value):
         return float(value)
     return None
+
+
+def number_in(value: object) -> float | None:
+    """Return a finite number, also from text; None for anything else."""
+    if not isinstance(value, str):
+        return number_of(value)
+    try:
+        return number_of(float(value))
+    except ValueError:
+        return None
 
 
 def index_of(value: object) -> int | None:
@@ -199,7 +214,7 @@ def texts_in(doc: Row) -> tuple[str, ...]:
     """Return every text of an item, likely questions first."""
     texts = list(_texts(doc, "", _MAX_DEPTH))
     ranks = {name: rank for rank, name in enumerate(_QUESTION_FIELDS)}
-    texts.sort(key=lambda one: ranks.get(one[0], len(ranks)))
+    texts.sort(key=lambda field: ranks.get(field[0], len(ranks)))
     return tuple(dict.fromkeys(text for _, text in texts))
 
 
