@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +45,7 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.decisions.candidates import Candidate
-    from decon_core.features.endpoints.chat import Outcome, Spent
+    from decon_core.features.endpoints.chat import Outcome
     from decon_core.features.endpoints.requests import Prompt, Request
     from decon_core.features.judge.judging import Plan
     from decon_core.report.review.found import Report
@@ -226,51 +226,33 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
     settings, file = desk.settings, annotations_path(desk.config)
     append_annotations(file, plan.copied)
     _say_plan(plan, desk.config)
-    result = _Result()
+    kinds: Counter[bool] = Counter()  # of judged pairs: whether they are duplicates
+    reasons: Counter[str] = Counter()  # why pairs are unjudged
 
     def save(request: Request, outcome: Outcome) -> None:
         said = outcome.judgement or {"unjudged": outcome.unjudged}
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        lines = annotations_of(request, settings, prompt, at=at, said=said)
-        append_annotations(file, lines)
-        result.add(outcome, len(request.pairs))
+        append_annotations(file, annotations_of(request, settings, prompt, at=at, said=said))
+        if outcome.judgement:
+            kinds[outcome.judgement["is_sd"]] += len(request.pairs)
+        else:
+            reasons[outcome.unjudged] += len(request.pairs)
 
     spent = ask_with_progress(plan.requests, settings, save, key=key, task=JUDGING)
     if plan.requests:
-        result.say(spent)
-    if n_left := plan.n_to_ask - result.n_asked:
-        result.reasons[f"not asked: {spent.stopped}"] += n_left
-    unjudged = result.reasons + plan.without_text
+        sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
+        judged = f"{kinds[True]:,} duplicates, {kinds[False]:,} others"
+        say(f"{sent}: {counted(kinds.total(), 'pair')} judged ({judged})")
+    if n_left := plan.n_to_ask - kinds.total() - reasons.total():
+        reasons[f"not asked: {spent.stopped}"] += n_left
+    unjudged = reasons + plan.without_text
     if unjudged:
         say(f"{counted(unjudged.total(), 'pair')} unjudged, which does not mean clean:")
     for reason, n in sorted(unjudged.items(), key=lambda item: (-item[1], item[0])):
         say(f"  {n:,}: {reason}")
-    if result.n_asked or plan.copied:
+    if kinds or reasons or plan.copied:
         say(f"Saved in {file}; `decon-assets run` brings it into the report")
     return 1 if unjudged else 0
-
-
-@dataclass
-class _Result:
-    """Counts of the pairs that were asked about."""
-
-    kinds: Counter[bool] = field(default_factory=Counter)  # whether they are duplicates
-    reasons: Counter[str] = field(default_factory=Counter)  # why they are unjudged
-
-    @property
-    def n_asked(self) -> int:
-        return self.kinds.total() + self.reasons.total()
-
-    def add(self, outcome: Outcome, n_pairs: int) -> None:
-        if outcome.judgement:
-            self.kinds[outcome.judgement["is_sd"]] += n_pairs
-        else:
-            self.reasons[outcome.unjudged] += n_pairs
-
-    def say(self, spent: Spent) -> None:
-        sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
-        found = f"{self.kinds[True]:,} duplicates, {self.kinds[False]:,} others"
-        say(f"{sent}: {counted(self.kinds.total(), 'pair')} judged ({found})")
 
 
 _STATUS_HEADS = (

@@ -61,18 +61,7 @@ def read(path: Path) -> list[per_item.Results]:
     not_numbers: Counter[str] = Counter()
     texts_of: Counter[str] = Counter()  # of metrics of whole test sets
     scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
-    for place, row, scores, texts in per_item.scored_rows(found, scores_of, _texts):
-        name = per_item.text_at(row, "filter") or _UNNAMED
-        found.samples.append(
-            per_item.Sample(
-                place=place,
-                scores=scores,
-                filter=per_item.NO_FILTER if name == _UNNAMED else name,
-                index=per_item.index_of(row.get("doc_id")),
-                doc=per_item.doc_of(row),
-                texts=texts,
-            )
-        )
+    per_item.add_samples(found, scores_of, _texts, _item)
     found.problems += _ignored_metrics(path, not_numbers)
     found.without_scores += _ignored_metrics(path, texts_of)
     found.samples = _number_filters(found.samples)
@@ -91,6 +80,15 @@ def _texts(row: Row) -> per_item.Texts:
     if prediction is None:
         prediction = per_item.first_text(row.get("resps"))
     return per_item.Texts(prediction, per_item.listed_texts(row.get("target")))
+
+
+def _item(row: Row) -> dict[str, object]:
+    name = per_item.text_at(row, "filter") or _UNNAMED
+    return {
+        "filter": per_item.NO_FILTER if name == _UNNAMED else name,
+        "index": per_item.index_of(row.get("doc_id")),
+        "doc": per_item.doc_of(row),
+    }
 
 
 def _scores(

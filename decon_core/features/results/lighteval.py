@@ -35,11 +35,7 @@ def read(path: Path) -> list[per_item.Results]:
         task=named["task"] if named else path.stem.removeprefix("details_"),
         run=named["run"] if named else "",
     )
-    for place, row, scores, texts in per_item.scored_rows(found, _scores, _texts):
-        doc, index = _item(row)
-        found.samples.append(
-            per_item.Sample(place=place, scores=scores, index=index, doc=doc, texts=texts)
-        )
+    per_item.add_samples(found, _scores, _texts, _item)
     return [found]
 
 
@@ -83,16 +79,16 @@ def _listed(value: object) -> object:
     return found if isinstance(found, list) else value
 
 
-def _item(row: Row) -> tuple[Row, int | None]:
+def _item(row: Row) -> dict[str, object]:
     """Return the item of a row, and its index, which only the later form has."""
     doc = per_item.literal(row.get("doc"))
     if isinstance(doc, Mapping):
         item = {name: per_item.literal(doc.get(name)) for name in _ITEM}
-        return item, per_item.index_of(doc.get("id"))
+        return {"doc": item, "index": per_item.index_of(doc.get("id"))}
     specifics = per_item.literal(row.get("specifics"))
     item = {
         "query": per_item.text_at(row, "example"),
         "choices": per_item.literal(row.get("choices")),
         "specific": specifics if isinstance(specifics, Mapping) else {},
     }
-    return item, None
+    return {"doc": item}

@@ -46,11 +46,12 @@ def read(path: Path) -> list[per_item.Results]:
         split=per_item.text_at(per_item.mapping_in(summary, "task_config"), "split"),
     )
     docs = _docs(path, start, found.problems)
-    for place, row, scores, texts in per_item.scored_rows(found, _scores, _texts):
+
+    def item_of(row: Row) -> dict[str, object]:
         index = per_item.index_of(row.get("doc_id"))
-        doc = docs.get(index, {})
-        sample = per_item.Sample(place=place, scores=scores, index=index, doc=doc, texts=texts)
-        found.samples.append(sample)
+        return {"index": index, "doc": docs.get(index, {})}
+
+    per_item.add_samples(found, _scores, _texts, item_of)
     return [found]
 
 

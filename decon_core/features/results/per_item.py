@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -92,12 +92,16 @@ def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
         yield f"{path} row {number}", row
 
 
-def scored_rows(
+def add_samples(
     results: Results,
     scores_of: Callable[[Row], Iterable[tuple[str, float]]],
     texts_of: Callable[[Row], Texts],
-) -> Iterator[tuple[str, Row, dict[str, float], Texts]]:
-    """Yield the rows that have a score or texts; add a problem to `results` for every other row."""
+    item_of: Callable[[Row], Mapping[str, Any]],
+) -> None:
+    """Add a sample for each row that has a score or texts, and a problem for every other row.
+
+    `item_of` returns what else a sample knows of a row: the item, its index, the filter.
+    """
     for place, row in rows_of(results.path):
         if isinstance(row, Problem):
             results.problems.append(row)
@@ -108,7 +112,8 @@ def scored_rows(
             problem = Problem(place, "no score", expected, remedy)
             (results.without_scores if texts.are_complete else results.problems).append(problem)
         if scores or texts.are_complete:
-            yield place, row, scores, texts
+            sample = Sample(place=place, scores=scores, texts=texts, **item_of(row))
+            results.samples.append(sample)
 
 
 def _listed(path: Path) -> Iterator[Row | Problem]:
