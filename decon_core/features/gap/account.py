@@ -59,7 +59,7 @@ class ScoreGaps:
     notes: list[str] = field(default_factory=list)  # on the chosen detectors
 
 
-_Row = tuple[tuple[str | None, ...], str, float]  # a category of each grouping, verdict, score
+_Row = tuple[str, float]  # verdict and score
 
 
 def score_gap(
@@ -87,39 +87,36 @@ def score_gap(
     for results in files.results:
         account.problems += results.problems
         task = task_of(results.task, mappings, benchmarks)
-        if task is None:
-            if results.samples:
-                account.joins.append(_count(results, None, Joined(None), 0))
-            continue
-        recipe = (recipes or {}).get(task.benchmark)
-        joined = join(results, task, benchmarks[task.benchmark], recipe)
-        account.problems += joined.problems
-        n_twice = gathered.add(results, task, joined)
-        account.joins.append(_count(results, task.benchmark, joined, n_twice))
+        joined, n_twice = Joined(None), 0
+        if task is not None:
+            recipe = (recipes or {}).get(task.benchmark)
+            joined = join(results, task, benchmarks[task.benchmark], recipe)
+            account.problems += joined.problems
+            n_twice = gathered.add(results, task, joined)
+        if task is not None or results.samples:
+            account.joins.append(_count(results, task, joined, n_twice))
     _add_rates(account, items, gathered)
-    for name in sorted(gathered.scores, key=lambda name: tuple(vars(name).values())):
-        rows = gathered.scores[name]
-        account.gaps.append(gap_of(name, Scores(row[1:] for row in rows)))
+    for name, rows in sorted(gathered.scores.items()):
+        account.gaps.append(gap_of(name, Scores(row for _, row in rows)))
         for at, grouping in enumerate(groupings):
             if grouping.covers(name.benchmark):
-                categorized = [(row[0][at], (row[1], row[2])) for row in rows]
+                categorized = [(categories[at], row) for categories, row in rows]
                 _add_categories(account, name, grouping, categorized)
     return account
 
 
-def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
+def _count(results: Results, task: Task | None, joined: Joined, n_twice: int) -> JoinCount:
     ways = {way: n for way, n in sorted(joined.ways.items()) if way}
-    n_rows = len(results.samples)
     return JoinCount(
         path=str(results.path),
         format=results.format,
         model=results.model,
         task=results.task,
-        benchmark=benchmark,
+        benchmark=task.benchmark if task else None,
         split=joined.split,
-        n_rows=n_rows,
+        n_rows=len(results.samples),
         ways=ways,
-        n_not_joined=n_rows - sum(ways.values()),
+        n_not_joined=len(results.samples) - sum(ways.values()),
         n_twice=n_twice,
     )
 
@@ -128,7 +125,8 @@ class _Gathered:
     """The scores of all results by name, with the categories of their items."""
 
     def __init__(self, groupings: Sequence[Grouping], problems: list[Problem]) -> None:
-        self.scores: dict[Name, list[_Row]] = defaultdict(list)
+        # Rows with a category of each grouping.
+        self.scores: dict[Name, list[tuple[tuple[str | None, ...], _Row]]] = defaultdict(list)
         # Values of items that only the results have: by benchmark, split and index, then column.
         self.values: dict[tuple[str, str, int], dict[str, str]] = defaultdict(dict)
         self.groupings = groupings
@@ -148,11 +146,11 @@ class _Gathered:
                 run = (results.model, task.benchmark, joined.split or "", task.setting)
                 name = Name(*run, sample.filter, metric)
                 if item is None:
-                    self.scores[name].append((categories, NOT_JOINED, score))
+                    self.scores[name].append((categories, (NOT_JOINED, score)))
                     continue
                 first = self._seen.setdefault((name, id(item)), sample.place)
                 if first == sample.place:
-                    self.scores[name].append((categories, item.verdict, score))
+                    self.scores[name].append((categories, (item.verdict, score)))
                 elif sample.place not in twice:
                     again = f"{item.benchmark} {item.split} {item.instance_index} again"
                     found, remedy = f"{again}, first in {first}", "Only the first one counts."
@@ -198,14 +196,11 @@ class _Gathered:
 
 
 def _add_categories(
-    account: ScoreGaps,
-    name: Name,
-    grouping: Grouping,
-    rows: Sequence[tuple[str | None, tuple[str, float]]],
+    account: ScoreGaps, name: Name, grouping: Grouping, rows: Sequence[tuple[str | None, _Row]]
 ) -> None:
     """Add the gap of each category, of what has none, and the averages."""
-    by_category: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    rest: list[tuple[str, float]] = []
+    by_category: dict[str, list[_Row]] = defaultdict(list)
+    rest: list[_Row] = []
     for category, row in rows:
         (rest if category is None else by_category[category]).append(row)
     if not by_category or (grouping.is_optional and len(by_category) < 2):

@@ -16,7 +16,7 @@ from decon_core.features.results.items import GROUPS, JOINED, NEITHER
 LEAST_ITEMS = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Name:
     """The key of a gap: scores with the same name are compared."""
 
@@ -124,10 +124,9 @@ def remark_on(leaked: Floats, clean: Floats) -> str:
 
 
 def mean(scores: Floats) -> float | None:
-    """Return the mean; None if there are no scores."""
     return float(scores.mean()) if scores.size else None
 
 
-def difference(one: Floats, other: Floats) -> float | None:
-    """Return the difference of the means."""
-    return float(one.mean() - other.mean()) if one.size and other.size else None
+def difference(scores: Floats, other: Floats) -> float | None:
+    """Return the difference of the means; None if either is unknown."""
+    return float(scores.mean() - other.mean()) if scores.size and other.size else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -48,11 +48,14 @@ def read(path: Path) -> list[per_item.Results]:
         tasks = map(str, per_item.mapping_in(summary, "configs"))
         ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
         task = max(ends, key=len, default=stem)
+    arguments = str(per_item.mapping_in(summary, "config").get("model_args") or "")
+    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
+    model = given[1] if given else path.resolve().parent.name
     config = per_item.mapping_in(summary, "configs", task)
     found = per_item.Results(
         path=path,
         format=NAME,
-        model=_model(summary) or path.resolve().parent.name,
+        model=per_item.text_at(summary, "model_name") or model,
         task=task,
         run=run,
         split=per_item.text_at(config, "test_split")
@@ -66,12 +69,6 @@ def read(path: Path) -> list[per_item.Results]:
     found.without_scores += _ignored_metrics(path, texts_of)
     found.samples = _number_filters(found.samples)
     return [found]
-
-
-def _model(summary: Mapping[str, object]) -> str | None:
-    arguments = str(per_item.mapping_in(summary, "config").get("model_args") or "")
-    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
-    return per_item.text_at(summary, "model_name") or (given[1] if given else None)
 
 
 def _texts(row: Row) -> per_item.Texts:

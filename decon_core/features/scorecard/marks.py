@@ -9,9 +9,11 @@ may contain real leaks.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import polars as pl
 
@@ -19,9 +21,13 @@ from decon_core.decisions.calibration import wilson
 from decon_core.errors import InputError, Problem
 from decon_core.features.scorecard.edits import TRANSFORMATIONS
 from decon_core.features.scorecard.negatives import HARD_NEGATIVES
-from decon_core.features.scorecard.tables import SCHEMAS
 
-CALLS = SCHEMAS["calls"]
+_DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
+SCHEMAS: Mapping[str, pl.Schema] = {
+    table: pl.Schema({name: getattr(pl, kind) for name, kind in columns.items()})
+    for table, columns in _DECLARED.items()
+}
+TRUTH, CALLS = SCHEMAS["truth"], SCHEMAS["calls"]
 
 _DOCUMENT = ["shard", "row"]
 _ITEM = [*_DOCUMENT, "benchmark", "split", "instance_index"]

@@ -19,13 +19,12 @@ import polars as pl
 
 from decon_core.config.sources import Source
 from decon_core.features.scorecard.edits.edit import Turn
+from decon_core.features.scorecard.marks import TRUTH
 from decon_core.features.scorecard.plan import Plan, Planting, seeded
-from decon_core.features.scorecard.tables import SCHEMAS
 from decon_core.storage.compression import create
 from decon_core.storage.files import atomic_path
 
 TRUTH_FILE = "truth.jsonl"
-TRUTH = SCHEMAS["truth"]
 
 _TEXT, _CHAT = "planted-text", "planted-chat"
 _BETWEEN = "\n\n"  # separator of messages when a conversation is read

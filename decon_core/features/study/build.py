@@ -243,8 +243,6 @@ def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
 
 
 def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
-    """Return the tables of the database."""
-
     def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
 
@@ -261,7 +259,6 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
 
 
 def as_markdown(study: Study, found: Found) -> str:
-    """Return the study as a page."""
     compared = [*found.comparison.benchmarks, *found.comparison.averages]
     return render(
         "features/study/study.md.j2",

@@ -13,7 +13,6 @@ from decon_core.features.scorecard.items import as_text
 from decon_core.text.segments import plain_words, spliced
 
 _TOUCHED = 5  # one word in so many is changed
-_JSON_COLUMNS = 72
 _ZERO_WIDTH = "\u200b\u200c\u2060\ufeff"
 _TAGS = ("<b>{}</b>", "<span class='w'>{}</span>", "<wbr>{}", "{}<!-- -->", "<i>{}</i>")
 _SAME_LOOK = str.maketrans("aceiopsxyACEHKMOPTX", "асеіорѕхуАСЕНКМОРТХ")
@@ -55,11 +54,6 @@ def _formatted(*patterns: str) -> Callable[[Material], str | None]:
     return _of_words(lambda rng, word: rng.choice(patterns).format(word), is_whole=True)
 
 
-def _as_json(text: str) -> str:
-    """Return a text in lines, with typographic signs, as a string of JSON without its quotes."""
-    return json.dumps(typeset(wrapped(_JSON_COLUMNS, text)))[1:-1]
-
-
 def _ligatures(text: str) -> str:
     for letters, ligature in _LIGATURES:
         text = text.replace(letters, ligature)
@@ -83,6 +77,7 @@ _CHANGES = {
     "Markdown links": _formatted(*_LINKS),
     "LaTeX commands": _formatted(*_COMMANDS),
     "escape sequences in words": _of_words(lambda _, rest: f"\\u{ord(rest[0]):04x}{rest[1:]}"),
-    "JSON string": of_text(_as_json),
+    # In lines, with typographic signs, without the quotes.
+    "JSON string": of_text(lambda text: json.dumps(typeset(wrapped(72, text)))[1:-1]),
 }
 EDITS = tuple(Edit("obfuscated", grade, apply) for grade, apply in _CHANGES.items())

@@ -170,7 +170,10 @@ def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference
         return _of_segments(found, own, other, text)
     if own.by_item and other.by_item:
         return _of_items(found, own, other, text)
-    return _of_aggregates(found, own, other)
+    ours, theirs = _error_of(own), _error_of(other)
+    if ours is None or theirs is None:
+        return replace(found, remark="no interval: a score without items or standard error")
+    return _normal(replace(found, stderr=math.hypot(ours, theirs), basis="standard errors"))
 
 
 def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
@@ -231,14 +234,6 @@ def _of_segments(found: Difference, own: Scores, other: Scores, text: str) -> Di
     return replace(found, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
 
 
-def _of_aggregates(found: Difference, own: Scores, other: Scores) -> Difference:
-    """Compare whole scores by their standard errors, if they have any."""
-    ours, theirs = _error_of(own), _error_of(other)
-    if ours is None or theirs is None:
-        return replace(found, remark="no interval: a score without items or standard error")
-    return _normal(replace(found, stderr=math.hypot(ours, theirs), basis="standard errors"))
-
-
 def _normal(found: Difference) -> Difference:
     """Add interval and p-value of a difference that is normal, with its standard error."""
     difference, error = found.difference or 0.0, found.stderr or 0.0
@@ -271,8 +266,8 @@ def _average(
 ) -> Difference | None:
     """Average over benchmarks, each counting the same."""
     first = parts[0]
-    known = [part for part in parts if part.baseline is not None]
-    if len(known) < len(parts):
+    baselines = [part.baseline for part in parts if part.baseline is not None]
+    if len(baselines) < len(parts):
         return None
     found = Difference(
         arm=first.arm,
@@ -282,12 +277,12 @@ def _average(
         n_benchmarks=len(parts),
         n=None,
         score=_mean([part.score for part in parts]),
-        baseline=_mean([part.baseline for part in known if part.baseline is not None]),
+        baseline=_mean(baselines),
         difference=None,
     )
     if first.arm == baseline:
         return found
-    differences = np.array([part.score - (part.baseline or 0.0) for part in parts])
+    differences = np.array([part.score for part in parts]) - np.array(baselines)
     found = replace(found, difference=float(differences.mean()))
     errors = [part.stderr for part in parts if part.stderr is not None]
     if len(errors) == len(parts):

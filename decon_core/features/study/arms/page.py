@@ -60,7 +60,6 @@ def _column(row: Difference) -> tuple[str, str, str]:
 
 
 def rows_of(found: Comparison) -> Iterator[dict[str, object]]:
-    """Yield the differences as flat rows."""
     for difference in (*found.benchmarks, *found.averages):
         row = {**asdict(difference), "relative": difference.relative}
         yield {name: rounded(row[name]) for name in COLUMNS}

@@ -34,7 +34,6 @@ def line(effect: Effect) -> tuple[str, ...]:
 
 
 def rows_of(found: Sequence[Effect]) -> Iterator[dict[str, object]]:
-    """Yield effects as flat rows."""
     for effect in found:
         row = {**vars(effect), **effect.label._asdict()}
         yield {name: rounded(row[name]) for name in COLUMNS}
