@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from decon_core.features.game.model import Floats, Game, Solution, best_levels, solve
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.storage.store import Store
+from decon_core.text_tables import as_csv
 from decon_core.wording import render
 
 PICTURE = "game.svg"
@@ -71,14 +71,14 @@ def write(game: Game, folder: Path) -> None:
     if solution.deterring_penalty == np.inf:
         content["solution"]["deterring_penalty"] = _NEVER
     write_plain_json(folder / "game.json", content)
-    with atomic_path(folder / "game.csv") as draft, draft.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("gain", "penalty", "best_level"))
-        for gain, row in zip(around.gains, around.levels, strict=True):
-            for penalty, level in zip(around.penalties, row, strict=True):
-                writer.writerow((f"{gain:.6g}", f"{penalty:.6g}", f"{level:.6g}"))
-    with atomic_path(folder / PICTURE) as draft:
-        draft.write_text(svg(game, solution, around), encoding="utf-8")
+    rows = [
+        {"gain": f"{gain:.6g}", "penalty": f"{penalty:.6g}", "best_level": f"{level:.6g}"}
+        for gain, levels in zip(around.gains, around.levels, strict=True)
+        for penalty, level in zip(around.penalties, levels, strict=True)
+    ]
+    for name, text in {"game.csv": as_csv(rows), PICTURE: svg(game, solution, around)}.items():
+        with atomic_path(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 _PANEL = {"left": 64, "top": 92, "width": 300, "height": 240}

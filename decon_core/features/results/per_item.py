@@ -55,6 +55,9 @@ class Sample:
     texts: Texts = NO_TEXTS
 
 
+ItemKey = tuple[str, ...]
+
+
 @dataclass(kw_only=True)
 class Results:
     """The samples of one model on one task, from one file."""
@@ -72,6 +75,16 @@ class Results:
     problems: list[Problem] = field(default_factory=list)
     # Problems of rows that have texts and no score: none where texts are wanted.
     without_scores: list[Problem] = field(default_factory=list)
+
+    def key_of(self, sample: Sample) -> ItemKey:
+        """Return what identifies an item in all results that asked the same items."""
+        split = self.split or ""
+        if sample.fingerprint:
+            return split, "fingerprint", sample.fingerprint
+        texts = texts_in(sample.doc)
+        if sample.index is not None:
+            return split, "index", f"{sample.index:09}", *texts[:1]
+        return split, "text", *texts
 
     def keep_scored(self) -> None:
         """Leave out the samples without a score, and report them as problems."""

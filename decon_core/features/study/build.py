@@ -29,7 +29,7 @@ from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import schemas
 from decon_core.features.study.arms import page as arms_page
 from decon_core.features.study.arms.differences import Comparison, compare_arms
-from decon_core.features.study.arms.scores import ArmScores, key_of, read_arms
+from decon_core.features.study.arms.scores import ArmScores, read_arms
 from decon_core.features.study.exposure import page as exposure_page
 from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
 from decon_core.features.study.exposure.labels import (
@@ -194,7 +194,7 @@ def _joined(
                     key = (task.benchmark, task.setting, metric, sample.filter)
                     scores[key].setdefault(id_of(item), score)
             for measure, segments in translations.items():
-                added = segments.counts.get(key_of(results, sample))
+                added = segments.counts.get(results.key_of(sample))
                 if measure.filter == sample.filter and added is not None:
                     key = (task.benchmark, task.setting, measure.metric, sample.filter)
                     counts[key].setdefault(id_of(item), added)

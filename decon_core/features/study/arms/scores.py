@@ -11,16 +11,11 @@ from typing import NamedTuple
 from decon_core.errors import InputError, Problem
 from decon_core.features.results.aggregate import Aggregate, read_aggregates
 from decon_core.features.results.find import find_results
-from decon_core.features.results.per_item import Results, Sample, texts_in
+from decon_core.features.results.per_item import ItemKey, Results
 from decon_core.features.study.inputs import find_paths
 from decon_core.features.study.settings import Arm, Study
 from decon_core.features.study.translation.metrics import check
-from decon_core.features.study.translation.segments import (
-    Segments,
-    score_of,
-    translated,
-    with_other_references,
-)
+from decon_core.features.study.translation.segments import Segments, score_of, translated
 from decon_core.storage.files import files_below
 from decon_core.wording import counted
 
@@ -33,16 +28,13 @@ class Measure(NamedTuple):
     filter: str
 
 
-ItemKey = tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class Scores:
     """The scores of an arm by one measure: by item, only their mean, or of translated segments."""
 
     by_item: Mapping[ItemKey, float] = field(default_factory=dict)
     aggregate: Aggregate | None = None
-    segments: Segments[ItemKey] | None = None  # of a score of the whole test set
+    segments: Segments | None = None  # of a score of the whole test set
 
     @property
     def mean(self) -> float:
@@ -102,7 +94,9 @@ def _other_references(arm: ArmScores, baseline: ArmScores) -> Iterator[Problem]:
     for measure, own in arm.scores.items():
         other = baseline.scores.get(measure)
         if own.segments and other and other.segments:
-            n = with_other_references(own.segments, other.segments)
+            ours, theirs = own.segments.texts, other.segments.texts
+            both = ours.keys() & theirs.keys()
+            n = sum(ours[key].references != theirs[key].references for key in both)
             if n:
                 where, expected = f"study.arm {arm.arm.name!r}", "those of the baseline"
                 found = f"other references in {counted(n, 'segment')} of {measure.benchmark}"
@@ -150,7 +144,7 @@ def _read_arm(arm: Arm, paths: Sequence[Path], study: Study) -> ArmScores:
         if not study.metrics or measure.metric in study.metrics
     }
     if translation:
-        segments, not_counted = translated(read.results, translation, key_of)
+        segments, not_counted = translated(read.results, translation)
         problems += not_counted
         chosen |= {Measure(*name): Scores(segments=counts) for name, counts in segments.items()}
     part_of = {row.task: row.part_of for row in aggregates if row.part_of}
@@ -163,7 +157,7 @@ def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measur
     for result in results:
         problems += result.problems
         for sample in result.samples:
-            key = key_of(result, sample)
+            key = result.key_of(sample)
             for metric, score in sample.scores.items():
                 scores = by_measure[Measure(result.task, metric, sample.filter)]
                 if key in scores:
@@ -172,14 +166,3 @@ def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measur
                     problems.append(Problem(sample.place, again, "one for each item", remedy))
                 scores.setdefault(key, score)
     return {measure: Scores(by_item=scores) for measure, scores in by_measure.items()}
-
-
-def key_of(results: Results, sample: Sample) -> ItemKey:
-    """Return what identifies an item in the results of all arms, which asked the same items."""
-    split = results.split or ""
-    if sample.fingerprint:
-        return split, "fingerprint", sample.fingerprint
-    texts = texts_in(sample.doc)
-    if sample.index is not None:
-        return split, "index", f"{sample.index:09}", *texts[:1]
-    return split, "text", *texts
