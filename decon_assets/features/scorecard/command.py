@@ -143,14 +143,16 @@ def scorecard_command(
     repeated: dict[str, object] = {  # the options that repeat this scorecard
         "--evals": evals,
         "--texts": texts,
-        **({"--policy": policy} if policy else {}),
-        **({"--detectors": ",".join(chosen)} if chosen != registry.names() else {}),
+        "--policy": policy,
+        "--detectors": ",".join(chosen) if chosen != registry.names() else None,
         "--per-transformation": per_transformation,
         "--background": background,
         "--seed": seed,
         "--out": "DIR",
     }
-    typed = (f"{name} {shlex.quote(str(value))}" for name, value in repeated.items())
+    typed = (
+        f"{name} {shlex.quote(str(value))}" for name, value in repeated.items() if value is not None
+    )
     with ShardProgress(sys.stderr) as progress:
         records = records_in(evals)
         card = run_scorecard(

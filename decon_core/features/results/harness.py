@@ -52,7 +52,7 @@ def read(path: Path) -> list[per_item.Results]:
     given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
     model = given[1] if given else path.resolve().parent.name
     config = per_item.mapping_in(summary, "configs", task)
-    found = per_item.Results(
+    results = per_item.Results(
         path=path,
         format=NAME,
         model=per_item.text_at(summary, "model_name") or model,
@@ -64,11 +64,11 @@ def read(path: Path) -> list[per_item.Results]:
     not_numbers: Counter[str] = Counter()
     texts_of: Counter[str] = Counter()  # of metrics of whole test sets
     scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
-    per_item.add_samples(found, scores_of, _texts, _item)
-    found.problems += _ignored_metrics(path, not_numbers)
-    found.without_scores += _ignored_metrics(path, texts_of)
-    found.samples = _number_filters(found.samples)
-    return [found]
+    per_item.add_samples(results, scores_of, _texts, _item)
+    results.problems += _ignored_metrics(path, not_numbers)
+    results.without_scores += _ignored_metrics(path, texts_of)
+    results.samples = _number_filters(results.samples)
+    return [results]
 
 
 def _texts(row: Row) -> per_item.Texts:

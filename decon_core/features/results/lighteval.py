@@ -28,15 +28,15 @@ def fits(row: Row) -> bool:
 def read(path: Path) -> list[per_item.Results]:
     """Read the details of a file: one task of one model."""
     named = _FILE.fullmatch(path.name.removesuffix(".parquet"))
-    found = per_item.Results(
+    results = per_item.Results(
         path=path,
         format=NAME,
         model=_model(path),
         task=named["task"] if named else path.stem.removeprefix("details_"),
         run=named["run"] if named else "",
     )
-    per_item.add_samples(found, _scores, _texts, _item)
-    return [found]
+    per_item.add_samples(results, _scores, _texts, _item)
+    return [results]
 
 
 def _model(path: Path) -> str:
@@ -75,8 +75,8 @@ def _texts(row: Row) -> per_item.Texts:
 
 def _listed(value: object) -> object:
     """Parse a printed list of texts; a text that is none stays as it is."""
-    found = per_item.literal(value)
-    return found if isinstance(found, list) else value
+    parsed = per_item.literal(value)
+    return parsed if isinstance(parsed, list) else value
 
 
 def _item(row: Row) -> dict[str, object]:

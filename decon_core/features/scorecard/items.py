@@ -63,8 +63,8 @@ def items_of(records: pa.Table) -> list[Item]:
         return (*key(row), *counted, *texts, row["is_correct"] or False)
 
     rows = sorted(records.select(_COLUMNS).to_pylist(), key=order)
-    found = (_item(ItemKey(*names), list(group)) for names, group in groupby(rows, key=key))
-    return [item for item in found if item.question.strip()]
+    items = (_item(ItemKey(*names), list(group)) for names, group in groupby(rows, key=key))
+    return [item for item in items if item.question.strip()]
 
 
 def _item(key: ItemKey, rows: list[_Row]) -> Item:

@@ -180,8 +180,8 @@ def _without_near_duplicate(candidates: Sequence[Item], items: Iterable[Item]) -
     """Return the candidates whose question has no near duplicate among the other items."""
     grams = {item.key: _grams(item) for item in candidates}
     keys_with_gram: dict[tuple[str, ...], list[ItemKey]] = defaultdict(list)
-    for key, found in grams.items():
-        for gram in found:
+    for key, own in grams.items():
+        for gram in own:
             keys_with_gram[gram].append(key)
     unique = set(grams)
     for item in items:
@@ -195,6 +195,6 @@ def _without_near_duplicate(candidates: Sequence[Item], items: Iterable[Item]) -
 
 
 def _grams(item: Item) -> set[tuple[str, ...]]:
-    found = canonical_words(item.question)
-    n = min(_NEAR_N, len(found))
-    return {tuple(found[at : at + n]) for at in range(len(found) - n + 1)}
+    words = canonical_words(item.question)
+    n = min(_NEAR_N, len(words))
+    return {tuple(words[at : at + n]) for at in range(len(words) - n + 1)}

@@ -47,8 +47,8 @@ class Bleu:
         self._of_corpus = BLEU(tokenize=tokenize)
 
     def count(self, prediction: str, references: Sequence[str]) -> Counts:
-        found = self._of_segment.sentence_score(prediction, references)
-        return found.sys_len, found.ref_len, *found.counts, *found.totals
+        score = self._of_segment.sentence_score(prediction, references)
+        return score.sys_len, score.ref_len, *score.counts, *score.totals
 
     def scores(self, sums: Floats) -> Floats:
         scores = []
@@ -84,13 +84,13 @@ class Chrf:
     def _counts(self, prediction: str, reference: str) -> Counts:
         from sacrebleu.metrics.helpers import extract_all_char_ngrams
 
-        found: list[int] = []
-        sides = (extract_all_char_ngrams(one, self._order) for one in (prediction, reference))
+        counts: list[int] = []
+        sides = (extract_all_char_ngrams(text, self._order) for text in (prediction, reference))
         for own, other in zip(*sides, strict=True):
             n_other = other.total()
             # No n-gram of the reference, no hit or miss.
-            found += own.total() if n_other else 0, n_other, (own & other).total()
-        return tuple(found)
+            counts += own.total() if n_other else 0, n_other, (own & other).total()
+        return tuple(counts)
 
     def scores(self, sums: Floats) -> Floats:
         own, other, matches = np.moveaxis(sums.reshape(len(sums), self._order, 3), 2, 0)
@@ -100,8 +100,8 @@ class Chrf:
         precision = (matches * is_counted / np.maximum(own, 1)).sum(axis=1) / n_orders
         recall = (matches * is_counted / np.maximum(other, 1)).sum(axis=1) / n_orders
         below = self._weight * precision + recall
-        found = (1 + self._weight) * precision * recall / np.where(below > 0, below, 1)
-        return np.asarray(100 * found)
+        scores = (1 + self._weight) * precision * recall / np.where(below > 0, below, 1)
+        return np.asarray(100 * scores)
 
     def signature(self, n_references: Sequence[int]) -> str:
         self._metric.corpus_score(*_corpus_with(n_references))  # type: ignore[arg-type] # takes None
