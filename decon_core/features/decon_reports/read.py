@@ -81,10 +81,8 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
             problems = [*read.bad]
             if n_more := read.n_bad - len(read.bad):
                 problems.append(Problem(f"{n_more:,} more lines", "bad lines", "lines of a report"))
-            found, remedy = (
-                f"{read.n_bad:,} bad lines",
-                "--skip-bad leaves such lines out and counts them",
-            )
+            remedy = "--skip-bad leaves such lines out and counts them"
+            found = f"{read.n_bad:,} bad lines"
             problems.append(Problem("reference read", found, "none", remedy))
             raise InputError(problems)
         write_database(database, gathered.tables(files), {"matches": [matches]})
@@ -99,7 +97,8 @@ def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
     manifest = base / MANIFEST
     shards = read_json(manifest)["shards"] if manifest.is_file() else []
     known = {shard["file"]: shard for shard in shards}
-    files, others = [], []
+    files: list[ReportFile] = []
+    others: list[str] = []
     for path in sorted(path for path in [folder, *folder.rglob("*")] if path.is_file()):
         name = path.relative_to(base).as_posix()
         if path.suffix != ".jsonl":
