@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -215,7 +215,7 @@ class _Gathered:
             }
             for (benchmark, split, index), item in sorted(self._items.items())
         ]
-        rows = {
+        rows: Mapping[str, Sequence[Mapping[str, Any]]] = {
             "runs": [run],
             "benchmarks": [{"benchmark": name} for name in sorted({b for b, _, _ in self._items})],
             "items": items,
