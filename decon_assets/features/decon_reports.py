@@ -71,8 +71,7 @@ def write(*, out: Path = option("the output folder", "FOLDER"), config: ConfigPa
     from decon_core.planner import Plan
 
     loaded = load_config(config)
-    builder = Plan(loaded, open_store(loaded)).builder
-    n_shards = write_reports(builder, out, on_shard=lambda _: None)
+    n_shards = write_reports(Plan(loaded, open_store(loaded)).builder, out)
     say(f"{n_shards:,} reports: {out}")
     others = [name for name in loaded.policy.detectors if name != "decon"]
     if others:

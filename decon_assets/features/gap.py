@@ -116,14 +116,14 @@ def _say_tables(account: ScoreGaps, *, has_categories: bool) -> None:
     """Print the tables; parts of benchmarks only if they were asked for and are few."""
     from decon_core.features.gap import page
 
-    n_subsets = sum(one.subset is not None for one in account.gaps)
+    n_subsets = sum(gap.subset is not None for gap in account.gaps)
     is_short = has_categories and n_subsets <= MOST_SUBSETS
-    shown = [one for one in account.gaps if one.subset is None or is_short]
+    shown = [gap for gap in account.gaps if gap.subset is None or is_short]
     say_filled(page.JOIN_HEADS, [page.join_line(count) for count in account.joins])
     say()
-    say_filled(page.GROUP_HEADS, [page.group_line(one) for one in shown])
+    say_filled(page.GROUP_HEADS, [page.group_line(gap) for gap in shown])
     say()
-    say_filled(page.HEADS, [page.line(one) for one in shown])
+    say_filled(page.HEADS, [page.line(gap) for gap in shown])
     if len(shown) < len(account.gaps):
         printed = "" if has_categories else ", and printed with --by config"
         say(f"\n{n_subsets} rows for parts of benchmarks are in gap.csv (--out){printed}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,7 +45,7 @@ from decon_core.wording import counted
 
 if TYPE_CHECKING:
     from decon_core.decisions.candidates import Candidate
-    from decon_core.features.endpoints.chat import Outcome, Spent
+    from decon_core.features.endpoints.chat import Outcome
     from decon_core.features.endpoints.requests import Prompt, Request
     from decon_core.features.judge.judging import Plan
     from decon_core.report.review.found import Report
@@ -85,29 +85,28 @@ class Desk:
         from decon_core.decisions.candidates import read_candidates
         from decon_core.report.review.candidates import candidates_in
 
-        chosen = self.settings.detectors
-        wanted = [*detectors] or [*chosen]
-        found: list[Candidate] = []
+        chosen = [*detectors] or [*self.settings.detectors]
+        candidates: list[Candidate] = []
         if self.report:
-            found += candidates_in(self.report, benchmarks=benchmarks, detectors=wanted)
+            candidates += candidates_in(self.report, benchmarks=benchmarks, detectors=chosen)
         for name in self.settings.candidates:
-            found += [
+            candidates += [
                 candidate
                 for candidate in read_candidates(self.config.folder / name)
                 if (not benchmarks or candidate.benchmark in benchmarks)
                 and (not detectors or candidate.detector in detectors)
             ]
-        _require_known("--detector", detectors, {one.detector for one in found})
-        _require_known("--benchmark", benchmarks, {one.benchmark for one in found})
-        return found
+        _require_known("--detector", detectors, {pair.detector for pair in candidates})
+        _require_known("--benchmark", benchmarks, {pair.benchmark for pair in candidates})
+        return candidates
 
 
-def _require_known(name: str, given: Sequence[str], found: Collection[str]) -> None:
+def _require_known(option: str, names: Sequence[str], known: Collection[str]) -> None:
     """Raise InputError for names that no pair has."""
-    if unknown := [one for one in given if one not in found]:
+    if unknown := [name for name in names if name not in known]:
         raise InputError(
-            Problem(name, f"{one!r}: no pair of it", "a name that `judge status` lists")
-            for one in unknown
+            Problem(option, f"{name!r}: no pair of it", "a name that `judge status` lists")
+            for name in unknown
         )
 
 
@@ -172,31 +171,24 @@ def judge(
     if context.invoked_subcommand:
         return 0
     from decon_core.decisions.candidates import in_fair_order
+    from decon_core.features.judge.judging import load_prompt
 
     with _open_desk(config, report) as desk:
-        prompt = _prompt_of(desk.config)
+        template = desk.settings.prompt
+        prompt = load_prompt(desk.config.folder / template if template else None)
         pairs = in_fair_order(desk.candidates(benchmark, detector), seed=seed)[:sample]
         if not dry_run:
             key = require_endpoint(desk.settings, desk.config.path, docs="docs/judge.md")
-            with locked_or_refused(_lock_of(desk.config), "another `decon-assets judge`"):
+            file = annotations_path(desk.config)
+            lock = file.with_name(f".{file.name}.lock")
+            with locked_or_refused(lock, "another `decon-assets judge`"):
                 # Another command may have asked until now.
-                current = replace(desk, annotations=read_annotations(annotations_path(desk.config)))
+                current = replace(desk, annotations=read_annotations(file))
                 plan = _plan(current, pairs, prompt, also_reviewed=also_reviewed)
                 return _ask(plan, current, prompt, key)
         _say_plan(_plan(desk, pairs, prompt, also_reviewed=also_reviewed), desk.config)
         say("nothing was sent")
     return 0
-
-
-def _lock_of(config: Config) -> Path:
-    return annotations_path(config).with_name(f".{annotations_path(config).name}.lock")
-
-
-def _prompt_of(config: Config) -> Prompt:
-    from decon_core.features.judge.judging import load_prompt
-
-    prompt = judge_settings(config).prompt
-    return load_prompt(config.folder / prompt if prompt else None)
 
 
 def _plan(
@@ -231,58 +223,42 @@ def _ask(plan: Plan, desk: Desk, prompt: Prompt, key: str | None) -> int:
     """Ask the requests of a plan, and save each answer at once; return the exit code."""
     from decon_core.features.judge.judging import JUDGING, annotations_of
 
-    config, settings = desk.config, desk.settings
-    append_annotations(annotations_path(config), plan.copied)
-    _say_plan(plan, config)
-    result = _Result()
+    settings, file = desk.settings, annotations_path(desk.config)
+    append_annotations(file, plan.copied)
+    _say_plan(plan, desk.config)
+    kinds: Counter[bool] = Counter()  # of judged pairs: whether they are duplicates
+    reasons: Counter[str] = Counter()  # why pairs are unjudged
 
     def save(request: Request, outcome: Outcome) -> None:
         said = outcome.judgement or {"unjudged": outcome.unjudged}
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        lines = annotations_of(request, settings, prompt, at=at, said=said)
-        append_annotations(annotations_path(config), lines)
-        result.add(outcome, len(request.pairs))
+        append_annotations(file, annotations_of(request, settings, prompt, at=at, said=said))
+        if outcome.judgement:
+            kinds[outcome.judgement["is_sd"]] += len(request.pairs)
+        else:
+            reasons[outcome.unjudged] += len(request.pairs)
 
     spent = ask_with_progress(plan.requests, settings, save, key=key, task=JUDGING)
     if plan.requests:
-        result.say(spent)
-    if n_left := plan.n_to_ask - result.n_asked:
-        result.reasons[f"not asked: {spent.stopped}"] += n_left
-    _say_unjudged(result.reasons + plan.without_text)
-    if result.n_asked or plan.copied:
-        say(f"Saved in {annotations_path(config)}; `decon-assets run` brings it into the report")
-    return 1 if result.reasons or plan.without_text else 0
-
-
-@dataclass
-class _Result:
-    """Counts of the pairs that were asked about."""
-
-    kinds: Counter[bool] = field(default_factory=Counter)  # whether they are duplicates
-    reasons: Counter[str] = field(default_factory=Counter)  # why they are unjudged
-
-    @property
-    def n_asked(self) -> int:
-        return self.kinds.total() + self.reasons.total()
-
-    def add(self, outcome: Outcome, n_pairs: int) -> None:
-        if outcome.judgement:
-            self.kinds[outcome.judgement["is_sd"]] += n_pairs
-        else:
-            self.reasons[outcome.unjudged] += n_pairs
-
-    def say(self, spent: Spent) -> None:
         sent = f"{counted(spent.n_requests, 'request')}, {counted(spent.n_tokens, 'token')}"
-        found = f"{self.kinds[True]:,} duplicates, {self.kinds[False]:,} others"
-        say(f"{sent}: {counted(self.kinds.total(), 'pair')} judged ({found})")
-
-
-def _say_unjudged(reasons: Counter[str]) -> None:
-    if not reasons:
-        return
-    say(f"{counted(reasons.total(), 'pair')} unjudged, which does not mean clean:")
-    for reason, n in sorted(reasons.items(), key=lambda one: (-one[1], one[0])):
+        judged = f"{kinds[True]:,} duplicates, {kinds[False]:,} others"
+        say(f"{sent}: {counted(kinds.total(), 'pair')} judged ({judged})")
+    if n_left := plan.n_to_ask - kinds.total() - reasons.total():
+        reasons[f"not asked: {spent.stopped}"] += n_left
+    unjudged = reasons + plan.without_text
+    if unjudged:
+        say(f"{counted(unjudged.total(), 'pair')} unjudged, which does not mean clean:")
+    for reason, n in sorted(unjudged.items(), key=lambda item: (-item[1], item[0])):
         say(f"  {n:,}: {reason}")
+    if kinds or reasons or plan.copied:
+        say(f"Saved in {file}; `decon-assets run` brings it into the report")
+    return 1 if unjudged else 0
+
+
+_STATUS_HEADS = (
+    "detector", "benchmark", "pairs", "duplicates", "others", "by people", "by files", "by models",
+    "unjudged",
+)  # fmt: skip
 
 
 @action(judge_group, "status")
@@ -302,7 +278,6 @@ def status(
     with _open_desk(config, report) as desk:
         candidates = desk.candidates(benchmark, detector)
         labels = labels_of(desk.verdicts.labels, desk.annotations)
-        heads = ("detector", "benchmark", "pairs", "duplicates", "others", "by people")
         counts: dict[tuple[str, str], Counter[str]] = {}
         for candidate in candidates:
             label, counter = labels.get(candidate.pair), Counter[str](n=1)
@@ -312,20 +287,15 @@ def status(
                 counter["duplicate" if label.is_sd else "other"] = counter[label.kind] = 1
             counts.setdefault((candidate.detector, candidate.benchmark), Counter()).update(counter)
         names = ("n", "duplicate", "other", "person", "file", "model", "unjudged")
-        rows = [(*key, *(one[name] for name in names)) for key, one in sorted(counts.items())]
-        say_table((*heads, "by files", "by models", "unjudged"), rows)
-        _say_failures(desk.annotations, {candidate.pair for candidate in candidates})
+        rows = [(*key, *(count[name] for name in names)) for key, count in sorted(counts.items())]
+        say_table(_STATUS_HEADS, rows)
+        by_model = desk.annotations.by_pair("model")
+        pairs = {candidate.pair for candidate in candidates} & by_model.keys()
+        reasons = Counter(by_model[pair].unjudged for pair in pairs if by_model[pair].unjudged)
+        for reason, n in sorted(reasons.items()):
+            say(f"{counted(n, 'pair')} unjudged by the model: {reason}")
         _say_agreement(desk)
     return 0
-
-
-def _say_failures(annotations: Annotations, pairs: Iterable[str]) -> None:
-    current = annotations.by_pair("model")
-    reasons = Counter(
-        current[pair].unjudged for pair in pairs if pair in current and current[pair].unjudged
-    )
-    for reason, n in sorted(reasons.items()):
-        say(f"{counted(n, 'pair')} unjudged by the model: {reason}")
 
 
 def _say_agreement(desk: Desk) -> None:
@@ -339,11 +309,11 @@ def _say_agreement(desk: Desk) -> None:
     ]
     if not both:
         return
-    n = sum(one == by_model for one, by_model in both)
+    n = Counter(both)
     say(
-        f"\nthe model agrees with people or files on {n:,} of {counted(len(both), 'pair')}; "
-        f"{sum(one and not by_model for one, by_model in both):,} it takes for others, "
-        f"{sum(by_model and not one for one, by_model in both):,} wrongly for duplicates"
+        f"\nthe model agrees with people or files on {n[True, True] + n[False, False]:,} of "
+        f"{counted(len(both), 'pair')}; {n[True, False]:,} it takes for others, "
+        f"{n[False, True]:,} wrongly for duplicates"
     )
 
 
@@ -363,13 +333,13 @@ def import_annotations(
     """
     from decon_core.decisions.candidates import read_annotated
 
-    loaded = load_config(config)
+    saved = annotations_path(load_config(config))
     if not file.is_file():
         raise MissingError(Problem(str(file), "no such file", "annotations, one object per line"))
     lines = read_annotated(file)
-    merged = merge_annotations(lines, read_annotations(annotations_path(loaded)))
-    append_annotations(annotations_path(loaded), merged.lines)
+    merged = merge_annotations(lines, read_annotations(saved))
+    append_annotations(saved, merged.lines)
     say(f"{counted(len(lines), 'line')}: {len(merged.lines):,} new, {merged.n_same:,} known")
     if merged.lines:
-        say(f"Saved in {annotations_path(loaded)}; `decon-assets run` brings it into the report")
+        say(f"Saved in {saved}; `decon-assets run` brings it into the report")
     return 0

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from decon_assets.cli.store_state import remove_damaged_files
-from decon_assets.features.scorecard.asset import scorecard_job
+from decon_assets.features.scorecard import scorecard_job
 from decon_assets.graph import GRAPH
 from decon_assets.runner.pipeline import PipelineError
 from decon_core.config.load import load_config

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from decon_core.features.scorecard.marks import Marks
 
 _HEADS = (
-    *("detector", "recall %", "precision %", "average precision", "background", "flagged"),
+    "detector", "recall %", "precision %", "average precision", "background", "flagged",
     "question-only",
-)
-_BACKGROUND = ("", "_flagged", "_question_only")
+)  # fmt: skip
+_COUNTS = ("n_background", "n_background_flagged", "n_background_question_only")
 
 
 def scorecard_command(
@@ -143,14 +143,16 @@ def scorecard_command(
     repeated: dict[str, object] = {  # the options that repeat this scorecard
         "--evals": evals,
         "--texts": texts,
-        **({"--policy": policy} if policy else {}),
-        **({"--detectors": ",".join(chosen)} if chosen != registry.names() else {}),
+        "--policy": policy,
+        "--detectors": ",".join(chosen) if chosen != registry.names() else None,
         "--per-transformation": per_transformation,
         "--background": background,
         "--seed": seed,
         "--out": "DIR",
     }
-    typed = (f"{name} {shlex.quote(str(value))}" for name, value in repeated.items())
+    typed = (
+        f"{name} {shlex.quote(str(value))}" for name, value in repeated.items() if value is not None
+    )
     with ShardProgress(sys.stderr) as progress:
         records = records_in(evals)
         card = run_scorecard(
@@ -190,11 +192,13 @@ def _say_marks(marks: Marks) -> None:
     negatives = _shares(marks.negatives, ("negative",), "false_alarm_rate")
     say_table(("hard negative", *heads), negatives)
     say()
-    names = ("average_precision", *(f"n_background{one}" for one in _BACKGROUND))
     rows = [
         (
-            *(row["detector"], _percent(row["recall"]), _percent(row["precision"])),
-            *(row[name] for name in names),
+            row["detector"],
+            _percent(row["recall"]),
+            _percent(row["precision"]),
+            row["average_precision"],
+            *(row[name] for name in _COUNTS),
         )
         for row in marks.totals.iter_rows(named=True)
     ]

@@ -50,7 +50,7 @@ def _embedders(names: Sequence[str], model: str | None, key_env: str | None) -> 
 
     if names:
         place = "--embedder"
-        return [load_embedder(one, model=model, key_env=key_env, place=place) for one in names]
+        return [load_embedder(name, model=model, key_env=key_env, place=place) for name in names]
     loaded = []
     for name in PACKAGED:
         try:
@@ -62,21 +62,17 @@ def _embedders(names: Sequence[str], model: str | None, key_env: str | None) -> 
 
 def _say_card(card: PairCard) -> None:
     counts = card.counts()
-    labels = (
-        f"{counted(counts['n_duplicates'], 'duplicate')} and {counts['n_others']:,} other pairs"
+    say(
+        f"{counted(counts['n_duplicates'], 'duplicate')} and {counts['n_others']:,} other pairs "
+        f"of {counted(counts['n_originals'], 'original')}\n"
     )
-    say(f"{labels} of {counted(counts['n_originals'], 'original')}\n")
     rows = [
         (
-            *(
-                score.metric,
-                *(round(value, 3) for value in (score.auc, score.auc_low, score.auc_high)),
-            ),
-            *(
-                round(100 * value, 1)
-                for value in (score.recall, score.recall_low, score.recall_high)
-            ),
-            *(score.above, score.n_undefined),
+            score.metric,
+            *(round(auc, 3) for auc in (score.auc, score.auc_low, score.auc_high)),
+            *(round(100 * r, 1) for r in (score.recall, score.recall_low, score.recall_high)),
+            score.above,
+            score.n_undefined,
         )
         for score in card.scores
     ]
@@ -85,9 +81,11 @@ def _say_card(card: PairCard) -> None:
         say("\nAUC of the pairs of each kind against all pairs of the other label\n")
         kinds = [
             (
-                *(one["kind"], "duplicates" if one["is_duplicate"] else "others", one["n"]),
-                *(round(value, 3) for value in one["auc"].values()),
+                kind["kind"],
+                "duplicates" if kind["is_duplicate"] else "others",
+                kind["n"],
+                *(round(auc, 3) for auc in kind["auc"].values()),
             )
-            for one in card.by_kind()
+            for kind in card.by_kind()
         ]
         say_table(("kind", "pairs", "n", *card.values), kinds)

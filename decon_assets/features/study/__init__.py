@@ -20,13 +20,7 @@ _SHOWN = ("arm", "benchmark", "score", "difference", "low", "high", "p")
 _MOST_SHOWN = 50
 
 
-@stage(
-    priority=1,
-    deps=[report],
-    group=GROUP,
-    kind="duckdb",
-    schema=DIFFERENCES,
-)
+@stage(priority=1, deps=[report], group=GROUP, kind="duckdb", schema=DIFFERENCES)
 def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -> Metadata:
     """Scores of models that were trained on variants of the data, compared with a baseline.
 
@@ -42,7 +36,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
         return {"study": "off: decon.toml has no table [study]"}
     found = build_study(inputs)
     compared = [*found.comparison.averages, *found.comparison.benchmarks]
-    n_benchmarks = len({benchmark.benchmark for benchmark in found.comparison.benchmarks})
+    n_benchmarks = len({row.benchmark for row in found.comparison.benchmarks})
     context.log.info(
         f"{counted(len(found.arms), 'arm')}, {counted(n_benchmarks, 'benchmark')}, "
         f"{counted(len(found.effects), 'effect')} by exposure"
@@ -50,7 +44,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     if found.problems:
         n_problems = counted(len(found.problems), "problem")
         context.log.warning(f"{n_problems} of results, listed in {study_folder(store) / PAGE}")
-    rows = [{name: getattr(one, name) for name in _SHOWN} for one in compared]
+    rows = [{name: getattr(row, name) for name in _SHOWN} for row in compared]
     return {
         "dagster/row_count": len(compared),
         "differences": preview(rows, most=_MOST_SHOWN),

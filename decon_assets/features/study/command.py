@@ -70,8 +70,8 @@ def study_command(
     say_table(*arms_page.wide(found.comparison))
     say()
     compared = [*found.comparison.benchmarks, *found.comparison.averages]
-    of_arms = [arms_page.line(one) for one in compared if one.arm != settings.baseline]
-    say_filled(arms_page.HEADS, of_arms)
+    lines = [arms_page.line(row) for row in compared if row.arm != settings.baseline]
+    say_filled(arms_page.HEADS, lines)
     if found.effects:
         say()
         say_filled(exposure_page.HEADS, [exposure_page.line(effect) for effect in found.effects])

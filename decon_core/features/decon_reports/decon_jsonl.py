@@ -26,7 +26,6 @@ _WORDS_BEFORE = 30
 _WORDS_AFTER = 60
 _MOST_EVAL_WORDS = 1000
 MARKS = {"passage": ("⟨", "⟩"), "question": ("【", "】"), "answer": ("⟦", "⟧")}
-_EVAL_TEXTS = ("question", "answer", "passage")
 
 
 def report_name(shard: str, policy: Policy) -> str:
@@ -91,7 +90,10 @@ def report_line(
         "question_end_idx": entry["question_stop"] - 1,
         "training_overlap_text": overlap_text(text, entry),
         "eval_overlap_text": _canonical(record["question"], policy),
-        **{f"eval_{part}_text": _canonical(record[part], policy) for part in _EVAL_TEXTS},
+        **{
+            f"eval_{part}_text": _canonical(record[part], policy)
+            for part in ("question", "answer", "passage")
+        },
         "answer_overlap_ratio": entry["answer_overlap"],
         "answer_idf_overlap": entry["answer_overlap"],
         "answer_start_idx": entry["answer_start"],
@@ -115,8 +117,9 @@ def _original_instance(record: Mapping[str, Any]) -> int:
 
 
 def _canonical(text: str | None, policy: Policy) -> str | None:
-    words = None if text is None else canonical(text, policy.form).split(" ")
-    return None if words is None else " ".join(words[:_MOST_EVAL_WORDS])
+    if text is None:
+        return None
+    return " ".join(canonical(text, policy.form).split(" ")[:_MOST_EVAL_WORDS])
 
 
 def overlap_text(text: str, entry: Mapping[str, Any]) -> str:

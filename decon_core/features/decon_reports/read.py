@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -37,13 +37,11 @@ _NAME = re.compile(r"(?P<shard>.+)-[a-z_]+-(?P<threshold>\d+(?:\.\d+)?)\.jsonl")
 _BATCH_ROWS = 50_000  # matches held in memory at a time
 _MOST_LISTED = 1000
 
-_Item = tuple[str, str, int]
-
 # What a pair has of its first match.
 _OF_MATCH = (
-    *("source", "shard_name", "row", "pair", "fingerprint", "benchmark", "split"),
-    *("instance_index", "question_overlap", "answer_overlap", "passage_overlap"),
-)
+    "source", "shard_name", "row", "pair", "fingerprint", "benchmark", "split",
+    "instance_index", "question_overlap", "answer_overlap", "passage_overlap",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,12 +78,13 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
                 writer.write_table(table_of("matches", rows).cast(schema))
         read = gathered.read
         if read.n_bad and not may_skip:
-            problems, n_more = [*read.bad], read.n_bad - len(read.bad)
-            if n_more:
+            problems = [*read.bad]
+            if n_more := read.n_bad - len(read.bad):
                 problems.append(Problem(f"{n_more:,} more lines", "bad lines", "lines of a report"))
             remedy = "--skip-bad leaves such lines out and counts them"
-            in_all = Problem("reference read", f"{read.n_bad:,} bad lines", "none", remedy)
-            raise InputError([*problems, in_all])
+            found = f"{read.n_bad:,} bad lines"
+            problems.append(Problem("reference read", found, "none", remedy))
+            raise InputError(problems)
         write_database(database, gathered.tables(files), {"matches": [matches]})
     return read
 
@@ -95,27 +94,26 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
 
 def _files(folder: Path) -> tuple[list[ReportFile], list[str]]:
     base = folder.parent if folder.is_file() else folder
-    found = [folder, *folder.rglob("*")]
-    found = sorted(path for path in found if path.is_file())
     manifest = base / MANIFEST
     shards = read_json(manifest)["shards"] if manifest.is_file() else []
     known = {shard["file"]: shard for shard in shards}
-    files = [_report_file(path, base, known) for path in found if path.suffix == ".jsonl"]
-    others = [path.relative_to(base).as_posix() for path in found if path.suffix != ".jsonl"]
+    files: list[ReportFile] = []
+    others: list[str] = []
+    for path in sorted(path for path in [folder, *folder.rglob("*")] if path.is_file()):
+        name = path.relative_to(base).as_posix()
+        if path.suffix != ".jsonl":
+            others.append(name)
+            continue
+        parsed = _NAME.fullmatch(name)
+        shard = parsed["shard"] if parsed else name.removesuffix(".jsonl")
+        threshold = float(parsed["threshold"]) if parsed else None
+        entry = known.get(name, {"source": ONLY_SOURCE, "shard": shard})
+        files.append(ReportFile(path, entry["source"], entry["shard"], threshold))
     if not files:
         what = "no such folder" if not folder.exists() else "no file that ends in .jsonl"
         raise InputError(Problem(str(folder), what, "reports of the reference implementation"))
     _require_one_each(files)
     return files, [name for name in others if name != MANIFEST]
-
-
-def _report_file(path: Path, base: Path, known: dict[str, dict[str, str]]) -> ReportFile:
-    name = path.relative_to(base).as_posix()
-    parsed = _NAME.fullmatch(name)
-    shard = parsed["shard"] if parsed else name.removesuffix(".jsonl")
-    threshold = float(parsed["threshold"]) if parsed else None
-    entry = known.get(name, {"source": ONLY_SOURCE, "shard": shard})
-    return ReportFile(path, entry["source"], entry["shard"], threshold)
 
 
 def _require_one_each(files: Sequence[ReportFile]) -> None:
@@ -143,7 +141,7 @@ class _Gathered:
 
     def __init__(self, read: ReadResult) -> None:
         self.read = read
-        self._items: dict[_Item, dict[str, Any]] = {}
+        self._items: dict[tuple[str, str, int], dict[str, Any]] = {}
         self._pairs: dict[str, dict[str, Any]] = {}
         self._shards: dict[tuple[str, str], None] = {}
         self._bad: list[dict[str, Any]] = []
@@ -151,7 +149,11 @@ class _Gathered:
     def add(self, line: Line, file: ReportFile) -> dict[str, Any]:
         """Add a line; return its match."""
         marked = parse_marks(line.get("training_overlap_text") or "")
-        match = match_row(line, marked, source=file.source, shard=_shard_of(line, file))
+        # The shard by the file name, which has its folder, if the line names the same shard.
+        training_file = str(line["training_file"])
+        is_same = PurePosixPath(file.shard).name.startswith(PurePosixPath(training_file).name)
+        shard = file.shard if is_same else training_file
+        match = match_row(line, marked, source=file.source, shard=shard)
         self._shards.setdefault((match["source"], match["shard_name"]))
         self.read.n_unclear += bool(marked.unclear)
         name = match["benchmark"], match["split"], match["instance_index"]
@@ -178,9 +180,14 @@ class _Gathered:
         if len(self.read.bad) < _MOST_LISTED:
             where = f"{file.path} line {number}"
             self.read.bad.append(Problem(where, error.found, error.expected))
-        place = {"source": file.source, "shard_name": file.shard}
-        detail = f"line {number}: {error.found}"
-        self._bad.append({**place, "reason": "line of the report", "detail": detail})
+        self._bad.append(
+            {
+                "source": file.source,
+                "shard_name": file.shard,
+                "reason": "line of the report",
+                "detail": f"line {number}: {error.found}",
+            }
+        )
 
     def tables(self, files: Sequence[ReportFile]) -> dict[str, Any]:
         """Return all tables but `matches`; shards with an empty report are included."""
@@ -188,25 +195,35 @@ class _Gathered:
             self._shards.setdefault((file.source, file.shard))
         for pair in self._pairs.values():
             pair["n_documents"] = len(pair.pop("documents"))
-        rows = {
-            "runs": [self._run(files[0].threshold)],
-            "benchmarks": [{"benchmark": name} for name in sorted({b for b, _, _ in self._items})],
-            "items": [_item(*one) for one in sorted(self._items.items())],
-            "shards": [{"source": one, "shard_name": name} for one, name in sorted(self._shards)],
-            "unreadable": self._bad,
-            "pairs": [self._pairs[key] for key in sorted(self._pairs)],
-        }
-        return {name: table_of(name, of_table) for name, of_table in rows.items()}
-
-    def _run(self, threshold: float | None) -> dict[str, Any]:
-        n_bad = self.read.n_bad
-        return {
+        threshold, n_bad = files[0].threshold, self.read.n_bad
+        run = {
             "threshold": threshold,
             "thresholds": json.dumps({} if threshold is None else {"decon": threshold}),
             "snippets": True,
             "made_by": f"{MADE_BY}; {n_bad:,} lines could not be read" if n_bad else MADE_BY,
             "policy": "{}",
         }
+        items = [
+            {
+                "benchmark": benchmark,
+                "split": split,
+                "instance_index": index,
+                "question": item["question"],
+                "has_answer": item["has_answer"],
+                "fingerprints": [*item["fingerprints"]],
+                "is_indexed": True,  # it has a match
+            }
+            for (benchmark, split, index), item in sorted(self._items.items())
+        ]
+        rows: Mapping[str, Sequence[Mapping[str, Any]]] = {
+            "runs": [run],
+            "benchmarks": [{"benchmark": name} for name in sorted({b for b, _, _ in self._items})],
+            "items": items,
+            "shards": [{"source": source, "shard_name": n} for source, n in sorted(self._shards)],
+            "unreadable": self._bad,
+            "pairs": [self._pairs[key] for key in sorted(self._pairs)],
+        }
+        return {name: table_of(name, table_rows) for name, table_rows in rows.items()}
 
 
 def _batches(gathered: _Gathered, files: Sequence[ReportFile]) -> Iterator[list[dict[str, Any]]]:
@@ -225,22 +242,3 @@ def _batches(gathered: _Gathered, files: Sequence[ReportFile]) -> Iterator[list[
                     yield rows
                     rows = []
     yield rows
-
-
-def _shard_of(line: Line, file: ReportFile) -> str:
-    """Return the shard by the file name, which has its folder, if the line names the same shard."""
-    by_file, by_line = PurePosixPath(file.shard).name, PurePosixPath(line["training_file"]).name
-    return file.shard if by_file.startswith(by_line) else str(line["training_file"])
-
-
-def _item(name: _Item, known: dict[str, Any]) -> dict[str, Any]:
-    benchmark, split, index = name
-    return {
-        "benchmark": benchmark,
-        "split": split,
-        "instance_index": index,
-        "question": known["question"],
-        "has_answer": known["has_answer"],
-        "fingerprints": [*known["fingerprints"]],
-        "is_indexed": True,  # it has a match
-    }

@@ -80,6 +80,12 @@ def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[st
     """Convert a line to a row of `matches`; the base score is not reported, so it is the score."""
     score = float(line["contamination_score"])
     length = line.get("eval_token_length") or 0
+    spans: dict[str, int | None] = {}
+    for part in _PARTS:
+        # The reference's ranges include the last token; ours are half-open.
+        start, last = line.get(f"{part}_start_idx"), line.get(f"{part}_end_idx")
+        span = (None, None) if start is None or last is None else (start, last + 1)
+        spans[f"{part}_start"], spans[f"{part}_stop"] = span
     return {
         "source": source,
         "shard_name": shard,
@@ -100,21 +106,11 @@ def match_row(line: Line, marked: Marked, *, source: str, shard: str) -> dict[st
         "n_grams": line.get("eval_unique_ngrams") or 0,
         "question_tokens": length,
         "total_tokens": length,
-        **_spans(line),
+        **spans,
         "score": score,
         "is_by_score": True,
         "is_contaminated": True,
     }
-
-
-def _spans(line: Line) -> dict[str, Any]:
-    """Convert the reference's ranges, which include the last token, to half-open ones."""
-    spans: dict[str, int | None] = {}
-    for part in _PARTS:
-        start, last = line.get(f"{part}_start_idx"), line.get(f"{part}_end_idx")
-        span = (None, None) if start is None or last is None else (start, last + 1)
-        spans[f"{part}_start"], spans[f"{part}_stop"] = span
-    return spans
 
 
 def _pair_key(line: Line, marked: Marked) -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from decon_core.benchmarks.records import load_records
@@ -18,7 +17,7 @@ from decon_core.storage.files import atomic_path, write_json
 MANIFEST = "manifest.json"
 
 
-def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None]) -> int:
+def write_reports(builder: Builder, out: Path) -> int:
     """Write one report per shard, empty if it has no leaks; return the number of shards."""
     is_free = not out.exists() or (out.is_dir() and not any(out.iterdir()))
     if not is_free and not (out / MANIFEST).is_file():  # an earlier result is replaced
@@ -31,18 +30,15 @@ def write_reports(builder: Builder, out: Path, *, on_shard: Callable[[str], None
     if not builder.packs:
         problem = Problem("corpus", "no registered pack", "at least one", "`decon-assets run`")
         raise MissingError(problem)
-    reader = builder.reader
+    reader, store = builder.reader, builder.store
     for pack in builder.packs:
         require_scanned(reader, pack, reader.versions)
-    records = {
-        version.benchmark: load_records(builder.store, version) for version in reader.versions
-    }
+    records = {version.benchmark: load_records(store, version) for version in reader.versions}
     shards = []
     with atomic_path(out) as draft:
         for pack in builder.packs:
             source = pack.source
             for shard in pack.shards:
-                on_shard(shard.name)
                 entries = reader.entries(shard, reader.versions, source=source.name)
                 folder = draft / source.name
                 write_report(folder, shard, source, entries, records, builder.policy)

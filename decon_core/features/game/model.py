@@ -24,6 +24,8 @@ from decon_core.errors import InputError, Problem
 
 Floats = npt.NDArray[np.float64]
 
+_LEAST_STEEPNESS = 0.1
+
 Case = Literal["no net gain", "kept out by costs", "inner level", "everything"]
 
 
@@ -73,15 +75,7 @@ def solve(game: Game) -> Solution:
 
     Where contamination pays exactly its costs, it is taken, as the write-up has it.
     """
-    if game.net_gain <= 0:
-        return _solution(game, 0.0, "no net gain")
-    level = _best_positive_level(game)
-    if game.advantage(np.array(level)) < -_ROUNDING:
-        return _solution(game, 0.0, "kept out by costs")
-    return _solution(game, level, "everything" if level == 1 else "inner level")
-
-
-def _solution(game: Game, level: float, case: Case) -> Solution:
+    level, case = _best_level(game)
     return Solution(
         level=level,
         case=case,
@@ -96,16 +90,20 @@ def _solution(game: Game, level: float, case: Case) -> Solution:
 _ROUNDING = 1e-12
 
 
-def _best_positive_level(game: Game) -> float:
-    """Return the best level above 0 of a game with a net gain.
+def _best_level(game: Game) -> tuple[float, Case]:
+    """Return the best level, and why it is.
 
-    Detection that begins early (k <= 1) makes the payoff convex: then it is 1, else the level where
-    one more unit costs what it gains.
+    Detection that begins early (k <= 1) makes the payoff convex: then the best level above 0 is 1,
+    else the level where one more unit costs what it gains.
     """
-    k = game.steepness
-    if k <= 1 or game.penalty * k <= game.net_gain:
-        return 1.0
-    return float((game.net_gain / (game.penalty * k)) ** (1 / (k - 1)))
+    if game.net_gain <= 0:
+        return 0.0, "no net gain"
+    k, level = game.steepness, 1.0
+    if k > 1 and game.penalty * k > game.net_gain:
+        level = float((game.net_gain / (game.penalty * k)) ** (1 / (k - 1)))
+    if game.advantage(np.array(level)) < -_ROUNDING:
+        return 0.0, "kept out by costs"
+    return level, "everything" if level == 1 else "inner level"
 
 
 def deterring_penalty(game: Game) -> float | None:
@@ -159,12 +157,9 @@ def game_from(settings: Sequence[str]) -> Game:
         except ValueError:
             problems.append(Problem(f"--set {name}", repr(text), "a number"))
             continue
-        least = 0.0 if name in ("gain", "cost", "entry_cost", "penalty") else _LEAST_STEEPNESS
+        least = _LEAST_STEEPNESS if name == "steepness" else 0.0
         if not least <= values[name] < float("inf"):
             problems.append(Problem(f"--set {name}", text, f"a number of at least {least:g}"))
     if problems:
         raise InputError(problems)
     return Game(**values)
-
-
-_LEAST_STEEPNESS = 0.1

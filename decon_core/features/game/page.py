@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from decon_core.features.game.model import Floats, Game, Solution, best_levels, solve
 from decon_core.storage.files import atomic_path, write_plain_json
 from decon_core.storage.store import Store
+from decon_core.text_tables import as_csv
 from decon_core.wording import render
 
 PICTURE = "game.svg"
@@ -50,38 +50,35 @@ def levels_around(game: Game) -> Levels:
 
 def line(solution: Solution) -> tuple[str, ...]:
     """Format a solution as a row under HEADS."""
+    penalty = solution.deterring_penalty
+    deterring = "none needed"
+    if penalty is not None:
+        deterring = f"{penalty:.3f}" if np.isfinite(penalty) else _NEVER
     return (
         f"{solution.level:.3f}",
         solution.case,
         f"{solution.detection:.1%}",
         f"{solution.advantage:+.3f}",
         f"{solution.payoff + 0.0:+.3f}",
-        _deterring(solution.deterring_penalty),
+        deterring,
     )
-
-
-def _deterring(penalty: float | None) -> str:
-    if penalty is None:
-        return "none needed"
-    return f"{penalty:.3f}" if np.isfinite(penalty) else _NEVER
 
 
 def write(game: Game, folder: Path) -> None:
     """Write game.json, game.csv and game.svg."""
     solution, around = solve(game), levels_around(game)
-    deterring = solution.deterring_penalty
-    found = asdict(solution) | {
-        "deterring_penalty": deterring if deterring is None or np.isfinite(deterring) else _NEVER
-    }
-    write_plain_json(folder / "game.json", {"game": asdict(game), "solution": found})
-    with atomic_path(folder / "game.csv") as draft, draft.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("gain", "penalty", "best_level"))
-        for gain, row in zip(around.gains, around.levels, strict=True):
-            for penalty, level in zip(around.penalties, row, strict=True):
-                writer.writerow((f"{gain:.6g}", f"{penalty:.6g}", f"{level:.6g}"))
-    with atomic_path(folder / PICTURE) as draft:
-        draft.write_text(svg(game, solution, around), encoding="utf-8")
+    content = {"game": asdict(game), "solution": asdict(solution)}
+    if solution.deterring_penalty == np.inf:
+        content["solution"]["deterring_penalty"] = _NEVER
+    write_plain_json(folder / "game.json", content)
+    rows = [
+        {"gain": f"{gain:.6g}", "penalty": f"{penalty:.6g}", "best_level": f"{level:.6g}"}
+        for gain, levels in zip(around.gains, around.levels, strict=True)
+        for penalty, level in zip(around.penalties, levels, strict=True)
+    ]
+    for name, text in {"game.csv": as_csv(rows), PICTURE: svg(game, solution, around)}.items():
+        with atomic_path(folder / name) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 _PANEL = {"left": 64, "top": 92, "width": 300, "height": 240}
@@ -129,7 +126,7 @@ def _cells(game: Game, around: Levels) -> dict[str, object]:
     """Return the cells of the heat map, in pixels below and right of the panel's corner."""
     width = _PANEL["width"] / len(around.penalties)
     height = _PANEL["height"] / len(around.gains)
-    cells = [
+    rectangles = [
         (column * width, _PANEL["height"] - (row + 1) * height, float(level))
         for row, levels in enumerate(around.levels)
         for column, level in enumerate(levels)
@@ -137,7 +134,7 @@ def _cells(game: Game, around: Levels) -> dict[str, object]:
     ]
     most_penalty, most_gain = float(around.penalties[-1]), float(around.gains[-1])
     return {
-        "rectangles": cells,
+        "rectangles": rectangles,
         "cell": (width, height),
         "most_penalty": most_penalty,
         "most_gain": most_gain,

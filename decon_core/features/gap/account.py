@@ -59,7 +59,7 @@ class ScoreGaps:
     notes: list[str] = field(default_factory=list)  # on the chosen detectors
 
 
-_Row = tuple[tuple[str | None, ...], str, float]  # a category of each grouping, verdict, score
+_Row = tuple[str, float]  # verdict and score
 
 
 def score_gap(
@@ -87,38 +87,46 @@ def score_gap(
     for results in files.results:
         account.problems += results.problems
         task = task_of(results.task, mappings, benchmarks)
-        if task is None:
-            account.joins += [_count(results, None, Joined(None), 0)] if results.samples else []
-            continue
-        of_benchmark = benchmarks[task.benchmark]
-        joined = join(results, task, of_benchmark, (recipes or {}).get(task.benchmark))
-        account.problems += joined.problems
-        n_twice = gathered.add(results, task, joined)
-        account.joins.append(_count(results, task.benchmark, joined, n_twice))
+        joined, n_twice = Joined(None), 0
+        if task is not None:
+            recipe = (recipes or {}).get(task.benchmark)
+            joined = join(results, task, benchmarks[task.benchmark], recipe)
+            account.problems += joined.problems
+            n_twice = gathered.add(results, task, joined)
+        if task is not None or results.samples:
+            account.joins.append(_count(results, task, joined, n_twice))
     _add_rates(account, items, gathered)
-    for name in sorted(gathered.scores, key=lambda name: tuple(vars(name).values())):
-        rows = gathered.scores[name]
-        account.gaps.append(gap_of(name, Scores(row[1:] for row in rows)))
+    for name, rows in sorted(gathered.scores.items()):
+        account.gaps.append(gap_of(name, Scores(row for _, row in rows)))
         for at, grouping in enumerate(groupings):
             if grouping.covers(name.benchmark):
-                categorized = [(row[0][at], (row[1], row[2])) for row in rows]
+                categorized = [(categories[at], row) for categories, row in rows]
                 _add_categories(account, name, grouping, categorized)
     return account
 
 
-def _count(results: Results, benchmark: str | None, joined: Joined, n_twice: int) -> JoinCount:
+def _count(results: Results, task: Task | None, joined: Joined, n_twice: int) -> JoinCount:
     ways = {way: n for way, n in sorted(joined.ways.items()) if way}
-    n_rows = len(results.samples)
-    task = (str(results.path), results.format, results.model, results.task)
-    n_not_joined = n_rows - sum(ways.values())
-    return JoinCount(*task, benchmark, joined.split, n_rows, ways, n_not_joined, n_twice)
+    return JoinCount(
+        path=str(results.path),
+        format=results.format,
+        model=results.model,
+        task=results.task,
+        benchmark=task.benchmark if task else None,
+        split=joined.split,
+        n_rows=len(results.samples),
+        ways=ways,
+        n_not_joined=len(results.samples) - sum(ways.values()),
+        n_twice=n_twice,
+    )
 
 
 class _Gathered:
     """The scores of all results by name, with the categories of their items."""
 
     def __init__(self, groupings: Sequence[Grouping], problems: list[Problem]) -> None:
-        self.scores: dict[Name, list[_Row]] = defaultdict(list)
+        # Rows with a category of each grouping.
+        self.scores: dict[Name, list[tuple[tuple[str | None, ...], _Row]]] = defaultdict(list)
         # Values of items that only the results have: by benchmark, split and index, then column.
         self.values: dict[tuple[str, str, int], dict[str, str]] = defaultdict(dict)
         self.groupings = groupings
@@ -138,13 +146,16 @@ class _Gathered:
                 run = (results.model, task.benchmark, joined.split or "", task.setting)
                 name = Name(*run, sample.filter, metric)
                 if item is None:
-                    self.scores[name].append((categories, NOT_JOINED, score))
+                    self.scores[name].append((categories, (NOT_JOINED, score)))
                     continue
                 first = self._seen.setdefault((name, id(item)), sample.place)
                 if first == sample.place:
-                    self.scores[name].append((categories, item.verdict, score))
-                else:
-                    twice.setdefault(sample.place, _repeated(sample, item, first))
+                    self.scores[name].append((categories, (item.verdict, score)))
+                elif sample.place not in twice:
+                    again = f"{item.benchmark} {item.split} {item.instance_index} again"
+                    found, remedy = f"{again}, first in {first}", "Only the first one counts."
+                    expected = "each item once per model, task, filter and metric"
+                    twice[sample.place] = Problem(sample.place, found, expected, remedy)
         self._problems += twice.values()
         return len(twice)
 
@@ -157,8 +168,7 @@ class _Gathered:
             if item is not None and item.values[at] is not None:
                 value = item.values[at]
             elif item is None and grouping.column in ITEM_COLUMNS:
-                of_task = {"config": task.config, "split": split}
-                value = value_of_item(of_task, {}, grouping.column)
+                value = value_of_item({"config": task.config, "split": split}, {}, grouping.column)
             else:
                 value = self._value_in_results(sample, item, grouping.column)
             categories.append(grouping.category_of(task.benchmark, value))
@@ -170,10 +180,11 @@ class _Gathered:
             return None
         value = value_in(sample.columns, column)
         value = value_in(sample.doc, column) if value is None else value
-        self.columns.update(
-            map(str, [*sample.columns, *sample.doc]), [] if value is None else [column]
-        )
-        if item is None or value is None:
+        self.columns.update(map(str, [*sample.columns, *sample.doc]))
+        if value is None:
+            return None
+        self.columns.add(column)
+        if item is None:
             return value
         known = self.values[item.benchmark, item.split, item.instance_index]
         first = known.setdefault(column, value)
@@ -184,31 +195,23 @@ class _Gathered:
         return first
 
 
-def _repeated(sample: Sample, item: Item, first: str) -> Problem:
-    again = f"{item.benchmark} {item.split} {item.instance_index} again, first in {first}"
-    expected = "each item once per model, task, filter and metric"
-    return Problem(sample.place, again, expected, "Only the first one counts.")
-
-
 def _add_categories(
-    account: ScoreGaps,
-    name: Name,
-    grouping: Grouping,
-    rows: Sequence[tuple[str | None, tuple[str, float]]],
+    account: ScoreGaps, name: Name, grouping: Grouping, rows: Sequence[tuple[str | None, _Row]]
 ) -> None:
     """Add the gap of each category, of what has none, and the averages."""
-    by_category: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    rest: list[tuple[str, float]] = []
+    by_category: dict[str, list[_Row]] = defaultdict(list)
+    rest: list[_Row] = []
     for category, row in rows:
         (rest if category is None else by_category[category]).append(row)
     if not by_category or (grouping.is_optional and len(by_category) < 2):
         return
-    scores = {one: Scores(by_category[one]) for one in grouping.ordered(by_category)}
+    scores = {category: Scores(by_category[category]) for category in grouping.ordered(by_category)}
     by = grouping.name
-    account.gaps += [gap_of(name, found, subset=one, by=by) for one, found in scores.items()]
+    for category, of_category in scores.items():
+        account.gaps.append(gap_of(name, of_category, subset=category, by=by))
     if rest and not grouping.is_optional:
         account.gaps.append(gap_of(name, Scores(rest), subset=NO_CATEGORY, by=by))
-    together = Scores(row for score in scores for row in by_category[score])
+    together = Scores(row for category in scores for row in by_category[category])
     account.averages.append(average_of(name, by, scores, together, n_without=len(rest)))
 
 
@@ -224,6 +227,6 @@ def _add_rates(account: ScoreGaps, items: ReportItems, gathered: _Gathered) -> N
         if count.benchmark is not None:
             # Results that are not of one split may be about any.
             splits[count.benchmark] |= {count.split} if count.split else all_splits[count.benchmark]
-    found = leak_rates(items, groupings, splits=splits, values=gathered.values)
-    account.rates = found.rates
-    account.problems += found.problems
+    leaks = leak_rates(items, groupings, splits=splits, values=gathered.values)
+    account.rates = leaks.rates
+    account.problems += leaks.problems

@@ -6,7 +6,7 @@ The macro average is the mean of the categories' numbers, so that all count the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from decon_core.decisions.statistics import Floats, mean_gap_interval, mean_interval
@@ -53,10 +53,18 @@ def average_of(
     name: Name, by: str, categories: Mapping[str, Scores], together: Scores, *, n_without: int
 ) -> Average:
     """Average over categories; `together`: the scores of all of them."""
-    all_scores = {one: scores.of(GROUPS["all"]) for one, scores in categories.items()}
-    sides = {one: scores.both_sides() for one, scores in categories.items()}
-    with_both = {one: pair for one, pair in sides.items() if all(side.size for side in pair)}
-    lacking = [one for one in sides if one not in with_both]
+    all_scores = {category: scores.of(GROUPS["all"]) for category, scores in categories.items()}
+    sides = {category: scores.both_sides() for category, scores in categories.items()}
+    with_both = {key: pair for key, pair in sides.items() if all(side.size for side in pair)}
+    # What a macro average is without, and why it has no interval: a category has none.
+    remarks = []
+    if lacking := [category for category in sides if category not in with_both]:
+        remarks.append(f"macro gap without {_listed(lacking)}: no leaked or no clean items")
+    if unsure := [key for key, scores in all_scores.items() if not _has_interval(scores)]:
+        reason = f"too few or equal scores in {_listed(unsure)}"
+        remarks.append(f"no interval of the macro score: {reason}")
+    if unsure_gaps := [category for category, pair in with_both.items() if remark_on(*pair)]:
+        remarks.append(f"no interval of the macro gap: none in {_listed(unsure_gaps)}")
     return Average(
         name=name,
         by=by,
@@ -68,24 +76,8 @@ def average_of(
         micro_gap=_mean_gap_of(name, {"": together.both_sides()}),
         macro_gap=_mean_gap_of(name, with_both),
         n_in_macro_gap=len(with_both),
-        remark="; ".join(_remarks(all_scores, with_both, lacking)),
+        remark="; ".join(remarks),
     )
-
-
-def _remarks(
-    scores: Mapping[str, Floats],
-    sides: Mapping[str, tuple[Floats, Floats]],
-    lacking: Sequence[str],
-) -> Iterator[str]:
-    """Say what a macro average is without, and why it has no interval: a category has none."""
-    unsure = [one for one, found in scores.items() if not _has_interval(found)]
-    unsure_gaps = [one for one, pair in sides.items() if remark_on(*pair)]
-    if lacking:
-        yield f"macro gap without {_listed(lacking)}: no leaked or no clean items"
-    if unsure:
-        yield f"no interval of the macro score: too few or equal scores in {_listed(unsure)}"
-    if unsure_gaps:
-        yield f"no interval of the macro gap: none in {_listed(unsure_gaps)}"
 
 
 def _has_interval(scores: Floats) -> bool:
@@ -98,19 +90,19 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _mean_of(name: Name, groups: Mapping[str, Floats]) -> Estimate:
-    value = sum(float(found.mean()) for found in groups.values()) / len(groups)
+    value = sum(float(scores.mean()) for scores in groups.values()) / len(groups)
     if not all(map(_has_interval, groups.values())):
         return Estimate(value)
-    return Estimate(
-        value, *mean_interval({seed_of(name, group): groups[group] for group in groups})
-    )
+    low, high = mean_interval({seed_of(name, group): groups[group] for group in groups})
+    return Estimate(value, low, high)
 
 
 def _mean_gap_of(name: Name, pairs: Mapping[str, tuple[Floats, Floats]]) -> Estimate:
-    gaps = [found for pair in pairs.values() if (found := difference(*pair)) is not None]
+    gaps = [gap for pair in pairs.values() if (gap := difference(*pair)) is not None]
     if not gaps:
         return Estimate(None)
     value = sum(gaps) / len(gaps)
     if any(remark_on(*pair) for pair in pairs.values()):
         return Estimate(value)
-    return Estimate(value, *mean_gap_interval({seed_of(name, one): pairs[one] for one in pairs}))
+    low, high = mean_gap_interval({seed_of(name, group): pairs[group] for group in pairs})
+    return Estimate(value, low, high)

@@ -16,7 +16,7 @@ from decon_core.features.results.items import GROUPS, JOINED, NEITHER
 LEAST_ITEMS = 10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Name:
     """The key of a gap: scores with the same name are compared."""
 
@@ -57,9 +57,8 @@ class Gap:
     high: float | None
     p: float | None
     question_only_gap: float | None  # question-only - clean
-    decontaminated: (
-        float | None
-    )  # on joined items of the other classes: not leaked, question-only or candidates
+    # The score on joined items of the other classes: not leaked, question-only or candidates.
+    decontaminated: float | None
     moved: float | None  # `decontaminated` - score on all joined items
     remark: str
 
@@ -85,11 +84,11 @@ class Scores:
 def gap_of(name: Name, scores: Scores, *, subset: str | None = None, by: str = "") -> Gap:
     """Compute the gap of one set of rows, with its interval and p-value."""
     leaked, clean = scores.both_sides()
-    questions, unleaked = scores.of(GROUPS["question_only"]), scores.of(NEITHER)
+    unleaked = scores.of(NEITHER)
     text = seed_of(name, subset or "")
     remark = remark_on(leaked, clean)
     low, high = (None, None) if remark else interval(leaked, clean, text)
-    has_p_value = not remark or min(leaked.size, clean.size) >= LEAST_ITEMS
+    has_p_value = min(leaked.size, clean.size) >= LEAST_ITEMS
     groups = {group: scores.of(verdicts) for group, verdicts in GROUPS.items()}
     return Gap(
         name=name,
@@ -99,11 +98,11 @@ def gap_of(name: Name, scores: Scores, *, subset: str | None = None, by: str = "
         low=low,
         high=high,
         p=p_value(leaked, clean, text) if has_p_value else None,
-        question_only_gap=difference(questions, clean),
+        question_only_gap=difference(groups["question_only"], clean),
         decontaminated=mean(unleaked),
         moved=difference(unleaked, scores.of(JOINED)),
         remark=remark,
-        **{group: Group(found.size, mean(found)) for group, found in groups.items()},
+        **{group: Group(values.size, mean(values)) for group, values in groups.items()},
     )
 
 
@@ -125,10 +124,9 @@ def remark_on(leaked: Floats, clean: Floats) -> str:
 
 
 def mean(scores: Floats) -> float | None:
-    """Return the mean; None if there are no scores."""
     return float(scores.mean()) if scores.size else None
 
 
-def difference(one: Floats, other: Floats) -> float | None:
-    """Return the difference of the means."""
-    return float(one.mean() - other.mean()) if one.size and other.size else None
+def difference(scores: Floats, other: Floats) -> float | None:
+    """Return the difference of the means; None if either is unknown."""
+    return float(scores.mean() - other.mean()) if scores.size and other.size else None

@@ -27,21 +27,18 @@ _MOST_LISTED = 100
 
 _NAMES = ("model", "benchmark", "split", "by", "subset", "setting", "filter", "metric")
 HEADS = (
-    *_NAMES,
-    *("items", "score", "clean", "leaked", "gap", "95 % interval", "p"),
-    *("question-only", "without these", "moved"),
-)
+    *_NAMES, "items", "score", "clean", "leaked", "gap", "95 % interval", "p",
+    "question-only", "without these", "moved",
+)  # fmt: skip
 GROUP_HEADS = (
-    *_NAMES,
-    *("clean", "leaked", "of them with their answer", "question-only"),
-    *("candidates", "not indexable"),
-    *("not fully scanned", "not joined", "remark"),
-)
+    *_NAMES, "clean", "leaked", "of them with their answer", "question-only", "candidates",
+    "not indexable", "not fully scanned", "not joined", "remark",
+)  # fmt: skip
 AVERAGE_HEADS = (
     *(name for name in _NAMES if name != "subset"),
-    *("categories", "items", "without category", "micro score", "macro score", "95 % interval"),
-    *("micro gap", "95 % interval", "macro gap", "95 % interval", "remark"),
-)
+    "categories", "items", "without category", "micro score", "macro score", "95 % interval",
+    "micro gap", "95 % interval", "macro gap", "95 % interval", "remark",
+)  # fmt: skip
 JOIN_HEADS = ("file", "model", "task", "benchmark", "split", "rows", "joined by", "not", "twice")
 
 
@@ -68,22 +65,27 @@ def group_line(gap: Gap) -> tuple[str, ...]:
     return (*_names(gap), *groups, gap.remark)
 
 
-def average_line(one: Average) -> tuple[str, ...]:
+def average_line(row: Average) -> tuple[str, ...]:
     """Format averages as a row under AVERAGE_HEADS."""
-    score = one.macro_score
-    n_in_gap = "" if one.n_in_macro_gap == one.n_categories else f" (of {one.n_in_macro_gap})"
+    name, score = row.name, row.macro_score
+    n_in_gap = "" if row.n_in_macro_gap == row.n_categories else f" (of {row.n_in_macro_gap})"
     return (
-        *(one.name.model, one.name.benchmark, one.name.split, one.by),
-        *_setting_names(one.name),
-        f"{one.n_categories:,}",
-        f"{one.n_items:,}",
-        f"{one.n_without_category:,}" if one.n_without_category else "",
-        number(one.micro_score.value),
+        name.model,
+        name.benchmark,
+        name.split,
+        row.by,
+        *_setting_names(name),
+        f"{row.n_categories:,}",
+        f"{row.n_items:,}",
+        f"{row.n_without_category:,}" if row.n_without_category else "",
+        number(row.micro_score.value),
         number(score.value),
         "–" if score.low is None else f"{number(score.low)} to {number(score.high)}",
-        *(_signed(one.micro_gap.value), _interval(one.micro_gap)),
-        *(f"{_signed(one.macro_gap.value)}{n_in_gap}", _interval(one.macro_gap)),
-        one.remark,
+        _signed(row.micro_gap.value),
+        _interval(row.micro_gap),
+        f"{_signed(row.macro_gap.value)}{n_in_gap}",
+        _interval(row.macro_gap),
+        row.remark,
     )
 
 
@@ -105,8 +107,8 @@ def join_line(count: JoinCount) -> tuple[str, ...]:
 
 def _names(gap: Gap) -> tuple[str, ...]:
     name = gap.name
-    place = (name.model, name.benchmark, name.split, gap.by, gap.subset or "")
-    return (*place, *_setting_names(name))
+    place = name.model, name.benchmark, name.split, gap.by, gap.subset or ""
+    return *place, *_setting_names(name)
 
 
 def _setting_names(name: Name) -> tuple[str, str, str]:
@@ -121,17 +123,20 @@ def _signed(value: float | None) -> str:
     return signed(value, nothing=NOTHING)
 
 
-def _interval(one: Estimate | Gap) -> str:
-    return interval(one.low, one.high, nothing=NOTHING)
+def _interval(estimate: Estimate | Gap) -> str:
+    return interval(estimate.low, estimate.high, nothing=NOTHING)
 
 
 def write(account: ScoreGaps, folder: Path) -> None:
     """Write gap.json, gap.csv, averages.csv, rates.csv and gap.md."""
+    gaps = [_row(gap) for gap in account.gaps]
+    averages = [_average_row(average) for average in account.averages]
+    rates = [rate_row(rate) for rate in account.rates]
     content = {
         "report": account.report,
-        "gaps": [_row(gap) for gap in account.gaps],
-        "averages": [_average_row(average) for average in account.averages],
-        "rates": [rate_row(rate) for rate in account.rates],
+        "gaps": gaps,
+        "averages": averages,
+        "rates": rates,
         "notes": account.notes,
         "joins": [asdict(count) for count in account.joins],
         "problems": [str(problem) for problem in account.problems],
@@ -141,11 +146,9 @@ def write(account: ScoreGaps, folder: Path) -> None:
     }
     write_plain_json(folder / "gap.json", content)
     texts = {
-        "gap.csv": as_csv([_row(gap) for gap in account.gaps], HEADS),
-        "averages.csv": as_csv(
-            [_average_row(average) for average in account.averages], AVERAGE_HEADS
-        ),
-        "rates.csv": as_csv([rate_row(rate) for rate in account.rates], RATE_HEADS),
+        "gap.csv": as_csv(gaps, HEADS),
+        "averages.csv": as_csv(averages, AVERAGE_HEADS),
+        "rates.csv": as_csv(rates, RATE_HEADS),
         "gap.md": as_markdown(account),
     }
     for name, text in texts.items():
@@ -163,15 +166,15 @@ def _row(gap: Gap) -> dict[str, object]:
     return {**row, "remark": gap.remark}
 
 
-def _average_row(one: Average) -> dict[str, object]:
+def _average_row(average: Average) -> dict[str, object]:
     """Return averages as a flat row for JSON and CSV."""
-    row: dict[str, object] = {**asdict(one.name), "by": one.by}
-    row |= {name: getattr(one, name) for name in _AVERAGE_COUNTS}
+    row: dict[str, object] = {**asdict(average.name), "by": average.by}
+    row |= {name: getattr(average, name) for name in _AVERAGE_COUNTS}
     for name in ("micro_score", "macro_score", "micro_gap", "macro_gap"):
-        estimate: Estimate = getattr(one, name)
+        estimate: Estimate = getattr(average, name)
         ends = {"": estimate.value, "_low": estimate.low, "_high": estimate.high}
         row |= {f"{name}{end}": rounded(value) for end, value in ends.items()}
-    return {**row, "remark": one.remark}
+    return {**row, "remark": average.remark}
 
 
 def as_markdown(account: ScoreGaps) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 from decon_core.config.load import Config
@@ -20,8 +21,8 @@ def evidence_of(config: Config) -> Evidence:
     """
     files = (config.folder / name for name in judge_settings(config).candidates)
     stamps = {path: stamp for path in files if (stamp := stamp_or_none(path))}
-    candidates = tuple(one for item in stamps.items() for one in _candidates_at(*item))
-    return Evidence(read_annotations(annotations_path(config)), candidates)
+    candidates = chain.from_iterable(_candidates_at(*item) for item in stamps.items())
+    return Evidence(read_annotations(annotations_path(config)), tuple(candidates))
 
 
 @lru_cache(maxsize=100)

@@ -52,14 +52,15 @@ def prompt_about(candidate: Candidate, prompt: Prompt) -> str:
 
     Raises InputError if the template cannot be filled.
     """
-    values = {
-        "benchmark": candidate.benchmark,
-        "item": candidate.item_text,
-        "text": candidate.text or "",
-        "match_types": MATCH_TYPES,
-        "schema": json.dumps(ANSWER_SCHEMA),
-    }
-    return prompt.fill(values)
+    return prompt.fill(
+        {
+            "benchmark": candidate.benchmark,
+            "item": candidate.item_text,
+            "text": candidate.text or "",
+            "match_types": MATCH_TYPES,
+            "schema": json.dumps(ANSWER_SCHEMA),
+        }
+    )
 
 
 def load_prompt(path: Path | None) -> Prompt:
@@ -133,8 +134,8 @@ def plan_requests(
         if digest in annotations.answered:
             plan.n_answered += 1
             if (candidate.pair, digest) not in known:
-                one = annotations.answered[digest]
-                plan.copied.append(replace(one, pair=key[0], fingerprint=key[1]))
+                answer = annotations.answered[digest]
+                plan.copied.append(replace(answer, pair=key[0], fingerprint=key[1]))
         elif digest in asked:
             at = asked[digest]
             plan.requests[at] = replace(plan.requests[at], pairs=(*plan.requests[at].pairs, key))
@@ -144,18 +145,18 @@ def plan_requests(
     return plan
 
 
-def judgement_in(content: str) -> dict[str, Any]:
-    """Return the last valid judgement in an answer; raise UnusableAnswerError without one."""
-    found = last_object(content, _FIELDS, _faults)
-    return {**found, "is_sd": bool(found["is_sd"])}
-
-
 def _faults(value: Mapping[str, Any]) -> list[str]:
     problems = judgement_problems("answer", value)
     return [f"{problem.where.partition(': ')[2]}: found {problem.found}" for problem in problems]
 
 
-JUDGING = Task("judgement", ANSWER_SCHEMA, lambda _, text: judgement_in(text))
+def _judgement_in(_: Request, content: str) -> dict[str, Any]:
+    """Return the last valid judgement in an answer; raise UnusableAnswerError without one."""
+    judgement = last_object(content, _FIELDS, _faults)
+    return {**judgement, "is_sd": bool(judgement["is_sd"])}
+
+
+JUDGING = Task("judgement", ANSWER_SCHEMA, _judgement_in)
 
 
 def annotations_of(

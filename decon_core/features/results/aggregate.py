@@ -15,9 +15,11 @@ from pathlib import Path
 from decon_core.benchmarks.fields import Row, describe
 from decon_core.errors import DeconError, Problem
 from decon_core.features.results.per_item import (
+    cells_of,
     companion,
     listed_texts,
     mapping_in,
+    number_in,
     number_of,
     rows_of,
 )
@@ -52,10 +54,11 @@ def read_aggregates(path: Path) -> list[Aggregate | Problem] | None:
         first = next((row for _, row in rows_of(path) if not isinstance(row, Problem)), None)
     except DeconError:
         return None  # the readers of results by item report what is wrong with it
-    if first is None or not _is_table(first):
+    names = {*cells_of(first or {})}
+    if "score" not in names or not names & {"benchmark", "task"} or names & _ITEM_COLUMNS:
         return None
     return [
-        row if isinstance(row, Problem) else _from_row(place, _named(row))
+        row if isinstance(row, Problem) else _from_row(place, cells_of(row))
         for place, row in rows_of(path)
     ]
 
@@ -68,15 +71,15 @@ def _from_json(path: Path) -> list[Aggregate | Problem] | None:
         return [*_of_task(path, str(content["task_name"]), metrics, n)]
     if not isinstance(content.get("results"), Mapping):
         return None
-    found: list[Aggregate | Problem] = []
+    scores: list[Aggregate | Problem] = []
     tasks = [task for task in mapping_in(content, "results") if task != _ALL_TASKS]
     groups = _groups(tasks, mapping_in(content, "group_subtasks"))
     for task in tasks:
         n = _count(mapping_in(content, "n-samples", task).get("effective"))
         above = _above(task, groups)
-        read = _of_task(path, task, mapping_in(content, "results", task), n)
-        found += [replace(one, part_of=above) for one in read]
-    return found
+        metrics = mapping_in(content, "results", task)
+        scores += [replace(row, part_of=above) for row in _of_task(path, task, metrics, n)]
+    return scores
 
 
 def _groups(tasks: Sequence[str], listed: Mapping[str, object]) -> dict[str, set[str]]:
@@ -87,18 +90,18 @@ def _groups(tasks: Sequence[str], listed: Mapping[str, object]) -> dict[str, set
     for task in tasks:
         start, mark, _ = task.partition(_AVERAGE)
         if mark:
-            groups[task] = {one for one in tasks if one != task and one.startswith(f"{start}:")}
+            groups[task] = {name for name in tasks if name.startswith(f"{start}:")} - {task}
     return groups
 
 
 def _above(task: str, groups: Mapping[str, set[str]]) -> frozenset[str]:
     """Return all groups that a task belongs to, also through others."""
-    found: set[str] = set()
+    above: set[str] = set()
     new = {task}
     while new:
-        new = {name for name, members in groups.items() if members & new} - found - {task}
-        found |= new
-    return frozenset(found)
+        new = {name for name, members in groups.items() if members & new} - above - {task}
+        above |= new
+    return frozenset(above)
 
 
 def _of_task(path: Path, task: str, metrics: Row, n: int | None) -> Iterator[Aggregate]:
@@ -120,18 +123,8 @@ def _of_task(path: Path, task: str, metrics: Row, n: int | None) -> Iterator[Agg
             )
 
 
-def _is_table(row: Row) -> bool:
-    names = {*_named(row)}
-    has_task = bool(names & {"benchmark", "task"})
-    return "score" in names and has_task and not names & _ITEM_COLUMNS
-
-
-def _named(row: Row) -> dict[str, object]:
-    return {str(name).strip().lower(): value for name, value in row.items()}
-
-
 def _from_row(place: str, cells: Mapping[str, object]) -> Aggregate | Problem:
-    score, stderr = _number(cells.get("score")), _number(cells.get("stderr"))
+    score = number_in(cells.get("score"))
     task = str(cells.get("task") or cells.get("benchmark") or "").strip()
     if score is None:
         found = f"the score {describe(cells.get('score'))}"
@@ -144,18 +137,9 @@ def _from_row(place: str, cells: Mapping[str, object]) -> Aggregate | Problem:
         metric=str(cells.get("metric") or "score").strip(),
         filter=str(cells.get("filter") or "").strip(),
         score=score,
-        stderr=stderr,
-        n=_count(_number(cells.get("n"))),
+        stderr=number_in(cells.get("stderr")),
+        n=_count(number_in(cells.get("n"))),
     )
-
-
-def _number(value: object) -> float | None:
-    if not isinstance(value, str):
-        return number_of(value)
-    try:
-        return number_of(float(value))
-    except ValueError:
-        return None
 
 
 def _count(value: object) -> int | None:

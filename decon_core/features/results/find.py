@@ -15,7 +15,7 @@ from decon_core.storage.files import files_below
 
 # Each has a NAME, tells by `fits` whether a row is of its form, and reads a file.
 FORMATS = (harness, olmes, lighteval, plain)
-_KNOWN = ", ".join(one.NAME for one in FORMATS)
+_KNOWN = ", ".join(form.NAME for form in FORMATS)
 
 
 @dataclass
@@ -37,8 +37,7 @@ def find_results(
     """Read the results in files and below folders.
 
     `but`: files that are read otherwise. `is_wanted`: the tasks whose texts count also without a
-    score. Raises `InputError` for a named file or a folder without
-    results.
+    score. Raises `InputError` for a named file or a folder without results.
     """
     read = ResultFiles()
     errors: list[Problem] = []
@@ -49,9 +48,8 @@ def find_results(
         files = files_below(path) if path.is_dir() else [path]
         left = [file for file in files if file not in but]
         n_before = len(read.results)
-        for file in left:
-            problem = _read(file, read, is_named=not path.is_dir())
-            errors += [problem] if problem else []
+        problems = [_read(file, read, is_named=not path.is_dir()) for file in left]
+        errors += filter(None, problems)
         if path.is_dir() and len(read.results) == n_before and len(left) == len(files):
             errors.append(Problem(str(path), "no per-item results", f"files of {_KNOWN}"))
     if errors:
@@ -81,7 +79,8 @@ def _read(file: Path, read: ResultFiles, *, is_named: bool) -> Problem | None:
     if is_named:
         return chosen
     read.others.append(str(file))
-    read.problems += [chosen] if "no rows" in chosen.found else []
+    if "no rows" in chosen.found:
+        read.problems.append(chosen)
     return None
 
 
@@ -93,9 +92,9 @@ def _format_of(file: Path) -> ModuleType | Problem:
             continue
         if olmes.is_request(row):
             return _no_results(file, "OLMES requests (...-requests.jsonl)")
-        for one in FORMATS:
-            if one.fits(row):
-                return one
+        for form in FORMATS:
+            if form.fits(row):
+                return form
         names = ", ".join(map(repr, list(row)[:12]))
         return _no_results(file, f"rows with the fields {names}")
     return first or _no_results(file, "no rows at all")
@@ -109,12 +108,12 @@ def _no_results(file: Path, what: str) -> Problem:
 def _keep_latest(read: ResultFiles) -> None:
     """Keep only the latest of several runs of a model on a task, or items would count twice."""
 
-    def key(one: Results) -> tuple[str, str, str, str | None]:
-        return one.format, one.model, one.task, one.split
+    def key(result: Results) -> tuple[str, str, str, str | None]:
+        return result.format, result.model, result.task, result.split
 
     latest: dict[tuple[str, str, str, str | None], str] = {}
-    for one in read.results:
-        latest[key(one)] = max(latest.get(key(one), ""), one.run)
-    repeated = [result for result in read.results if result.run != latest[key(result)]]
-    read.earlier = sorted({str(one.path) for one in repeated})
+    for result in read.results:
+        latest[key(result)] = max(latest.get(key(result), ""), result.run)
+    earlier = [result for result in read.results if result.run != latest[key(result)]]
+    read.earlier = sorted({str(result.path) for result in earlier})
     read.results = [result for result in read.results if result.run == latest[key(result)]]

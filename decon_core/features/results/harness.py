@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,11 +25,11 @@ NAME = "lm-evaluation-harness samples"
 _FILE = re.compile(r"samples_(?P<task>.+?)(?:_(?P<run>\d{4}-\d\d-\d\dT[\d.-]+))?$")
 _UNNAMED = "none"  # the harness's name for no filter
 _NO_SCORES = frozenset(
-    {
-        *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
-        *("doc_hash", "prompt_hash", "target_hash", "schema_version", "extra_fields"),
-    }
-)
+    (
+        "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
+        "doc_hash", "prompt_hash", "target_hash", "schema_version", "extra_fields",
+    )
+)  # fmt: skip
 
 
 def fits(row: Row) -> bool:
@@ -48,11 +48,14 @@ def read(path: Path) -> list[per_item.Results]:
         tasks = map(str, per_item.mapping_in(summary, "configs"))
         ends = [task for task in tasks if stem == task or stem.endswith(f"_{task}")]
         task = max(ends, key=len, default=stem)
+    arguments = str(per_item.mapping_in(summary, "config").get("model_args") or "")
+    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
+    model = given[1] if given else path.resolve().parent.name
     config = per_item.mapping_in(summary, "configs", task)
-    found = per_item.Results(
+    results = per_item.Results(
         path=path,
         format=NAME,
-        model=_model(summary) or path.resolve().parent.name,
+        model=per_item.text_at(summary, "model_name") or model,
         task=task,
         run=run,
         split=per_item.text_at(config, "test_split")
@@ -61,29 +64,11 @@ def read(path: Path) -> list[per_item.Results]:
     not_numbers: Counter[str] = Counter()
     texts_of: Counter[str] = Counter()  # of metrics of whole test sets
     scores_of = partial(_scores, not_numbers=not_numbers, texts_of=texts_of)
-    read = per_item.scored_rows(found, scores_of, _texts)
-    for place, row, scores, texts in read:
-        name = per_item.text_at(row, "filter") or _UNNAMED
-        found.samples.append(
-            per_item.Sample(
-                place=place,
-                scores=scores,
-                filter=per_item.NO_FILTER if name == _UNNAMED else name,
-                index=per_item.index_of(row.get("doc_id")),
-                doc=per_item.doc_of(row),
-                texts=texts,
-            )
-        )
-    found.problems += _ignored_metrics(path, not_numbers)
-    found.without_scores += _ignored_metrics(path, texts_of)
-    found.samples = _number_filters(found.samples)
-    return [found]
-
-
-def _model(summary: Mapping[str, object]) -> str | None:
-    arguments = str(per_item.mapping_in(summary, "config").get("model_args") or "")
-    given = re.search(r"(?:pretrained|model)=([^,]+)", arguments)
-    return per_item.text_at(summary, "model_name") or (given[1] if given else None)
+    per_item.add_samples(results, scores_of, _texts, _item)
+    results.problems += _ignored_metrics(path, not_numbers)
+    results.without_scores += _ignored_metrics(path, texts_of)
+    results.samples = _number_filters(results.samples)
+    return [results]
 
 
 def _texts(row: Row) -> per_item.Texts:
@@ -92,6 +77,15 @@ def _texts(row: Row) -> per_item.Texts:
     if prediction is None:
         prediction = per_item.first_text(row.get("resps"))
     return per_item.Texts(prediction, per_item.listed_texts(row.get("target")))
+
+
+def _item(row: Row) -> dict[str, object]:
+    name = per_item.text_at(row, "filter") or _UNNAMED
+    return {
+        "filter": per_item.NO_FILTER if name == _UNNAMED else name,
+        "index": per_item.index_of(row.get("doc_id")),
+        "doc": per_item.doc_of(row),
+    }
 
 
 def _scores(

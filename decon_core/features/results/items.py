@@ -119,8 +119,15 @@ def indexed_items(report: ReportItems, groupings: Sequence[Grouping] = ()) -> di
             grouping.category_of(row.benchmark, value)
             for grouping, value in zip(groupings, values, strict=True)
         ]
-        place = (row.benchmark, row.split, row.instance_index, row.config)
-        words = items.words(row.question)
-        item = Item(*place, row.verdict, words, (*values,), (*categories,))
+        item = Item(
+            benchmark=row.benchmark,
+            split=row.split,
+            instance_index=row.instance_index,
+            config=row.config,
+            verdict=row.verdict,
+            words=items.words(row.question),
+            values=tuple(values),
+            categories=tuple(categories),
+        )
         items.add(item, row.fingerprints)
     return dict(benchmarks)

@@ -88,14 +88,9 @@ class _Search:
         self._recipe = replace(recipe, extra_fields=(), dataset_name_field=None) if recipe else None
         self._by_texts: dict[tuple[str, ...], tuple[list[Item], str]] = {}
         self._n_taken: Counter[tuple[str, tuple[str, ...]]] = Counter()
-        self._by_index = self._items_by_index(results)
+        self._by_index: dict[int, Item] = {}
         self._why_no_index = ""
-        if not self._by_index:
-            self._why_no_index = self._reason_no_index(results)
-        elif contradiction := self._contradiction(results):
-            self._by_index = {}
-            self._why_no_index = "an index that contradicts the texts of other rows"
-            self.problems.append(contradiction)
+        self._set_index(results)
 
     def item_of(self, sample: Sample) -> tuple[Item | None, str]:
         """Return a sample's item and how it was found; for None, add a problem."""
@@ -136,9 +131,8 @@ class _Search:
             records = normalize_rows(self._recipe, [doc], split=split, origin="a row of results")
         except RecordError:
             return []  # a harness may rename fields
-        by_record = [
-            self._items.with_fingerprint(one) for one in records["fingerprint"].to_pylist()
-        ]
+        fingerprints = records["fingerprint"].to_pylist()
+        by_record = [self._items.with_fingerprint(fingerprint) for fingerprint in fingerprints]
         first = self._in_part(by_record[0]) if by_record else []
         return [item for item in first if all(item in items for items in by_record)]
 
@@ -176,25 +170,28 @@ class _Search:
         self._n_taken[key] += 1
         return items[min(self._n_taken[key], len(items)) - 1], way
 
-    def _items_by_index(self, results: Results) -> dict[int, Item]:
-        if self._split is None:
-            return {}
-        if not results.has_harness_index:
-            return {item.instance_index: item for item in self._items.of(self._split, None)}
-        part = self._items.of(self._split, self._config)
-        indexes = {sample.index for sample in results.samples}
-        return dict(enumerate(part)) if indexes == {*range(len(part))} else {}
-
-    def _reason_no_index(self, results: Results) -> str:
-        """Return why indexes cannot be used."""
+    def _set_index(self, results: Results) -> None:
+        """Set the items by index, or why indexes cannot be used."""
         if self._split is None:
             split = f"the split {results.split!r}" if results.split else "no split"
-            splits = ", ".join(self._items.splits)
-            option = f"--task {results.task}=BENCHMARK:SPLIT"
-            return f"{split} in the file (the report has {splits}; set it by {option})"
-        n = len(self._items.of(self._split, self._config))
-        n_asked = len({sample.index for sample in results.samples} - {None})
-        return f"{n_asked} different indexes, but the report has {counted(n, 'item')}"
+            remedy = f"set it by --task {results.task}=BENCHMARK:SPLIT"
+            has = f"the report has {', '.join(self._items.splits)}; {remedy}"
+            self._why_no_index = f"{split} in the file ({has})"
+            return
+        part = self._items.of(self._split, self._config)
+        indexes = {sample.index for sample in results.samples}
+        if not results.has_harness_index:
+            items = self._items.of(self._split, None)
+            self._by_index = {item.instance_index: item for item in items}
+        elif indexes == {*range(len(part))}:
+            self._by_index = dict(enumerate(part))
+        if not self._by_index:
+            n_asked, n_items = len(indexes - {None}), counted(len(part), "item")
+            self._why_no_index = f"{n_asked} different indexes, but the report has {n_items}"
+        elif contradiction := self._contradiction(results):
+            self._by_index = {}
+            self._why_no_index = "an index that contradicts the texts of other rows"
+            self.problems.append(contradiction)
 
     def _contradiction(self, results: Results) -> Problem | None:
         """Return a problem if the text of any row is that of another item than its index."""

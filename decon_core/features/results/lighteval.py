@@ -28,16 +28,15 @@ def fits(row: Row) -> bool:
 def read(path: Path) -> list[per_item.Results]:
     """Read the details of a file: one task of one model."""
     named = _FILE.fullmatch(path.name.removesuffix(".parquet"))
-    found = per_item.Results(
+    results = per_item.Results(
         path=path,
         format=NAME,
         model=_model(path),
         task=named["task"] if named else path.stem.removeprefix("details_"),
         run=named["run"] if named else "",
     )
-    for place, row, scores, texts in per_item.scored_rows(found, _scores, _texts):
-        found.samples.append(_sample(place, row, scores, texts))
-    return [found]
+    per_item.add_samples(results, _scores, _texts, _item)
+    return [results]
 
 
 def _model(path: Path) -> str:
@@ -63,9 +62,8 @@ def _texts(row: Row) -> per_item.Texts:
     doc = per_item.literal(row.get("doc"))
     if not isinstance(doc, Mapping):
         predictions, golds = row.get("predictions"), row.get("golds", row.get("gold"))
-        return per_item.Texts(
-            per_item.first_text(_listed(predictions)), per_item.listed_texts(_listed(golds))
-        )
+        prediction = per_item.first_text(_listed(predictions))
+        return per_item.Texts(prediction, per_item.listed_texts(_listed(golds)))
     response = per_item.literal(row.get("model_response"))
     output = response.get("text") if isinstance(response, Mapping) else None
     choices = per_item.listed_texts(per_item.literal(doc.get("choices")))
@@ -77,21 +75,20 @@ def _texts(row: Row) -> per_item.Texts:
 
 def _listed(value: object) -> object:
     """Parse a printed list of texts; a text that is none stays as it is."""
-    found = per_item.literal(value)
-    return found if isinstance(found, list) else value
+    parsed = per_item.literal(value)
+    return parsed if isinstance(parsed, list) else value
 
 
-def _sample(
-    place: str, row: Row, scores: Mapping[str, float], texts: per_item.Texts
-) -> per_item.Sample:
+def _item(row: Row) -> dict[str, object]:
+    """Return the item of a row, and its index, which only the later form has."""
     doc = per_item.literal(row.get("doc"))
     if isinstance(doc, Mapping):
         item = {name: per_item.literal(doc.get(name)) for name in _ITEM}
-        index = per_item.index_of(doc.get("id"))
-        return per_item.Sample(place=place, scores=scores, index=index, doc=item, texts=texts)
+        return {"doc": item, "index": per_item.index_of(doc.get("id"))}
+    specifics = per_item.literal(row.get("specifics"))
     item = {
         "query": per_item.text_at(row, "example"),
         "choices": per_item.literal(row.get("choices")),
-        "specific": per_item.mapping_in({"in": per_item.literal(row.get("specifics"))}, "in"),
+        "specific": specifics if isinstance(specifics, Mapping) else {},
     }
-    return per_item.Sample(place=place, scores=scores, doc=item, texts=texts)
+    return {"doc": item}

@@ -37,7 +37,7 @@ def read(path: Path) -> list[per_item.Results]:
     summary = per_item.companion(path.with_name(f"{start}metrics.json"))
     named = _FILE.match(path.name)
     task = named["task"] if named else path.name.split(".")[0]
-    found = per_item.Results(
+    results = per_item.Results(
         path=path,
         format=NAME,
         model=per_item.text_at(per_item.mapping_in(summary, "model_config"), "model")
@@ -45,13 +45,14 @@ def read(path: Path) -> list[per_item.Results]:
         task=per_item.text_at(summary, "task_name") or task,
         split=per_item.text_at(per_item.mapping_in(summary, "task_config"), "split"),
     )
-    docs = _docs(path, start, found.problems)
-    for place, row, scores, texts in per_item.scored_rows(found, _scores, _texts):
+    docs = _docs(path, start, results.problems)
+
+    def item_of(row: Row) -> dict[str, object]:
         index = per_item.index_of(row.get("doc_id"))
-        doc = docs.get(index, {})
-        sample = per_item.Sample(place=place, scores=scores, index=index, doc=doc, texts=texts)
-        found.samples.append(sample)
-    return [found]
+        return {"index": index, "doc": docs.get(index, {})}
+
+    per_item.add_samples(results, _scores, _texts, item_of)
+    return [results]
 
 
 def _texts(row: Row) -> per_item.Texts:

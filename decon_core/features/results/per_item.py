@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -21,9 +21,9 @@ NO_FILTER = ""
 
 # Fields that may hold the question, the likeliest first; other texts of an item are tried after.
 _QUESTION_FIELDS = (
-    *("question", "query", "ctx", "problem", "prompt", "source", "instruction", "goal", "sentence"),
-    *("input", "text", "original_query"),
-)
+    "question", "query", "ctx", "problem", "prompt", "source", "instruction", "goal", "sentence",
+    "input", "text", "original_query",
+)  # fmt: skip
 _MAX_DEPTH = 4
 
 
@@ -55,6 +55,9 @@ class Sample:
     texts: Texts = NO_TEXTS
 
 
+ItemKey = tuple[str, ...]
+
+
 @dataclass(kw_only=True)
 class Results:
     """The samples of one model on one task, from one file."""
@@ -72,6 +75,16 @@ class Results:
     problems: list[Problem] = field(default_factory=list)
     # Problems of rows that have texts and no score: none where texts are wanted.
     without_scores: list[Problem] = field(default_factory=list)
+
+    def key_of(self, sample: Sample) -> ItemKey:
+        """Return what identifies an item in all results that asked the same items."""
+        split = self.split or ""
+        if sample.fingerprint:
+            return split, "fingerprint", sample.fingerprint
+        texts = texts_in(sample.doc)
+        if sample.index is not None:
+            return split, "index", f"{sample.index:09}", *texts[:1]
+        return split, "text", *texts
 
     def keep_scored(self) -> None:
         """Leave out the samples without a score, and report them as problems."""
@@ -92,12 +105,16 @@ def rows_of(path: Path) -> Iterator[tuple[str, Row | Problem]]:
         yield f"{path} row {number}", row
 
 
-def scored_rows(
+def add_samples(
     results: Results,
     scores_of: Callable[[Row], Iterable[tuple[str, float]]],
     texts_of: Callable[[Row], Texts],
-) -> Iterator[tuple[str, Row, dict[str, float], Texts]]:
-    """Yield the rows that have a score or texts; add a problem to `results` for every other row."""
+    item_of: Callable[[Row], Mapping[str, Any]],
+) -> None:
+    """Add a sample for each row that has a score or texts, and a problem for every other row.
+
+    `item_of` returns what else a sample knows of a row: the item, its index, the filter.
+    """
     for place, row in rows_of(results.path):
         if isinstance(row, Problem):
             results.problems.append(row)
@@ -108,7 +125,8 @@ def scored_rows(
             problem = Problem(place, "no score", expected, remedy)
             (results.without_scores if texts.are_complete else results.problems).append(problem)
         if scores or texts.are_complete:
-            yield place, row, scores, texts
+            sample = Sample(place=place, scores=scores, texts=texts, **item_of(row))
+            results.samples.append(sample)
 
 
 def _listed(path: Path) -> Iterator[Row | Problem]:
@@ -143,6 +161,11 @@ def mapping_in(row: Row, *keys: str) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
+def cells_of(row: Row) -> dict[str, object]:
+    """Return the cells of a row of a table, by name in lower case."""
+    return {str(name).strip().lower(): value for name, value in row.items()}
+
+
 def doc_of(row: Row) -> Row:
     """Return the item in a row; an item that is only a text becomes an object."""
     doc = row.get("doc")
@@ -159,7 +182,7 @@ def listed_texts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return (value,)
     listed = value if isinstance(value, list | tuple) else ()
-    return tuple(map(str, listed)) if all(isinstance(one, str) for one in listed) else ()
+    return tuple(map(str, listed)) if all(isinstance(text, str) for text in listed) else ()
 
 
 def first_text(value: object) -> str | None:
@@ -174,6 +197,16 @@ def number_of(value: object) -> float | None:
     if isinstance(value, bool | int | float) and math.isfinite(value):
         return float(value)
     return None
+
+
+def number_in(value: object) -> float | None:
+    """Return a finite number, also from text; None for anything else."""
+    if not isinstance(value, str):
+        return number_of(value)
+    try:
+        return number_of(float(value))
+    except ValueError:
+        return None
 
 
 def index_of(value: object) -> int | None:
@@ -199,7 +232,7 @@ def texts_in(doc: Row) -> tuple[str, ...]:
     """Return every text of an item, likely questions first."""
     texts = list(_texts(doc, "", _MAX_DEPTH))
     ranks = {name: rank for rank, name in enumerate(_QUESTION_FIELDS)}
-    texts.sort(key=lambda one: ranks.get(one[0], len(ranks)))
+    texts.sort(key=lambda field: ranks.get(field[0], len(ranks)))
     return tuple(dict.fromkeys(text for _, text in texts))
 
 

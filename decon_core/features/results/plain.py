@@ -20,17 +20,17 @@ NAME = "a table of scores"
 
 _LEFT_OUT = "The row is left out."
 _COLUMNS = frozenset(
-    {
-        *("benchmark", "task", "index", "id", "question", "score", "model", "filter", "metric"),
-        *("split", "prediction", "reference", "references"),
-    }
-)
+    (
+        "benchmark", "task", "index", "id", "question", "score", "model", "filter", "metric",
+        "split", "prediction", "reference", "references",
+    )
+)  # fmt: skip
 _SCORE = "a finite number, true or false"
 _WORDS = {"false": 0.0, "true": 1.0}
 
 
 def fits(row: Row) -> bool:
-    names = {_plain(name) for name in row}
+    names = {*per_item.cells_of(row)}
     has_task, has_item = names & {"benchmark", "task"}, names & {"index", "id", "question"}
     has_texts = "prediction" in names and bool(names & {"reference", "references"})
     return ("score" in names or has_texts) and bool(has_task) and bool(has_item)
@@ -39,34 +39,37 @@ def fits(row: Row) -> bool:
 def read(path: Path) -> list[per_item.Results]:
     """Read the scores of a file, one `Results` per model, task and split."""
     blank = partial(per_item.Results, path=path, format=NAME, has_harness_index=False)
-    found: dict[tuple[str, str, str], per_item.Results] = {}
+    results: dict[tuple[str, str, str], per_item.Results] = {}
     problems: list[Problem] = []
     for place, row in per_item.rows_of(path):
         if isinstance(row, Problem):
             problems.append(row)
             continue
-        cells = {_plain(name): value for name, value in row.items()}
+        cells = per_item.cells_of(row)
         task = _cell(cells, "task") or _cell(cells, "benchmark")
-        others = {str(name): row[name] for name in row if _plain(name) not in _COLUMNS}
+        others = {
+            str(name): value
+            for name, value in row.items()
+            if str(name).strip().lower() not in _COLUMNS
+        }
         sample = _sample(place, cells, others)
-        if isinstance(sample, Problem) or not task:
-            no_task = Problem(place, "no benchmark", "the name of a benchmark or task", _LEFT_OUT)
-            problems.append(sample if isinstance(sample, Problem) else no_task)
+        if isinstance(sample, Problem):
+            problems.append(sample)
+            continue
+        if not task:
+            expected = "the name of a benchmark or task"
+            problems.append(Problem(place, "no benchmark", expected, _LEFT_OUT))
             continue
         name = (_cell(cells, "model") or "model", task, _cell(cells, "split"))
-        if name not in found:
-            found[name] = blank(model=name[0], task=task, split=name[2] or None)
-        found[name].samples.append(sample)
+        if name not in results:
+            results[name] = blank(model=name[0], task=task, split=name[2] or None)
+        results[name].samples.append(sample)
         if not sample.scores:
-            found[name].without_scores.append(Problem(place, "no score", _SCORE, _LEFT_OUT))
-    if not found:
-        found["", "", ""] = blank(model="", task="")
-    next(iter(found.values())).problems = problems
-    return list(found.values())
-
-
-def _plain(name: object) -> str:
-    return str(name).strip().lower()
+            results[name].without_scores.append(Problem(place, "no score", _SCORE, _LEFT_OUT))
+    if not results:
+        results["", "", ""] = blank(model="", task="")
+    next(iter(results.values())).problems = problems
+    return list(results.values())
 
 
 def _cell(cells: Row, name: str) -> str:
@@ -75,7 +78,8 @@ def _cell(cells: Row, name: str) -> str:
 
 
 def _sample(place: str, cells: Row, others: Row) -> per_item.Sample | Problem:
-    score, texts = _score(cells.get("score")), _texts(cells)
+    texts, word = _texts(cells), _cell(cells, "score").lower()
+    score = _WORDS[word] if word in _WORDS else per_item.number_in(cells.get("score"))
     if score is None and (_cell(cells, "score") or not texts.are_complete):
         found = f"the score {describe(cells.get('score'))}"
         return Problem(place, found, _SCORE, _LEFT_OUT)
@@ -100,9 +104,8 @@ def _texts(cells: Row) -> per_item.Texts:
     references = per_item.listed_texts(_parsed(cells.get("references")))
     references = references or per_item.listed_texts(cells.get("reference"))
     prediction = cells.get("prediction")
-    is_text = isinstance(prediction, str)
     return per_item.Texts(
-        str(prediction) if is_text else None,
+        prediction if isinstance(prediction, str) else None,
         tuple(reference for reference in references if reference.strip()),
     )
 
@@ -115,13 +118,3 @@ def _parsed(value: object) -> object:
         return json.loads(value)
     except ValueError:
         return value
-
-
-def _score(value: object) -> float | None:
-    if not isinstance(value, str):
-        return per_item.number_of(value)
-    word = value.strip().lower()
-    try:
-        return _WORDS[word] if word in _WORDS else per_item.number_of(float(word))
-    except ValueError:
-        return None

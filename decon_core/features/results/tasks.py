@@ -70,10 +70,10 @@ def task_of(
             config, setting = _part(core, benchmarks[mapping.benchmark])
             return Task(mapping.benchmark, config, mapping.split, setting)
     slug = f"{_slug(core)}_"
-    fitting = [one for one in benchmarks if _slug(one) and slug.startswith(f"{_slug(one)}_")]
-    if not fitting:
+    names = [name for name in benchmarks if _slug(name) and slug.startswith(f"{_slug(name)}_")]
+    if not names:
         return None
-    benchmark = max(fitting, key=len)
+    benchmark = max(names, key=len)
     config, setting = _part(core, benchmarks[benchmark])
     return Task(benchmark, config, None, setting)
 

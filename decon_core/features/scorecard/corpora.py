@@ -18,7 +18,7 @@ from decon_core.corpus.shards import read_shard
 from decon_core.errors import InputError, MissingError, Problem
 from decon_core.features.scorecard.plan import in_turn
 
-One = TypeVar("One")
+T = TypeVar("T")
 
 _PAGE = 3_000  # characters; about the length of a web page
 _MAX_SHARDS = 32  # opened at once; spread evenly over the corpus
@@ -40,11 +40,11 @@ def hosts_below(path: Path) -> Iterator[str]:
     """
     if not path.exists():
         raise InputError(Problem(str(path), "no such file or folder", _EXPECTED))
-    found = texts_below(path)
-    if not found:
+    sets = texts_below(path)
+    if not sets:
         raise InputError(Problem(str(path), "no texts", _EXPECTED))
-    shards = _spread([one.texts for one in found if one.has_documents])
-    return in_turn([*shards, *(_pages(one.texts) for one in found if not one.has_documents)])
+    shards = _spread([texts.texts for texts in sets if texts.has_documents])
+    return in_turn([*shards, *(_pages(texts.texts) for texts in sets if not texts.has_documents)])
 
 
 _EXPECTED = f".zip or .txt files, or shards ({known_suffixes()}) with 'text' or 'messages'"
@@ -63,27 +63,24 @@ def texts_below(path: Path) -> list[Texts]:
     """Return all texts below a path, sorted by name."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     loose: dict[str, list[Path]] = {}
-    found = []
+    sets = []
     for file in files:
         if file.suffix == ".zip":
-            found.append(Texts(str(file), has_documents=False, texts=_texts_in_zip(file)))
+            sets.append(Texts(str(file), has_documents=False, texts=_texts_in_zip(file)))
         elif file.suffix == ".txt":
             loose.setdefault(str(file.parent), []).append(file)
         elif is_shard(file):
-            found.append(Texts(str(file), has_documents=True, texts=_texts_of_shard(file)))
-    found += [
-        Texts(
-            folder, has_documents=False, texts=(_decode(member.read_bytes()) for member in members)
-        )
-        for folder, members in loose.items()
-    ]
-    return sorted(found, key=lambda one: one.name)
+            sets.append(Texts(str(file), has_documents=True, texts=_texts_of_shard(file)))
+    for folder, members in loose.items():
+        decoded = (_decode(member.read_bytes()) for member in members)
+        sets.append(Texts(folder, has_documents=False, texts=decoded))
+    return sorted(sets, key=lambda texts: texts.name)
 
 
-def _spread(found: Sequence[One]) -> Sequence[One]:
+def _spread(shards: Sequence[T]) -> Sequence[T]:
     """Return at most `_MAX_SHARDS` elements, evenly spread."""
-    n = min(len(found), _MAX_SHARDS)
-    return [found[at * len(found) // n] for at in range(n)]
+    n = min(len(shards), _MAX_SHARDS)
+    return [shards[at * len(shards) // n] for at in range(n)]
 
 
 def _texts_in_zip(path: Path) -> Iterator[str]:

@@ -48,9 +48,9 @@ _Row = Mapping[str, Any]
 
 _LABEL = re.compile(r"\(?([A-Za-z]|\d{1,2})[).:]\s*")
 _COLUMNS = [
-    *("benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct"),
-    *("passage", "question", "answer"),
-]
+    "benchmark", "split", "instance_index", "sub_index", "choice_index", "is_correct",
+    "passage", "question", "answer",
+]  # fmt: skip
 
 
 def items_of(records: pa.Table) -> list[Item]:
@@ -63,8 +63,8 @@ def items_of(records: pa.Table) -> list[Item]:
         return (*key(row), *counted, *texts, row["is_correct"] or False)
 
     rows = sorted(records.select(_COLUMNS).to_pylist(), key=order)
-    found = (_item(ItemKey(*names), list(group)) for names, group in groupby(rows, key=key))
-    return [item for item in found if item.question.strip()]
+    items = (_item(ItemKey(*names), list(group)) for names, group in groupby(rows, key=key))
+    return [item for item in items if item.question.strip()]
 
 
 def _item(key: ItemKey, rows: list[_Row]) -> Item:

@@ -27,9 +27,9 @@ _FEWEST_NAMES = 5
 
 # For benchmarks without names.
 _NAMES = [
-    *("Aiko", "Bertram", "Chidi", "Dolores", "Emeka", "Farah"),
-    *("Gustav", "Hanneke", "Iqbal", "Jovana", "Kwame", "Leocadia"),
-]
+    "Aiko", "Bertram", "Chidi", "Dolores", "Emeka", "Farah",
+    "Gustav", "Hanneke", "Iqbal", "Jovana", "Kwame", "Leocadia",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,18 +71,18 @@ class Lexicon:
         reach = max(20, rank // 2)
         near = range(max(0, rank - reach), min(len(self.ranked), rank + reach + 1))
         for _ in range(_TRIES if near else 0):
-            found = self.ranked[rng.choice(near)]
-            if found != word.casefold():
+            other = self.ranked[rng.choice(near)]
+            if other != word.casefold():
                 if word.isupper() and len(word) > 1:
-                    return found.upper()
-                return found[:1].upper() + found[1:] if word[:1].isupper() else found
+                    return other.upper()
+                return other[:1].upper() + other[1:] if word[:1].isupper() else other
         return None
 
     def another_name(self, name: str, rng: Random) -> str:
-        others = [found for found in self.names if found.casefold() != name.casefold()]
-        fallback = [found for found in _NAMES if found.casefold() != name.casefold()]
-        found = rng.choice(others if len(others) >= _FEWEST_NAMES else fallback)
-        return found.upper() if name.isupper() and len(name) > 1 else found
+        others = [other for other in self.names if other.casefold() != name.casefold()]
+        fallback = [other for other in _NAMES if other.casefold() != name.casefold()]
+        other = rng.choice(others if len(others) >= _FEWEST_NAMES else fallback)
+        return other.upper() if name.isupper() and len(name) > 1 else other
 
     def made_up(self, n_words: int, rng: Random) -> str | None:
         """Chain phrases of at most four words, each following the last word of the one before."""
@@ -124,8 +124,8 @@ class Lexicon:
         if n == _LONGEST_COPY:
             short = n - _PHRASE_WORDS + 1
             parts = range(0, len(lower) - short + 1, _PHRASE_WORDS)
-            found = [at for at in parts if self._has(lower[at : at + short])]
-            near = {at - back for at in found for back in range(_PHRASE_WORDS)}
+            copied = [at for at in parts if self._has(lower[at : at + short])]
+            near = {at - back for at in copied for back in range(_PHRASE_WORDS)}
             starts = [at for at in starts if at in near]
         return n > _PHRASE_WORDS and any(self._has(lower[at : at + n]) for at in starts)
 
@@ -145,8 +145,8 @@ def lexicon_of(items: Sequence[Item], rng: Random) -> Lexicon:
     for item in chosen:
         # The words of a passage count once for each item that has it.
         for text in filter(None, (item.question, item.passage)):
-            found = segments.owners(text, segments.plain_words(text))
-            spans = [(text[start:stop], start) for start, stop in found]
+            words = segments.owners(text, segments.plain_words(text))
+            spans = [(text[start:stop], start) for start, stop in words]
             counts.update(word.casefold() for word, _ in spans)
             inner.update(
                 word

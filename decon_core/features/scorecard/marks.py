@@ -9,9 +9,11 @@ may contain real leaks.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 import polars as pl
 
@@ -19,12 +21,19 @@ from decon_core.decisions.calibration import wilson
 from decon_core.errors import InputError, Problem
 from decon_core.features.scorecard.edits import TRANSFORMATIONS
 from decon_core.features.scorecard.negatives import HARD_NEGATIVES
-from decon_core.features.scorecard.tables import SCHEMAS
 
-CALLS = SCHEMAS["calls"]
+_DECLARED = tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
+SCHEMAS: Mapping[str, pl.Schema] = {
+    table: pl.Schema({name: getattr(pl, kind) for name, kind in columns.items()})
+    for table, columns in _DECLARED.items()
+}
+TRUTH, CALLS = SCHEMAS["truth"], SCHEMAS["calls"]
 
 _DOCUMENT = ["shard", "row"]
 _ITEM = [*_DOCUMENT, "benchmark", "split", "instance_index"]
+_ORDER = {
+    (edit.group, edit.grade): at for at, edit in enumerate((*TRANSFORMATIONS, *HARD_NEGATIVES))
+}
 
 
 @dataclass(frozen=True)
@@ -52,35 +61,25 @@ def mark(
         found, expected = ", ".join(unknown), f"detectors with a threshold: {', '.join(thresholds)}"
         raise InputError(Problem("calls, column 'detector'", found, expected))
     detectors = tuple(thresholds)
-    truth = _sorted_by_transformation(truth)
+    # In the order of the transformations; unknown ones are last.
+    keys = zip(truth["transformation"], truth["grade"], strict=True)
+    places = pl.Series([_ORDER.get(key, len(_ORDER)) for key in keys], dtype=pl.Int64)
+    truth = truth.sort(places.alias("place"), *_ITEM, maintain_order=True)
     seen = _best(calls, _ITEM)
     plants = _marked(truth, "plant", seen, _ITEM, detectors)
     negatives = _marked(truth, "hard_negative", seen, _DOCUMENT, detectors)
     background = _best(seen, _DOCUMENT).join(truth, on=_DOCUMENT, how="anti")
     curves = [_curve(detector, plants, negatives) for detector in detectors]
-    of_negatives = negatives.rename({"transformation": "negative"})
+    named = negatives.rename({"transformation": "negative"})
     return Marks(
         detectors,
         _shares(plants, "recall", "n_found", "recall"),
-        _shares(of_negatives, "negatives", "n_flagged", "false_alarm_rate"),
+        _shares(named, "negatives", "n_flagged", "false_alarm_rate"),
         _totals(plants, negatives, background, curves, thresholds, n_background),
         pl.concat([pl.DataFrame(schema=SCHEMAS["curves"]), *curves]),
         _agreement(plants, detectors),
         _found(plants, detectors),
     )
-
-
-_ORDER = {
-    (edit.group, edit.grade): at for at, edit in enumerate((*TRANSFORMATIONS, *HARD_NEGATIVES))
-}
-
-
-def _sorted_by_transformation(truth: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows by transformation, in the order of their table; unknown ones are last."""
-    keys = zip(truth["transformation"], truth["grade"], strict=True)
-    positions = pl.Series([_ORDER.get(key, len(_ORDER)) for key in keys], dtype=pl.Int64)
-    by = [positions.alias("place"), *(pl.col(name) for name in _ITEM)]
-    return truth.sort(by, maintain_order=True)
 
 
 def _marked(

@@ -53,9 +53,9 @@ def _another(word: str, m: Material) -> str:
     if is_name_like(word) and word in m.lexicon.all_names:
         return m.lexicon.another_name(word, m.rng)
     for _ in range(20):
-        found = m.lexicon.another(word, m.rng)
-        if found and found.casefold() not in m.lexicon.template:
-            return found
+        other = m.lexicon.another(word, m.rng)
+        if other and other.casefold() not in m.lexicon.template:
+            return other
     return word
 
 

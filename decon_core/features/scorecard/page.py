@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,13 +50,13 @@ def advice(names: Sequence[str]) -> str:
     return render(template, names=names, detectors=[find(name) for name in names])
 
 
-def recall_table(marks: Marks, *, has_intervals: bool = True) -> str:
+def recall_table(marks: Marks) -> str:
     """Return the recall of each detector by transformation as a Markdown table."""
     return render(
         "features/scorecard/recall.md.j2",
         detectors=marks.detectors,
         recall=by_detector(marks.recall, "transformation", "grade"),
-        has_intervals=has_intervals,
+        has_intervals=False,
     ).rstrip("\n")
 
 
@@ -68,7 +67,7 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
     the detector that finds question-only items, or None (`question_only`).
     """
     groups = frame.group_by(names, maintain_order=True)
-    finders = names_where(lambda one: bool(one.needed_parts))
+    finders = names_where(lambda detector: bool(detector.needed_parts))
     return [
         {
             **rows[0],
@@ -81,18 +80,12 @@ def by_detector(frame: pl.DataFrame, *names: str) -> list[Row]:
 
 def _changes(tallies: Sequence[Tally]) -> list[Row]:
     """Return what each transformation and hard negative does, and how often it was planted."""
-    n_planted: Counter[tuple[str, str]] = Counter()
-    n_not_applicable: Counter[tuple[str, str]] = Counter()
+    rows: dict[tuple[str, str], Row] = {}
+    for edit in (*TRANSFORMATIONS, *HARD_NEGATIVES):
+        names = {"name": edit.group, "grade": edit.grade, "meaning": edit.meaning}
+        rows[edit.group, edit.grade] = {**names, "n_planted": 0, "n_not_applicable": 0}
     for tally in tallies:
-        n_planted[tally.transformation, tally.grade] += tally.n_planted
-        n_not_applicable[tally.transformation, tally.grade] += tally.n_not_applicable
-    return [
-        {
-            "name": way.group,
-            "grade": way.grade,
-            "meaning": way.meaning,
-            "n_planted": n_planted[way.group, way.grade],
-            "n_not_applicable": n_not_applicable[way.group, way.grade],
-        }
-        for way in (*TRANSFORMATIONS, *HARD_NEGATIVES)
-    ]
+        row = rows[tally.transformation, tally.grade]
+        row["n_planted"] += tally.n_planted
+        row["n_not_applicable"] += tally.n_not_applicable
+    return [*rows.values()]

@@ -20,7 +20,7 @@ from decon_core.features.scorecard.negatives import HARD_NEGATIVES
 from decon_core.text.segments import canonical_words
 
 Kind = Literal["plant", "hard_negative"]
-One = TypeVar("One")
+T = TypeVar("T")
 
 _MAX_HELD_OUT = 0.2  # of a benchmark's items
 _CANDIDATES = 5  # considered for each item to hold out
@@ -72,23 +72,29 @@ def plan(records: pa.Table, *, per_transformation: int, seed: int) -> Plan:
         found = str(per_transformation)
         raise ConfigError(Problem("plantings per transformation", found, "at least 1"))
     items = items_of(records)
-    groups = _grouped(items).items()
-    by_benchmark = {name: _shuffled(some, seeded(seed, "order", name)) for name, some in groups}
-    shuffled = by_benchmark.items()
-    lexicons = {name: lexicon_of(some, seeded(seed, "words", name)) for name, some in shuffled}
-    held_out = _held_out(by_benchmark, items, n=per_transformation, seed=seed)
-    indexed = {name: [one for one in some if one.key not in held_out] for name, some in shuffled}
+    shuffled = {
+        name: seeded(seed, "order", name).sample(group, len(group))
+        for name, group in _grouped(items).items()
+    }
+    lexicons = {
+        name: lexicon_of(group, seeded(seed, "words", name)) for name, group in shuffled.items()
+    }
+    held_out = _held_out(shuffled, items, n=per_transformation, seed=seed)
+    indexed = {
+        name: [item for item in group if item.key not in held_out]
+        for name, group in shuffled.items()
+    }
     neighbours = _grouped(held_out.values())
     plantings: list[Planting] = []
     tallies: list[Tally] = []
     edits: list[tuple[Kind, Edit]] = [("plant", edit) for edit in TRANSFORMATIONS]
     edits += [("hard_negative", edit) for edit in HARD_NEGATIVES]
     for kind, edit in edits:
-        of_benchmarks = neighbours if edit.is_of_held_out else indexed
-        counts: dict[str, Counter[bool]] = {name: Counter() for name in of_benchmarks}
+        groups = neighbours if edit.is_of_held_out else indexed
+        counts: dict[str, Counter[bool]] = {name: Counter() for name in groups}
         queues = [
-            _planted(kind, edit, some, lexicons[name], seed, counts[name])
-            for name, some in of_benchmarks.items()
+            _planted(kind, edit, group, lexicons[name], seed, counts[name])
+            for name, group in groups.items()
         ]
         plantings += islice(in_turn(queues), per_transformation)
         names = kind, edit.group, edit.grade
@@ -115,10 +121,6 @@ def _grouped(items: Iterable[Item]) -> dict[str, list[Item]]:
     return dict(sorted(groups.items()))
 
 
-def _shuffled(items: Sequence[Item], rng: Random) -> list[Item]:
-    return rng.sample(items, len(items))
-
-
 def _planted(
     kind: Kind,
     edit: Edit,
@@ -139,13 +141,13 @@ def _planted(
             yield Planting("/".join(map(str, (*names, *item.key))), *names, keys, written)
 
 
-def in_turn(queues: Iterable[Iterator[One]]) -> Iterator[One]:
+def in_turn(queues: Iterable[Iterator[T]]) -> Iterator[T]:
     """Yield from the iterators in turn (round robin), lazily."""
     left = deque(queues)
     while left:
         queue = left.popleft()
-        for one in islice(queue, 1):
-            yield one
+        for element in islice(queue, 1):
+            yield element
             left.append(queue)
 
 
@@ -157,15 +159,15 @@ def _held_out(
     Benchmarks contribute in turn, each at most a fifth of its items. A passage shared with other
     items is removed from the item, because it would be a leak of the others.
     """
-    wanted = {name: min(n, int(_MAX_HELD_OUT * len(found))) for name, found in by_benchmark.items()}
+    limits = {name: min(n, int(_MAX_HELD_OUT * len(group))) for name, group in by_benchmark.items()}
     candidates = {
-        name: _shuffled(found, seeded(seed, "held out", name))[: _CANDIDATES * wanted[name]]
-        for name, found in by_benchmark.items()
+        name: seeded(seed, "held out", name).sample(group, len(group))[: _CANDIDATES * limits[name]]
+        for name, group in by_benchmark.items()
     }
     unique = _without_near_duplicate([*chain.from_iterable(candidates.values())], items)
     queues = [
-        islice((item for item in found if item.key in unique), wanted[name])
-        for name, found in candidates.items()
+        islice((item for item in group if item.key in unique), limits[name])
+        for name, group in candidates.items()
     ]
     passages = Counter(item.passage for item in items)
     return {
@@ -178,8 +180,8 @@ def _without_near_duplicate(candidates: Sequence[Item], items: Iterable[Item]) -
     """Return the candidates whose question has no near duplicate among the other items."""
     grams = {item.key: _grams(item) for item in candidates}
     keys_with_gram: dict[tuple[str, ...], list[ItemKey]] = defaultdict(list)
-    for key, found in grams.items():
-        for gram in found:
+    for key, own in grams.items():
+        for gram in own:
             keys_with_gram[gram].append(key)
     unique = set(grams)
     for item in items:
@@ -193,6 +195,6 @@ def _without_near_duplicate(candidates: Sequence[Item], items: Iterable[Item]) -
 
 
 def _grams(item: Item) -> set[tuple[str, ...]]:
-    found = canonical_words(item.question)
-    n = min(_NEAR_N, len(found))
-    return {tuple(found[at : at + n]) for at in range(len(found) - n + 1)}
+    words = canonical_words(item.question)
+    n = min(_NEAR_N, len(words))
+    return {tuple(words[at : at + n]) for at in range(len(words) - n + 1)}

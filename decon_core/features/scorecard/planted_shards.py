@@ -19,13 +19,12 @@ import polars as pl
 
 from decon_core.config.sources import Source
 from decon_core.features.scorecard.edits.edit import Turn
+from decon_core.features.scorecard.marks import TRUTH
 from decon_core.features.scorecard.plan import Plan, Planting, seeded
-from decon_core.features.scorecard.tables import SCHEMAS
 from decon_core.storage.compression import create
 from decon_core.storage.files import atomic_path
 
 TRUTH_FILE = "truth.jsonl"
-TRUTH = SCHEMAS["truth"]
 
 _TEXT, _CHAT = "planted-text", "planted-chat"
 _BETWEEN = "\n\n"  # separator of messages when a conversation is read
@@ -85,10 +84,15 @@ def write_planted_corpus(
                         shards.add(_TEXT, {"id": f"background-{number:06}", "text": text})
                         n_background += 1
                     continue
-                placed = _placed(planting, queue, seeded(plan.seed, "place", planting.id))
+                rng = seeded(plan.seed, "place", planting.id)
+                host = "" if rng.random() < _ALONE_SHARE else queue.any(rng)
+                if isinstance(planting.written, str):
+                    placed = _in_text(planting.written, host, rng)
+                else:
+                    placed = _in_chat(planting.written, host, rng)
                 shard, row = shards.add(placed.name, {"id": f"planted-{number:06}", **placed.row})
-                names = (planting.id, planting.kind, planting.transformation, planting.grade)
-                where = (placed.start, placed.stop, placed.place)
+                names = planting.id, planting.kind, planting.transformation, planting.grade
+                where = placed.start, placed.stop, placed.place
                 for item in planting.items:
                     line = dict(zip(TRUTH, (shard, row, *names, *item, *where), strict=True))
                     truth.write(orjson.dumps(line) + b"\n")
@@ -134,13 +138,6 @@ class _Placed:
     start: int
     stop: int
     place: str
-
-
-def _placed(planting: Planting, hosts: _Hosts, rng: Random) -> _Placed:
-    host = "" if rng.random() < _ALONE_SHARE else hosts.any(rng)
-    if isinstance(planting.written, str):
-        return _in_text(planting.written, host, rng)
-    return _in_chat(planting.written, host, rng)
 
 
 def _in_text(planted: str, host: str, rng: Random) -> _Placed:

@@ -53,9 +53,9 @@ _TABLES = ("recall", "negatives", "totals", "curves", "agreement", "found")
 _TALLIES = "tallies"
 _PACKAGES = ("decon-assets", "numpy", "numba", "polars", "pyarrow", "splintr-rs")
 _FILES = {
-    *(PAGE_FILE, PICTURE_FILE, CALLS_FILE, SUMMARY_FILE, PLANTED_FOLDER, f"{_TALLIES}.csv"),
-    *(f"{name}.csv" for name in _TABLES),
-}
+    PAGE_FILE, PICTURE_FILE, CALLS_FILE, SUMMARY_FILE, PLANTED_FOLDER,
+    *(f"{name}.csv" for name in (*_TABLES, _TALLIES)),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,8 @@ def run_scorecard(
             n_background=corpus.n_background,
         )
         remove(draft / _STORE)
-        card = Scorecard(
-            marks, planned.tallies, corpus, {**about, **_settings(policy, planned, corpus)}
-        )
+        about = {**about, **_settings(policy, planned, corpus)}
+        card = Scorecard(marks, planned.tallies, corpus, about)
         _write(draft, card, calls)
     return card
 
@@ -165,16 +164,16 @@ def _scan(
     scan_packs(store, packs, versions, policy, workers=workers, on_progress=on_progress)
     # Without human verdicts: what the detectors find.
     reader = MatchReader(store, tuple(versions), policy, scan_fingerprint(store, policy))
-    found = [
+    calls = [
         _calls_in(reader.entries(shard, versions, source=pack.source.name), shard.name)
         for pack in packs
         for shard in pack.shards
     ]
-    return _in_plantings(pl.concat(found), read_truth(folder))
+    return _in_plantings(pl.concat(calls), read_truth(folder))
 
 
 def _calls_in(entries: pa.Table, shard: str) -> pl.DataFrame:
-    by_length = names_where(lambda one: one.threshold.is_length)
+    by_length = names_where(lambda detector: detector.threshold.is_length)
     is_by_length = pl.col("detector").is_in(by_length)
     return pl.DataFrame(entries).select(
         "detector",
@@ -243,5 +242,5 @@ def _write(out: Path, card: Scorecard, calls: pl.DataFrame) -> None:
     calls.write_parquet(out / CALLS_FILE)
     (out / PAGE_FILE).write_text(card.page(image=PICTURE_FILE), encoding="utf-8")
     (out / PICTURE_FILE).write_text(card.picture(), encoding="utf-8")
-    about = {"about": dict(card.about), **asdict(card.corpus)}
-    write_json(out / SUMMARY_FILE, {**about, FILES: hashes_below(out)})
+    summary = {"about": dict(card.about), **asdict(card.corpus), FILES: hashes_below(out)}
+    write_json(out / SUMMARY_FILE, summary)

@@ -29,10 +29,9 @@ from decon_core.features.results.tasks import parse_task_mappings, task_of
 from decon_core.features.study import schemas
 from decon_core.features.study.arms import page as arms_page
 from decon_core.features.study.arms.differences import Comparison, compare_arms
-from decon_core.features.study.arms.scores import ArmScores, key_of, read_arms
+from decon_core.features.study.arms.scores import ArmScores, read_arms
 from decon_core.features.study.exposure import page as exposure_page
-from decon_core.features.study.exposure.corpus import corpus_effects
-from decon_core.features.study.exposure.effects import Effect, blank_effect, effects
+from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
 from decon_core.features.study.exposure.labels import (
     ItemId,
     Label,
@@ -74,8 +73,8 @@ def build_study(inputs: Inputs) -> Found:
     key = fingerprint_of(inputs)
     arms = read_arms(inputs.study, inputs.folder)
     comparison = compare_arms(arms, inputs.study.baseline, inputs.study.groups)
-    by_exposure, problems = _effects(inputs, arms)
-    problems = [*(problem for arm in arms for problem in arm.problems), *problems]
+    by_exposure, not_joined = _effects(inputs, arms)
+    problems = [problem for arm in arms for problem in arm.problems] + not_joined
     found = Found(arms, comparison, by_exposure, problems)
     _write(inputs, found, key)
     return found
@@ -97,16 +96,14 @@ def copy_study(store: Store, folder: Path) -> None:
 # Effects ------------------------------------------------------------------------------------------
 
 _Key = tuple[str, str, str, str]  # benchmark, setting, metric, filter
-_Scores = dict[_Key, dict[ItemId, float]]
-_Counts = dict[_Key, dict[ItemId, Counts]]  # of translated segments
 
 
 @dataclass(frozen=True)
 class _Joined:
     """What an arm has of the items of the report, by what was measured."""
 
-    scores: _Scores
-    counts: _Counts
+    scores: Mapping[_Key, dict[ItemId, float]]
+    counts: Mapping[_Key, dict[ItemId, Counts]]  # of translated segments
     metrics: Mapping[str, CorpusMetric]  # that the counts belong to
 
 
@@ -120,31 +117,24 @@ def _effects(inputs: Inputs, arms: Sequence[ArmScores]) -> tuple[list[Effect], l
     baseline = joined[inputs.study.baseline]
     every = [item for items in benchmarks.values() for item in items.all]
     leaked, blends = leaked_labels(every), {blend.name: blend for blend in inputs.blends}
-    found: list[Effect] = []
+    by_exposure: list[Effect] = []
     for arm in arms:
         if arm.arm.name == inputs.study.baseline:
             continue
         labellings = [leaked]
         if blend := blends.get(arm.arm.of or ""):
             if not inputs.is_built(blend):
-                raise StaleError(_not_built(arm.arm.name, blend.name))
+                where = f"study.arm {arm.arm.name!r}"
+                found = f"the blend {blend.name!r}, which is not built, or of other inputs"
+                expected = "a blend that says which items were planted"
+                raise StaleError(Problem(where, found, expected, "`decon-assets run` builds it"))
             planted = planted_labels(blend, blend_manifest(inputs.store, blend.name).parent)
             # An item that the blend plants or holds back is no measure of leaks of the corpus.
-            labellings = [planted, _without(leaked, planted)] if planted else labellings
+            others = {item: label for item, label in leaked.items() if item not in planted}
+            labellings = [planted, others] if planted else labellings
         for labels in labellings:
-            found += _effects_of(arm.arm.name, joined[arm.arm.name], baseline, labels)
-    return found, problems
-
-
-def _not_built(arm: str, blend: str) -> Problem:
-    found = f"the blend {blend!r}, which is not built, or of other inputs"
-    expected = "a blend that says which items were planted"
-    return Problem(f"study.arm {arm!r}", found, expected, "`decon-assets run` builds it")
-
-
-def _without(labels: Mapping[ItemId, Label], others: Iterable[ItemId]) -> dict[ItemId, Label]:
-    left_out = {*others}
-    return {item: label for item, label in labels.items() if item not in left_out}
+            by_exposure += _effects_of(arm.arm.name, joined[arm.arm.name], baseline, labels)
+    return by_exposure, problems
 
 
 def _effects_of(
@@ -152,9 +142,9 @@ def _effects_of(
 ) -> Iterator[Effect]:
     """Yield the effects of an arm, one metric after the other."""
     for (metric, name), scores, others in _by_measure(own.scores, baseline.scores):
-        yield from effects(arm, scores, others, labels, metric=metric, filter=name)
+        yield from effects(Effect(arm=arm, metric=metric, filter=name), scores, others, labels)
     for (metric, name), counts, those in _by_measure(own.counts, baseline.counts):
-        blank = blank_effect(arm, metric=metric, filter=name)
+        blank = Effect(arm=arm, metric=metric, filter=name)
         yield from corpus_effects(blank, own.metrics[metric], counts, those, labels)
 
 
@@ -168,9 +158,9 @@ def _by_measure(
     for measure, keys in by_measure.items():
         values: dict[ItemId, V] = {}
         others: dict[ItemId, V] = {}
-        for key in keys:
-            values = {**own[key], **values}
-            others = {**baseline[key], **others}
+        for key in reversed(keys):
+            values.update(own[key])
+            others.update(baseline[key])
         yield measure, values, others
 
 
@@ -179,7 +169,7 @@ def _joined(
 ) -> _Joined:
     """Find the items of the report in an arm's results."""
     mappings = parse_task_mappings(inputs.study.tasks, benchmarks)
-    found: defaultdict[_Key, dict[ItemId, float]] = defaultdict(dict)
+    scores: defaultdict[_Key, dict[ItemId, float]] = defaultdict(dict)
     counts: defaultdict[_Key, dict[ItemId, Counts]] = defaultdict(dict)
     metrics: dict[str, CorpusMetric] = {}
     for results in arm.results:
@@ -189,28 +179,26 @@ def _joined(
         rows = join(results, task, benchmarks[task.benchmark], inputs.recipes.get(task.benchmark))
         problems += rows.problems
         translations = {
-            measure: one.segments
-            for measure, one in arm.scores.items()
-            if measure.benchmark == results.task and one.segments
+            measure: of_measure.segments
+            for measure, of_measure in arm.scores.items()
+            if measure.benchmark == results.task and of_measure.segments
         }
-        computed = {measure.metric for measure in translations}
-        metrics |= {
-            measure.metric: translation.metric for measure, translation in translations.items()
-        }
+        computed = {measure.metric: segments.metric for measure, segments in translations.items()}
+        metrics |= computed
         for sample, item in rows.pairs:
             if item is None:
                 continue
             for metric, score in sample.scores.items():
-                is_wanted = not inputs.study.metrics or metric in inputs.study.metrics
-                if is_wanted and metric not in computed:
+                is_chosen = not inputs.study.metrics or metric in inputs.study.metrics
+                if is_chosen and metric not in computed:
                     key = (task.benchmark, task.setting, metric, sample.filter)
-                    found[key].setdefault(id_of(item), score)
+                    scores[key].setdefault(id_of(item), score)
             for measure, segments in translations.items():
-                of_item = segments.counts.get(key_of(results, sample))
-                if measure.filter == sample.filter and of_item is not None:
+                added = segments.counts.get(results.key_of(sample))
+                if measure.filter == sample.filter and added is not None:
                     key = (task.benchmark, task.setting, measure.metric, sample.filter)
-                    counts[key].setdefault(id_of(item), of_item)
-    return _Joined(dict(found), dict(counts), metrics)
+                    counts[key].setdefault(id_of(item), added)
+    return _Joined(scores, counts, metrics)
 
 
 # Files --------------------------------------------------------------------------------------------
@@ -240,31 +228,27 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
             "earlier_runs": [path for arm in found.arms for path in arm.earlier],
             "other_files": [path for arm in found.arms for path in arm.others],
         }
-        files = sorted(draft.iterdir())
-        write_json(
-            draft / SUMMARY, content | {FILES: {file.name: hash_file(file) for file in files}}
-        )
+        hashes = {file.name: hash_file(file) for file in sorted(draft.iterdir())}
+        write_json(draft / SUMMARY, content | {FILES: hashes})
 
 
 def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
     """Return sacrebleu's descriptions of the scores of translations, with the tasks they are of."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    tasks_by_signature: defaultdict[str, set[str]] = defaultdict(set)
     for arm in arms:
         for measure, scores in arm.scores.items():
             if scores.segments:
-                found[scores.segments.signature].add(measure.benchmark)
-    return {signature: sorted(tasks) for signature, tasks in sorted(found.items())}
+                tasks_by_signature[scores.segments.signature].add(measure.benchmark)
+    return {signature: sorted(tasks) for signature, tasks in sorted(tasks_by_signature.items())}
 
 
 def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
-    """Return the tables of the database."""
-
     def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
         return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
 
     arms = (
-        {"arm": one.name, "of": one.of, "is_baseline": one.name == inputs.study.baseline}
-        for one in inputs.study.arm
+        {"arm": arm.name, "of": arm.of, "is_baseline": arm.name == inputs.study.baseline}
+        for arm in inputs.study.arm
     )
     return {
         "arms": table(arms, schemas.ARMS),
@@ -275,7 +259,6 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
 
 
 def as_markdown(study: Study, found: Found) -> str:
-    """Return the study as a page."""
     compared = [*found.comparison.benchmarks, *found.comparison.averages]
     return render(
         "features/study/study.md.j2",
@@ -283,7 +266,7 @@ def as_markdown(study: Study, found: Found) -> str:
         wide=arms_page.wide(found.comparison),
         differences=(
             arms_page.HEADS,
-            [arms_page.line(one) for one in compared if one.arm != study.baseline],
+            [arms_page.line(row) for row in compared if row.arm != study.baseline],
         ),
         signatures=_signatures(found.arms),
         effects=(exposure_page.HEADS, [exposure_page.line(effect) for effect in found.effects]),

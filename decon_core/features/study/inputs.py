@@ -47,17 +47,14 @@ def study_folder(store: Store) -> Path:
 
 def is_current(inputs: Inputs) -> bool:
     """Return whether the study of these inputs was built."""
-    try:
-        made = read_json(study_folder(inputs.store) / SUMMARY)
-    except (FileNotFoundError, DamagedError):
-        return False
-    return bool(made.get("key") == fingerprint_of(inputs))
+    key = study_key(inputs.store)
+    return bool(key) and key == fingerprint_of(inputs)
 
 
 def study_key(store: Store) -> str:
     """Return the key of the study that was built; empty without one."""
     try:
-        return str(read_json(study_folder(store) / SUMMARY)["key"])
+        return str(read_json(study_folder(store) / SUMMARY).get("key", ""))
     except (FileNotFoundError, DamagedError):
         return ""
 
@@ -106,12 +103,11 @@ def find_paths(arm: Arm, folder: Path) -> tuple[list[Path], list[Problem]]:
     problems = []
     for pattern in arm.results:
         path = folder / pattern
-        if path.exists() or not glob.has_magic(pattern):
-            found = [path] if path.exists() else []
-        else:
-            found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
-        if not found:
+        matching = [path] if path.exists() else []
+        if not matching and glob.has_magic(pattern):
+            matching = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
+        if not matching:
             where = f"study.arm {arm.name!r}"
             problems.append(Problem(where, f"no file {path}", "results of its model"))
-        paths += found
+        paths += matching
     return list(dict.fromkeys(paths)), problems

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,21 +47,19 @@ def section_of(database: Path) -> Section:
         effects = rows_of(connection, "FROM effects")
         problems = rows_of(connection, "FROM problems")
     words, tables = [_ARMS.format(baseline=baseline["arm"])], [_differences(differences)]
-    words += _left_out(len(without), len(problems))
+    if without:
+        n_scores = counted(len(without), "score")
+        words.append(f"Without a score of the baseline: {n_scores}, listed in study.md.")
+    if problems:
+        n_problems = counted(len(problems), "problem")
+        words.append(
+            f"Some results could not be read or matched to an item: {n_problems}, "
+            "listed in study.md."
+        )
     if effects:
         words.append(_EFFECTS)
         tables.append(_effects(effects))
     return Section("study", "Study", words, (), tables)
-
-
-def _left_out(n_without: int, n_problems: int) -> Iterator[str]:
-    """Say what is not in the tables."""
-    if n_without:
-        n_scores = counted(n_without, "score")
-        yield f"Without a score of the baseline: {n_scores}, listed in study.md."
-    if n_problems:
-        found = counted(n_problems, "problem")
-        yield f"Some results could not be read or matched to an item: {found}, listed in study.md."
 
 
 _Rows = Sequence[dict[str, Any]]
@@ -74,16 +72,12 @@ def _differences(rows: _Rows) -> Table:
         "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
         "p": "formatted", "compared on": "short",
     }  # fmt: skip
-    in_order = sorted(rows, key=lambda row: row["n_benchmarks"] is None)
-    cells = [
-        (
-            *(row["arm"], row["benchmark"], _measure(row)),
-            *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
-            *(interval(row["low"], row["high"]), p_value(row["p"])),
-            "; ".join(filter(None, (row["basis"], row["remark"]))),
-        )
-        for row in in_order
-    ]
+    cells = []
+    for row in sorted(rows, key=lambda row: row["n_benchmarks"] is None):
+        names = row["arm"], row["benchmark"], _measure(row)
+        ends = interval(row["low"], row["high"])
+        remark = "; ".join(filter(None, (row["basis"], row["remark"])))
+        cells.append((*names, *_numbers(row), ends, p_value(row["p"]), remark))
     return _table("differences", "Differences from the baseline", heads, cells)
 
 
@@ -95,22 +89,22 @@ def _effects(rows: _Rows) -> Table:
         "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
         "p": "formatted",
     }  # fmt: skip
-    in_order = sorted(rows, key=lambda row: (row["arm"], row["benchmark"] != ALL))
-    cells = [
-        (
-            *(row["arm"], row["benchmark"], _measure(row), row["exposure"]),
-            ", ".join(filter(None, (row["form"], row["copies"], row["when"]))),
-            f"{row['n']:,}",
-            *(number(row["score"]), number(row["baseline"]), signed(row["difference"])),
-            *(interval(row["low"], row["high"]) or row["remark"], p_value(row["p"])),
-        )
-        for row in in_order
-    ]
+    cells = []
+    for row in sorted(rows, key=lambda row: (row["arm"], row["benchmark"] != ALL)):
+        names = row["arm"], row["benchmark"], _measure(row), row["exposure"]
+        planted_as = ", ".join(filter(None, (row["form"], row["copies"], row["when"])))
+        ends = interval(row["low"], row["high"]) or row["remark"]
+        count = f"{row['n']:,}"
+        cells.append((*names, planted_as, count, *_numbers(row), ends, p_value(row["p"])))
     return _table("effects", "Effects by exposure", heads, cells)
 
 
 def _measure(row: dict[str, Any]) -> str:
     return ", ".join(filter(None, (row["metric"], row["filter"])))
+
+
+def _numbers(row: dict[str, Any]) -> tuple[str, str, str]:
+    return number(row["score"]), number(row["baseline"]), signed(row["difference"])
 
 
 def _table(

@@ -56,8 +56,8 @@ class Translation:
 
     def tokenizer(self, task: str) -> TokenizerName:
         """Return the tokenizer of a task: that of the first pattern that fits."""
-        found = (name for pattern, name in self.tokenize.items() if fnmatchcase(task, pattern))
-        return next(found, "13a")
+        names = (name for pattern, name in self.tokenize.items() if fnmatchcase(task, pattern))
+        return next(names, "13a")
 
     def fits(self, task: str) -> bool:
         """Return whether the results of a task are translations."""

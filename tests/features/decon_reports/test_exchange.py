@@ -303,7 +303,7 @@ def scanned(bench, make_words):
 
 def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path):
     out, database = tmp_path / "reports", tmp_path / "r.duckdb"
-    assert write_reports(scanned, out, on_shard=lambda _: None) == 3
+    assert write_reports(scanned, out) == 3
     read = read_reports(out, database)
     assert (read.n_files, read.n_bad, read.n_unclear, read.others) == (3, 0, 0, [])
     found = compare(scanned.store.report, database, most=10)
@@ -315,7 +315,7 @@ def test_what_is_written_and_read_is_the_pipelines_own_report(scanned, tmp_path)
 def test_a_pair_keeps_its_name_on_the_way(scanned, tmp_path):
     """So that what people said of it holds for either."""
     out, database = tmp_path / "reports", tmp_path / "r.duckdb"
-    write_reports(scanned, out, on_shard=lambda _: None)
+    write_reports(scanned, out)
     read_reports(out, database)
     query = "SELECT benchmark, instance_index, pair FROM matches WHERE is_contaminated ORDER BY ALL"
     pairs = []
@@ -327,7 +327,7 @@ def test_a_pair_keeps_its_name_on_the_way(scanned, tmp_path):
 
 def test_two_sources_may_have_shards_of_one_name(scanned, tmp_path):
     out = tmp_path / "reports"
-    write_reports(scanned, out, on_shard=lambda _: None)
+    write_reports(scanned, out)
     manifest = json.loads((out / "manifest.json").read_text())
     assert {one["source"] for one in manifest["shards"]} == {"web"}
     for one in manifest["shards"]:
@@ -340,8 +340,8 @@ def test_a_folder_of_something_else_is_not_replaced(scanned, tmp_path):
     out.mkdir()
     (out / "letters.txt").write_text("dear")
     with pytest.raises(InputError, match="other files"):
-        write_reports(scanned, out, on_shard=lambda _: None)
+        write_reports(scanned, out)
     assert (out / "letters.txt").read_text() == "dear"
     (out / "letters.txt").unlink()
     for _ in range(2):  # an empty folder, and one that this wrote
-        assert write_reports(scanned, out, on_shard=lambda _: None) == 3
+        assert write_reports(scanned, out) == 3

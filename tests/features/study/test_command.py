@@ -14,7 +14,7 @@ from decon_core.features.blends.folders import blend_folder, blend_manifest
 from decon_core.features.blends.settings import declared_blends
 from decon_core.features.results.items import indexed_items
 from decon_core.features.study.build import DATABASE, EFFECTS_FILE
-from decon_core.features.study.exposure.effects import ALL, effects
+from decon_core.features.study.exposure.effects import ALL, Effect, effects
 from decon_core.features.study.exposure.labels import leaked_labels, planted_labels
 from decon_core.features.study.inputs import is_current, study_folder, study_key
 from decon_core.features.study.on_page import section_of
@@ -178,7 +178,8 @@ def test_known_effects_on_the_items_of_the_sample_world_are_in_95_of_100_interva
             own = {item: float(rng.random() < chance) for item, chance in chances.items()}
             base = {item: float(rng.random() < 0.5) for item in chances}
             whole = ALL if arm == "original" else "almanac_rc"
-            for one in effects(f"{arm} {seed}", own, base, labels):
+            blank = Effect(arm=f"{arm} {seed}", metric="score", filter="")
+            for one in effects(blank, own, base, labels):
                 if one.benchmark == whole and not one.label.form and one.low is not None:
                     effect = expected[one.label.exposure]
                     hits[one.label.exposure] += one.low - 1e-9 <= effect <= one.high + 1e-9

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from decon_core.decisions import statistics
-from decon_core.features.study.exposure.effects import effects
+from decon_core.features.study.exposure.effects import Effect, effects
 from decon_core.features.study.exposure.labels import HELD_BACK, NOT_PLANTED, SEEN, Label
 
 # Soft contamination, table 11: accuracy on the 125 seen and the 125 unseen items of MuSR, of the
@@ -32,12 +32,17 @@ def items_of(seen, unseen, seed):
 LABELS = {("musr", "test", n): SEEN_LEVEL_2 if n < N else Label(HELD_BACK) for n in range(2 * N)}
 
 
+def blank(arm):
+    return Effect(arm=arm, metric="score", filter="")
+
+
 def found_of(model, arm, baseline):
     table = TABLE_11[model]
     scores = items_of(*table[arm], seed=1) | {("other", "test", n): n % 2 for n in range(40)}
     others = items_of(*table[baseline], seed=2) | {("other", "test", n): n % 2 for n in range(40)}
     return {
-        (one.benchmark, one.label.exposure): one for one in effects(arm, scores, others, LABELS)
+        (one.benchmark, one.label.exposure): one
+        for one in effects(blank(arm), scores, others, LABELS)
     }
 
 
@@ -84,7 +89,9 @@ def test_a_known_effect_is_in_its_interval_in_95_of_100_studies(monkeypatch):
         base, arm = (
             {("quiz", "test", i): float(right) for i, right in enumerate(one)} for one in drawn
         )
-        found = {one.label.exposure: one for one in effects(f"arm {seed}", arm, base, labels)}
+        found = {
+            one.label.exposure: one for one in effects(blank(f"arm {seed}"), arm, base, labels)
+        }
         for number, (name, effect) in enumerate(
             ((SEEN, 0.2), (HELD_BACK, 0.05), ("seen - held back", 0.15))
         ):
@@ -97,8 +104,9 @@ def test_items_that_only_one_arm_has_are_left_out():
     labels = {("quiz", "test", n): Label(SEEN if n % 2 else HELD_BACK) for n in range(30)}
     arm = {("quiz", "test", n): 1.0 for n in range(25)}
     base = {("quiz", "test", n): 0.0 for n in range(5, 30)}
-    found = {one.label.exposure: one for one in effects("arm", arm, base, labels)}
+    found = {one.label.exposure: one for one in effects(blank("arm"), arm, base, labels)}
     assert found[SEEN].n + found[HELD_BACK].n == 20
     assert found[SEEN].difference == 1.0
-    few = {one.label.exposure: one for one in effects("arm", arm, {("quiz", "test", 7): 0}, labels)}
+    base = {("quiz", "test", 7): 0}
+    few = {one.label.exposure: one for one in effects(blank("arm"), arm, base, labels)}
     assert few[SEEN].remark == "too few items: 1"

@@ -19,8 +19,7 @@ from decon_core.features.results.find import find_results
 from decon_core.features.results.per_item import Texts
 from decon_core.features.study.arms.differences import AVERAGE, compare_arms
 from decon_core.features.study.arms.scores import read_arms
-from decon_core.features.study.exposure.corpus import corpus_effects
-from decon_core.features.study.exposure.effects import blank_effect
+from decon_core.features.study.exposure.effects import Effect, corpus_effects
 from decon_core.features.study.exposure.labels import HELD_BACK, SEEN, Label
 from decon_core.features.study.settings import Arm, Study, Translation
 from decon_core.features.study.translation import bootstrap
@@ -339,7 +338,7 @@ def test_effects_are_of_the_test_sets_of_each_exposure():
         {("mt", "test", n): metric.count(one, [references[n]]) for n, one in enumerate(side)}
         for side in (better, base)
     )
-    blank = blank_effect("own", metric="bleu", filter="")
+    blank = Effect(arm="own", metric="bleu", filter="")
     found = {one.label.exposure: one for one in corpus_effects(blank, metric, own, other, labels)}
     assert set(found) == {SEEN, HELD_BACK, "seen - held back"}
     expected = BLEU().corpus_score(base[:40], [references[:40]]).score

@@ -12,9 +12,7 @@ from decon_core.features.scorecard.edits.surface import typeset, wrapped
 from decon_core.features.scorecard.items import as_text
 from decon_core.text.segments import plain_words, spliced
 
-# One word in this many is changed.
-_TOUCHED = 5
-_JSON_COLUMNS = 72
+_TOUCHED = 5  # one word in so many is changed
 _ZERO_WIDTH = "\u200b\u200c\u2060\ufeff"
 _TAGS = ("<b>{}</b>", "<span class='w'>{}</span>", "<wbr>{}", "{}<!-- -->", "<i>{}</i>")
 _SAME_LOOK = str.maketrans("aceiopsxyACEHKMOPTX", "асеіорѕхуАСЕНКМОРТХ")
@@ -25,12 +23,8 @@ _CONTROLS = "\x00\x01\x02\x08\x1b\x1f\x7f\x81"
 _ACCENTS = "\u0300\u0301\u0302\u0308\u0323\u0327\u0336"
 _LINKS = ("[{0}](https://example.org/wiki/{0})", '[{0}](/wiki/{0} "{0}")', "[{0}](#{0})")
 _COMMANDS = (
-    r"\textbf{{{}}}",
-    r"\emph{{{}}}",
-    r"\text{{{}}}",
-    r"\underline{{{}}}",
-    r"\texttt{{{}}}",
-)
+    r"\textbf{{{}}}", r"\emph{{{}}}", r"\text{{{}}}", r"\underline{{{}}}", r"\texttt{{{}}}",
+)  # fmt: skip
 
 
 def _of_words(
@@ -60,11 +54,6 @@ def _formatted(*patterns: str) -> Callable[[Material], str | None]:
     return _of_words(lambda rng, word: rng.choice(patterns).format(word), is_whole=True)
 
 
-def _as_json(text: str) -> str:
-    """Return a text in lines, with typographic signs, as a string of JSON without its quotes."""
-    return json.dumps(typeset(wrapped(_JSON_COLUMNS, text)))[1:-1]
-
-
 def _ligatures(text: str) -> str:
     for letters, ligature in _LIGATURES:
         text = text.replace(letters, ligature)
@@ -88,6 +77,7 @@ _CHANGES = {
     "Markdown links": _formatted(*_LINKS),
     "LaTeX commands": _formatted(*_COMMANDS),
     "escape sequences in words": _of_words(lambda _, rest: f"\\u{ord(rest[0]):04x}{rest[1:]}"),
-    "JSON string": of_text(_as_json),
+    # In lines, with typographic signs, without the quotes.
+    "JSON string": of_text(lambda text: json.dumps(typeset(wrapped(72, text)))[1:-1]),
 }
 EDITS = tuple(Edit("obfuscated", grade, apply) for grade, apply in _CHANGES.items())

@@ -49,10 +49,10 @@ def everywhere(item: Item, change: Callable[[str], str]) -> Item:
 
 def numbers_changed(has_all: bool, m: Material) -> str | None:
     """Replace one or all numbers of the question, consistently within the item."""
-    found = [m.item.question[slice(*span)] for span in segments.numbers(m.item.question)]
-    if not found:
+    numbers = [m.item.question[slice(*span)] for span in segments.numbers(m.item.question)]
+    if not numbers:
         return None
-    chosen = None if has_all else m.rng.choice(found)
+    chosen = None if has_all else m.rng.choice(numbers)
     new: dict[str, str] = {}
 
     def change(text: str) -> str:
@@ -86,11 +86,11 @@ def names_substituted(m: Material) -> str | None:
         return None
 
     def change(text: str) -> str:
-        found = [
+        named = [
             (span, new.get(text[slice(*span)]))
             for span in segments.owners(text, segments.word_spans(text))
         ]
-        return segments.spliced(text, [(span, name) for span, name in found if name])
+        return segments.spliced(text, [(span, name) for span, name in named if name])
 
     return as_text(everywhere(m.item, change))
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decon_core.features.rewriting.item_texts import ItemTexts
 from decon_core.features.rewriting.rewritings import OTHER_ITEM, REWRITINGS, Rewriting
 from decon_core.features.scorecard.edits.edit import Edit, Material, graded
-from decon_core.features.scorecard.items import Choice, Item, as_text
+from decon_core.features.scorecard.items import Choice, as_text
 
 
 def rewritten(rewriting: Rewriting, m: Material) -> str | None:
@@ -20,29 +20,30 @@ def rewritten(rewriting: Rewriting, m: Material) -> str | None:
         answer=item.answer or "",
     )
     made = rewriting(texts, lambda n: m.rng.sample(range(n), n))
-    return None if made is None else as_text(_with_texts(item, made))
-
-
-def _with_texts(item: Item, texts: ItemTexts) -> Item:
-    """Return an item with other texts; one without choices has no right one."""
+    if made is None:
+        return None
     labels = (choice.label for choice in item.choices)
-    choices = tuple(map(Choice, labels, texts.choices))
-    return replace(
+    choices = tuple(map(Choice, labels, made.choices))
+    changed = replace(
         item,
-        passage=texts.passage or None,
-        question=texts.question,
+        passage=made.passage or None,
+        question=made.question,
         choices=choices,
-        answer=texts.answer or None,
+        answer=made.answer or None,
         correct=item.correct if choices else None,
     )
+    return as_text(changed)
 
 
-_GRADES = {
-    name.replace("_", " "): rewriting
-    for name, rewriting in REWRITINGS.items()
-    if name != OTHER_ITEM
-}
-EDITS: Iterable[Edit] = graded("duplicate", rewritten, _GRADES)
+EDITS: Iterable[Edit] = graded(
+    "duplicate",
+    rewritten,
+    {
+        name.replace("_", " "): rewriting
+        for name, rewriting in REWRITINGS.items()
+        if name != OTHER_ITEM
+    },
+)
 
 
 def other_item(m: Material) -> str | None:

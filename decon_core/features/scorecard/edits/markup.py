@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from decon_core.features.scorecard.edits.edit import DATA, Material, graded
 from decon_core.features.scorecard.items import together
-from decon_core.text.segments import Span, formulas, plain_words, spliced
+from decon_core.text.segments import formulas, plain_words, spliced
 
 _Markup = Mapping[str, Any]
 
@@ -32,8 +32,12 @@ def _marked(markup: _Markup, m: Material, text: str) -> str:
     """Escape all but formulas, and emphasise one word in 25, at least one."""
     spans = plain_words(text)
     chosen = m.rng.sample(spans, min(len(spans), max(1, len(spans) // 25)))
+    cuts = sorted([*chosen, *formulas(text)])
+    starts = [0, *(stop for _, stop in cuts)]
+    stops = [*(start for start, _ in cuts), len(text)]
+    rest = [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
     changes = []
-    for start, stop in _unmarked(text, chosen):
+    for start, stop in rest:
         escaped = text[start:stop]
         for sign, replacement in markup["escape"]:
             escaped = re.sub(sign, replacement, escaped)
@@ -42,14 +46,6 @@ def _marked(markup: _Markup, m: Material, text: str) -> str:
         pattern, word = m.rng.choice(markup["emphasis"]), text[start:stop]
         changes.append(((start, stop), pattern.format(*[word] * pattern.count("{}"))))
     return spliced(text, changes).replace("\n", markup["line"])
-
-
-def _unmarked(text: str, chosen: Sequence[Span]) -> list[Span]:
-    """Return the maximal spans that are neither emphasised nor a formula."""
-    cuts = sorted([*chosen, *formulas(text)])
-    starts = [0, *(stop for _, stop in cuts)]
-    stops = [*(start for start, _ in cuts), len(text)]
-    return [(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
 
 
 EDITS = (*graded("mark-up", marked_up, DATA["markup"]),)

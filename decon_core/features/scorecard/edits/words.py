@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from decon_core.features.scorecard.edits.edit import Edit, Material, graded
 from decon_core.features.scorecard.items import as_text, body, ending
@@ -17,37 +18,29 @@ _N_WORDS = {"30 words": 30, "400 words": 400}
 Change = tuple[Span, str]
 
 
-def words_replaced(rate: float, m: Material) -> str | None:
-    def replaced(text: str, span: Span) -> Change | None:
-        word = m.lexicon.another(text[slice(*span)], m.rng)
-        return (span, word) if word is not None else None
-
-    return _reworded(rate, m, replaced)
+def replaced(m: Material, text: str, span: Span) -> Change | None:
+    word = m.lexicon.another(text[slice(*span)], m.rng)
+    return (span, word) if word is not None else None
 
 
-def words_deleted(rate: float, m: Material) -> str | None:
-    def deleted(text: str, span: Span) -> Change:
-        start, stop = span
-        # Including the following space: a double space would show the deletion.
-        return (start, stop + (text[stop : stop + 1] == " ")), ""
-
-    return _reworded(rate, m, deleted, finish=str.strip)
+def deleted(_: Material, text: str, span: Span) -> Change:
+    start, stop = span
+    # Including the following space: a double space would show the deletion.
+    return (start, stop + (text[stop : stop + 1] == " ")), ""
 
 
-def words_inserted(rate: float, m: Material) -> str | None:
-    def inserted(text: str, span: Span) -> Change | None:
-        start, stop = span
-        # A word about as frequent as its neighbour.
-        word = m.lexicon.another(text[start:stop].lower(), m.rng)
-        return ((stop, stop), f" {word}") if word is not None else None
-
-    return _reworded(rate, m, inserted)
+def inserted(m: Material, text: str, span: Span) -> Change | None:
+    start, stop = span
+    # A word about as frequent as its neighbour.
+    word = m.lexicon.another(text[start:stop].lower(), m.rng)
+    return ((stop, stop), f" {word}") if word is not None else None
 
 
-def _reworded(
+def reworded(
     rate: float,
     m: Material,
-    change: Callable[[str, Span], Change | None],
+    *,
+    change: Callable[[Material, str, Span], Change | None],
     finish: Callable[[str], str] = str,
 ) -> str | None:
     """Change a share of the words of question and passage, rounded: none in a very short text.
@@ -55,17 +48,17 @@ def _reworded(
     Return None if the question stays the same, or if a word has no replacement.
     """
 
-    def reworded(text: str) -> str | None:
+    def changed(text: str) -> str | None:
         spans = plain_words(text)
         chosen = m.rng.sample(spans, round(rate * len(spans)))
-        changes = [change(text, span) for span in chosen]
-        known = [one for one in changes if one is not None]
+        changes = [change(m, text, span) for span in chosen]
+        known = [change for change in changes if change is not None]
         return finish(spliced(text, known)) if changes and len(known) == len(changes) else None
 
-    question = reworded(m.item.question)
+    question = changed(m.item.question)
     if question is None or question == m.item.question:
         return None
-    passage = m.item.passage and reworded(m.item.passage)
+    passage = m.item.passage and changed(m.item.passage)
     return as_text(replace(m.item, question=question, passage=passage))
 
 
@@ -89,9 +82,9 @@ def answer_apart(n_words: int, m: Material) -> str | None:
 
 
 EDITS = (
-    *graded("words replaced", words_replaced, _RATES),
-    *graded("words deleted", words_deleted, _RATES),
-    *graded("words inserted", words_inserted, _RATES),
+    *graded("words replaced", partial(reworded, change=replaced), _RATES),
+    *graded("words deleted", partial(reworded, change=deleted, finish=str.strip), _RATES),
+    *graded("words inserted", partial(reworded, change=inserted), _RATES),
     *graded("truncated", truncated, _KEPT),
     Edit("question only", "", question_only),
     *graded("answer apart", answer_apart, _N_WORDS),

@@ -89,7 +89,7 @@ def compare_arms(
     """Compare all arms with the baseline. Averages are over benchmarks that all arms have."""
     (base,) = (arm for arm in arms if arm.arm.name == baseline)
     measures = sorted({measure for arm in arms for measure in arm.scores})
-    found = {
+    differences = {
         (arm.arm.name, measure): _difference(arm, base, measure)
         for measure in measures
         for arm in arms
@@ -99,10 +99,10 @@ def compare_arms(
         average
         for name, metric, members in _members(arms, measures, groups)
         for arm in arms
-        if (parts := [found[arm.arm.name, member] for member in members])
+        if (parts := [differences[arm.arm.name, member] for member in members])
         and (average := _average(name, metric, parts, baseline))
     ]
-    return Comparison([*found.values()], averages)
+    return Comparison([*differences.values()], averages)
 
 
 def _members(
@@ -118,23 +118,17 @@ def _members(
     kinds: defaultdict[str, list[Measure]] = defaultdict(list)
     for measure in measures:
         if all(measure in arm.scores for arm in arms):
-            is_apart = any(arm.scores[measure].segments for arm in arms) or _is_error(measure)
+            is_error = not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
+            is_apart = is_error or any(arm.scores[measure].segments for arm in arms)
             kinds[measure.metric if is_apart else ""].append(measure)
-    for metric, of_kind in sorted(kinds.items()):
-        for name, members in _groups(of_kind, groups):
+    for metric, same_kind in sorted(kinds.items()):
+        for name, members in _groups(same_kind, groups):
             names = {member.benchmark for member in members}
             whole = [
-                member
-                for member in members
-                if not part_of.get(member.benchmark, frozenset()) & names
+                member for member in members if names.isdisjoint(part_of.get(member.benchmark, ()))
             ]
             if len(whole) > 1 or name != AVERAGE:
                 yield name, metric, whole
-
-
-def _is_error(measure: Measure) -> bool:
-    """Whether less is better, by the name of the metric."""
-    return not _ERRORS.isdisjoint(measure.metric.lower().split("_"))
 
 
 def _groups(
@@ -157,7 +151,7 @@ def _groups(
 
 def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference:
     own, other = arm.scores[measure], base.scores.get(measure)
-    found = Difference(
+    result = Difference(
         arm=arm.arm.name,
         **measure._asdict(),
         n_benchmarks=None,
@@ -167,27 +161,30 @@ def _difference(arm: ArmScores, base: ArmScores, measure: Measure) -> Difference
         difference=None,
     )
     if other is None:
-        return replace(found, remark="the baseline has no such score")
+        return replace(result, remark="the baseline has no such score")
     if arm is base:
-        return found
-    found = replace(found, difference=own.mean - other.mean)
+        return result
+    result = replace(result, difference=own.mean - other.mean)
     text = " | ".join(("study", arm.arm.name, base.arm.name, *measure))
     if own.segments or other.segments:
-        return _of_segments(found, own, other, text)
+        return _of_segments(result, own, other, text)
     if own.by_item and other.by_item:
-        return _of_items(found, own, other, text)
-    return _of_aggregates(found, own, other)
+        return _of_items(result, own, other, text)
+    ours, theirs = _error_of(own), _error_of(other)
+    if ours is None or theirs is None:
+        return replace(result, remark="no interval: a score without items or standard error")
+    return _normal(replace(result, stderr=math.hypot(ours, theirs), basis="standard errors"))
 
 
-def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
+def _of_items(result: Difference, own: Scores, other: Scores, text: str) -> Difference:
     """Compare the same items where both arms have them, else the two sets of items."""
     both = sorted(own.by_item.keys() & other.by_item.keys())
     n_most = max(len(own.by_item), len(other.by_item))
     if len(both) >= n_most * _LEAST_SHARED:
-        ours, theirs = (np.array([one.by_item[key] for key in both]) for one in (own, other))
+        ours, theirs = (np.array([side.by_item[key] for key in both]) for side in (own, other))
         differences = ours - theirs
-        found = replace(
-            found,
+        result = replace(
+            result,
             n=len(both),
             score=_mean(ours.tolist()),
             baseline=_mean(theirs.tolist()),
@@ -197,62 +194,53 @@ def _of_items(found: Difference, own: Scores, other: Scores, text: str) -> Diffe
             remark="" if len(both) == n_most else _only_on(both),
         )
         if len(both) < LEAST_ITEMS:
-            return replace(found, remark=f"too few items: {len(both)}")
+            return replace(result, remark=f"too few items: {len(both)}")
         low, high = paired_interval(differences, text)
-        return replace(found, low=low, high=high, p=paired_p_value(np.sort(differences), text))
+        return replace(result, low=low, high=high, p=paired_p_value(np.sort(differences), text))
     # Sorted: draws depend on the order, which must not be that of the rows.
-    ours, theirs = (np.sort(np.array([*one.by_item.values()])) for one in (own, other))
-    errors = [one for one in map(_stderr, (ours, theirs)) if one is not None]
+    ours, theirs = (np.sort(np.array([*side.by_item.values()])) for side in (own, other))
+    errors = [error for error in (_stderr(ours), _stderr(theirs)) if error is not None]
     error = math.hypot(*errors) if len(errors) == 2 else None
     remark = f"only {len(both)} items are in the results of both arms"
-    found = replace(found, basis="items", stderr=error, remark=remark)
+    result = replace(result, basis="items", stderr=error, remark=remark)
     if min(ours.size, theirs.size) < LEAST_ITEMS:
-        return replace(found, remark=f"too few items: {min(ours.size, theirs.size)}")
+        return replace(result, remark=f"too few items: {min(ours.size, theirs.size)}")
     low, high = interval(ours, theirs, text)
-    return replace(found, low=low, high=high, p=p_value(ours, theirs, text))
+    return replace(result, low=low, high=high, p=p_value(ours, theirs, text))
 
 
 def _only_on(both: Sequence[object]) -> str:
     return f"only on the {counted(len(both), 'item')} that both arms have"
 
 
-def _of_segments(found: Difference, own: Scores, other: Scores, text: str) -> Difference:
+def _of_segments(result: Difference, own: Scores, other: Scores, text: str) -> Difference:
     """Compare scores of the test set of the segments that both arms translated."""
     if own.segments is None or other.segments is None:
-        return replace(found, difference=None, remark="not of translations in both arms")
+        return replace(result, difference=None, remark="not of translations in both arms")
     metric = own.segments.metric
     # Sorted: draws depend on the order, which must not be that of the rows.
     both = sorted(own.segments.counts.keys() & other.segments.counts.keys())
     if not both:
-        return replace(found, difference=None, remark="no segment is in the results of both arms")
+        return replace(result, difference=None, remark="no segment is in the results of both arms")
     ours, theirs = own.segments.rows(both), other.segments.rows(both)
     score, baseline = score_of(metric, ours), score_of(metric, theirs)
-    found = replace(found, n=len(both), score=score, baseline=baseline, basis="same items")
-    found = replace(found, difference=score - baseline)
+    result = replace(result, n=len(both), score=score, baseline=baseline, basis="same items")
+    result = replace(result, difference=score - baseline)
     if len(both) < max(len(own.segments.counts), len(other.segments.counts)):
-        found = replace(found, remark=_only_on(both))
+        result = replace(result, remark=_only_on(both))
     if len(both) < LEAST_ITEMS:
-        return replace(found, basis="", remark=f"too few items: {len(both)}")
+        return replace(result, basis="", remark=f"too few items: {len(both)}")
     drawn = summarize(paired_draws(ours, theirs, metric, text), score - baseline)
-    return replace(found, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
+    return replace(result, low=drawn.low, high=drawn.high, p=drawn.p, stderr=drawn.stderr)
 
 
-def _of_aggregates(found: Difference, own: Scores, other: Scores) -> Difference:
-    """Compare whole scores by their standard errors, if they have any."""
-    errors = [_error_of(own), _error_of(other)]
-    if None in errors:
-        return replace(found, remark="no interval: a score without items or standard error")
-    error = math.hypot(*(one for one in errors if one is not None))
-    return _normal(replace(found, stderr=error, basis="standard errors"))
-
-
-def _normal(found: Difference) -> Difference:
+def _normal(result: Difference) -> Difference:
     """Add interval and p-value of a difference that is normal, with its standard error."""
-    difference, error = found.difference or 0.0, found.stderr or 0.0
+    difference, error = result.difference or 0.0, result.stderr or 0.0
     if difference and not error:  # all items right in one arm, all wrong in the other
-        return replace(found, remark="no interval: the standard errors are 0")
+        return replace(result, remark="no interval: the standard errors are 0")
     p = math.erfc(abs(difference) / error / math.sqrt(2)) if error else 1.0
-    return replace(found, low=difference - _Z * error, high=difference + _Z * error, p=p)
+    return replace(result, low=difference - _Z * error, high=difference + _Z * error, p=p)
 
 
 def _error_of(scores: Scores) -> float | None:
@@ -278,10 +266,10 @@ def _average(
 ) -> Difference | None:
     """Average over benchmarks, each counting the same."""
     first = parts[0]
-    known = [part for part in parts if part.baseline is not None]
-    if len(known) < len(parts):
+    baselines = [part.baseline for part in parts if part.baseline is not None]
+    if len(baselines) < len(parts):
         return None
-    found = Difference(
+    result = Difference(
         arm=first.arm,
         benchmark=name,
         metric=metric,
@@ -289,25 +277,25 @@ def _average(
         n_benchmarks=len(parts),
         n=None,
         score=_mean([part.score for part in parts]),
-        baseline=_mean([part.baseline for part in known if part.baseline is not None]),
+        baseline=_mean(baselines),
         difference=None,
     )
     if first.arm == baseline:
-        return found
-    differences = np.array([part.score - (part.baseline or 0.0) for part in parts])
-    found = replace(found, difference=float(differences.mean()))
+        return result
+    differences = np.array([part.score for part in parts]) - np.array(baselines)
+    result = replace(result, difference=float(differences.mean()))
     errors = [part.stderr for part in parts if part.stderr is not None]
     if len(errors) == len(parts):
-        error = math.sqrt(sum(one * one for one in errors)) / len(parts)
+        error = math.sqrt(sum(error * error for error in errors)) / len(parts)
         bases = {part.basis for part in parts}
         basis = bases.pop() if len(bases) == 1 else "standard errors"
-        return _normal(replace(found, stderr=error, basis=basis))
+        return _normal(replace(result, stderr=error, basis=basis))
     if len(parts) < _LEAST_BENCHMARKS:
-        return replace(found, remark="no interval: scores without items or standard errors")
+        return replace(result, remark="no interval: scores without items or standard errors")
     text = f"study | {first.arm} | {baseline} | {name}"
     low, high = interval_of_few(differences)
     p = paired_p_value(np.sort(differences), text)
-    return replace(found, low=low, high=high, p=p, basis="benchmarks")
+    return replace(result, low=low, high=high, p=p, basis="benchmarks")
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -11,16 +11,11 @@ from typing import NamedTuple
 from decon_core.errors import InputError, Problem
 from decon_core.features.results.aggregate import Aggregate, read_aggregates
 from decon_core.features.results.find import find_results
-from decon_core.features.results.per_item import Results, Sample, texts_in
+from decon_core.features.results.per_item import ItemKey, Results
 from decon_core.features.study.inputs import find_paths
-from decon_core.features.study.settings import Arm, Study, Translation
+from decon_core.features.study.settings import Arm, Study
 from decon_core.features.study.translation.metrics import check
-from decon_core.features.study.translation.segments import (
-    Segments,
-    score_of,
-    translated,
-    with_other_references,
-)
+from decon_core.features.study.translation.segments import Segments, score_of, translated
 from decon_core.storage.files import files_below
 from decon_core.wording import counted
 
@@ -33,16 +28,13 @@ class Measure(NamedTuple):
     filter: str
 
 
-ItemKey = tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class Scores:
     """The scores of an arm by one measure: by item, only their mean, or of translated segments."""
 
     by_item: Mapping[ItemKey, float] = field(default_factory=dict)
     aggregate: Aggregate | None = None
-    segments: Segments[ItemKey] | None = None  # of a score of the whole test set
+    segments: Segments | None = None  # of a score of the whole test set
 
     @property
     def mean(self) -> float:
@@ -85,11 +77,8 @@ def read_arms(study: Study, folder: Path) -> list[ArmScores]:
         paths, missing = find_paths(arm, folder)
         problems += missing
         try:
-            read += (
-                []
-                if missing
-                else [read_arm(arm, paths, metrics=study.metrics, translation=study.translation)]
-            )
+            if not missing:
+                read.append(_read_arm(arm, paths, study))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -105,20 +94,16 @@ def _other_references(arm: ArmScores, baseline: ArmScores) -> Iterator[Problem]:
     for measure, own in arm.scores.items():
         other = baseline.scores.get(measure)
         if own.segments and other and other.segments:
-            n = with_other_references(own.segments, other.segments)
+            ours, theirs = own.segments.texts, other.segments.texts
+            both = ours.keys() & theirs.keys()
+            n = sum(ours[key].references != theirs[key].references for key in both)
             if n:
                 where, expected = f"study.arm {arm.arm.name!r}", "those of the baseline"
                 found = f"other references in {counted(n, 'segment')} of {measure.benchmark}"
                 yield Problem(where, f"{found} ({measure.metric})", expected)
 
 
-def read_arm(
-    arm: Arm,
-    paths: Sequence[Path],
-    *,
-    metrics: Sequence[str] = (),
-    translation: Translation | None = None,
-) -> ArmScores:
+def _read_arm(arm: Arm, paths: Sequence[Path], study: Study) -> ArmScores:
     """Read the results of an arm. Scores by item count before those of the whole benchmark.
 
     Computed scores of translations count before those that the results have under their names.
@@ -132,59 +117,52 @@ def read_arm(
     ]
     taken = set()
     for file in dict.fromkeys(file.resolve() for file in files):
-        found = read_aggregates(file)
-        if found is not None:
+        rows = read_aggregates(file)
+        if rows is not None:
             taken.add(file)
-            problems += [one for one in found if isinstance(one, Problem)]
-            aggregates += [one for one in found if isinstance(one, Aggregate)]
-    is_wanted = translation.fits if translation else lambda _: False
+            problems += [row for row in rows if isinstance(row, Problem)]
+            aggregates += [row for row in rows if isinstance(row, Aggregate)]
+    translation = study.translation
     read = find_results(
-        [path for path in paths if path.resolve() not in taken], but=taken, is_wanted=is_wanted
+        [path for path in paths if path.resolve() not in taken],
+        but=taken,
+        is_wanted=translation.fits if translation else lambda _: False,
     )
     problems += read.problems
     scores: dict[Measure, Scores] = {}
-    for one in aggregates:
-        measure = Measure(one.task, one.metric, one.filter)
+    for row in aggregates:
+        measure = Measure(row.task, row.metric, row.filter)
         if measure in scores:
-            found_twice = f"a second score of {one.task} ({one.metric}): {one.score:g}"
+            again = f"a second score of {row.task} ({row.metric}): {row.score:g}"
             remedy = "Only the first one counts."
-            problems.append(Problem(one.place, found_twice, "one for each benchmark", remedy))
-        scores.setdefault(measure, Scores(aggregate=one))
+            problems.append(Problem(row.place, again, "one for each benchmark", remedy))
+        scores.setdefault(measure, Scores(aggregate=row))
     scores |= _by_item(read.results, problems)
-    chosen = {key: score for key, score in scores.items() if not metrics or key.metric in metrics}
+    chosen = {
+        measure: score
+        for measure, score in scores.items()
+        if not study.metrics or measure.metric in study.metrics
+    }
     if translation:
-        segments, not_counted = translated(read.results, translation, key_of)
+        segments, not_counted = translated(read.results, translation)
         problems += not_counted
-        chosen |= {
-            Measure(*name): Scores(segments=of_measure) for name, of_measure in segments.items()
-        }
-    part_of = {one.task: one.part_of for one in aggregates if one.part_of}
+        chosen |= {Measure(*name): Scores(segments=counts) for name, counts in segments.items()}
+    part_of = {row.task: row.part_of for row in aggregates if row.part_of}
     return ArmScores(arm, chosen, read.results, problems, read.others, read.earlier, part_of)
 
 
 def _by_item(results: Sequence[Results], problems: list[Problem]) -> dict[Measure, Scores]:
     """Return the scores by item; a second score of an item is a problem, and does not count."""
-    found: defaultdict[Measure, dict[ItemKey, float]] = defaultdict(dict)
+    by_measure: defaultdict[Measure, dict[ItemKey, float]] = defaultdict(dict)
     for result in results:
         problems += result.problems
         for sample in result.samples:
-            key = key_of(result, sample)
+            key = result.key_of(sample)
             for metric, score in sample.scores.items():
-                of_measure = found[Measure(result.task, metric, sample.filter)]
-                if key in of_measure:
+                scores = by_measure[Measure(result.task, metric, sample.filter)]
+                if key in scores:
                     again = f"a second score of an item ({metric})"
                     remedy = "Only the first one counts."
                     problems.append(Problem(sample.place, again, "one for each item", remedy))
-                of_measure.setdefault(key, score)
-    return {measure: Scores(by_item=scores) for measure, scores in found.items()}
-
-
-def key_of(results: Results, sample: Sample) -> ItemKey:
-    """Return what identifies an item in the results of all arms, which asked the same items."""
-    split = results.split or ""
-    if sample.fingerprint:
-        return split, "fingerprint", sample.fingerprint
-    texts = texts_in(sample.doc)
-    if sample.index is not None:
-        return split, "index", f"{sample.index:09}", *texts[:1]
-    return split, "text", *texts
+                scores.setdefault(key, score)
+    return {measure: Scores(by_item=scores) for measure, scores in by_measure.items()}

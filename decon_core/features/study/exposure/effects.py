@@ -7,8 +7,9 @@ were held back: the second is what the arm learned about the benchmark in genera
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 
@@ -20,11 +21,16 @@ from decon_core.decisions.statistics import (
     paired_p_value,
 )
 from decon_core.features.study.exposure.labels import CONTRASTS, NOT_PLANTED, SEEN, ItemId, Label
+from decon_core.features.study.translation.bootstrap import paired_draws, summarize
+from decon_core.features.study.translation.metrics import CorpusMetric, Counts
+from decon_core.features.study.translation.segments import score_of
 
 LEAST_ITEMS = 10
 ALL = "all benchmarks"
 
 ItemScores = Mapping[ItemId, float]
+_NO_LABEL = Label("")
+_Groups = dict[tuple[str, Label], list[ItemId]]  # items by benchmark and label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,61 +38,109 @@ class Effect:
     """Scores of an arm and of the baseline on the same items, of one kind of exposure."""
 
     arm: str
-    benchmark: str
+    benchmark: str = ""
     metric: str
     filter: str
-    label: Label
-    n: int
-    score: float | None
-    baseline: float | None
-    difference: float | None
+    label: Label = _NO_LABEL
+    n: int = 0
+    score: float | None = None
+    baseline: float | None = None
+    difference: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
     remark: str = ""
 
+    @property
+    def name(self) -> str:
+        """The name that seeds the draws."""
+        names = self.arm, self.benchmark, self.metric, self.filter, *self.label
+        return " | ".join(("exposure", *names))
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """An effect, and the differences that its contrasts are drawn from."""
+
+    effect: Effect
+    differences: Floats  # of the items; of a whole test set, of the sets drawn from it
+
 
 def effects(
-    arm: str,
-    scores: ItemScores,
-    baseline: ItemScores,
-    labels: Mapping[ItemId, Label],
-    *,
-    metric: str = "score",
-    filter: str = "",  # noqa: A002 - as harnesses name it
-) -> list[Effect]:
-    """Return the effects by benchmark and label, then the contrasts between labels.
+    blank: Effect, scores: ItemScores, baseline: ItemScores, labels: Mapping[ItemId, Label]
+) -> Iterator[Effect]:
+    """Yield the effects by benchmark and label, then the contrasts between labels.
 
-    Items without a label in a benchmark that has some are left out; those of benchmarks without any
-    are `not planted`, if the labels are of plantings. Items that were planted in different ways are
-    also counted together, and so are those of several benchmarks.
+    `blank`: an effect without numbers. Items without a label in a benchmark that has some are left
+    out; those of benchmarks without any are `not planted`, if the labels are of plantings. Items
+    that were planted in different ways are also counted together, and so are those of several
+    benchmarks.
     """
-    groups = groups_of(sorted(scores.keys() & baseline.keys()), labels)
-    blank = blank_effect(arm, metric=metric, filter=filter)
-    found = []
-    for benchmark, label in sorted(groups, key=order_of):
-        items = groups[benchmark, label]
-        found.append(
-            _effect(replace(blank, benchmark=benchmark, label=label), items, scores, baseline)
+
+    def compare(named: Effect, items: Sequence[ItemId]) -> _Compared:
+        sides = (scores, baseline)
+        own, other = (np.array([side[item] for item in items], np.float64) for side in sides)
+        differences = own - other
+        effect = replace(
+            named,
+            score=float(own.mean()),
+            baseline=float(other.mean()),
+            difference=float(differences.mean()),
         )
-    differences = {
-        key: _values(items, scores) - _values(items, baseline) for key, items in groups.items()
-    }
-    return [*found, *_contrasts(blank, differences)]
+        if not effect.remark:
+            ordered = np.sort(differences)
+            low, high = paired_interval(ordered, effect.name)
+            effect = replace(effect, low=low, high=high, p=paired_p_value(ordered, effect.name))
+        return _Compared(effect, differences)
+
+    def contrast(named: Effect, exposed: Floats, control: Floats) -> Effect:
+        sides = np.sort(exposed), np.sort(control)
+        low, high = interval(*sides, named.name)
+        return replace(named, low=low, high=high, p=p_value(*sides, named.name))
+
+    groups = _grouped(sorted(scores.keys() & baseline.keys()), labels)
+    return _effects(blank, groups, compare, contrast)
 
 
-def blank_effect(arm: str, *, metric: str, filter: str) -> Effect:  # noqa: A002 - as harnesses name it
-    """Return an effect without numbers."""
-    return Effect(
-        arm=arm, benchmark="", metric=metric, filter=filter, label=Label(""),
-        n=0, score=None, baseline=None, difference=None,
-    )  # fmt: skip
+def corpus_effects(
+    blank: Effect,
+    metric: CorpusMetric,
+    counts: Mapping[ItemId, Counts],
+    baseline: Mapping[ItemId, Counts],
+    labels: Mapping[ItemId, Label],
+) -> Iterator[Effect]:
+    """Yield the effects on BLEU or chrF by benchmark and label, then the contrasts between labels.
+
+    A score of a whole test set is no mean of scores of its segments, so each group is a test set.
+    Segments of several benchmarks are not counted together: their languages differ.
+    """
+
+    def compare(named: Effect, items: Sequence[ItemId]) -> _Compared:
+        sides = (counts, baseline)
+        own, other = (
+            np.array([side[item] for item in sorted(items)], np.float64) for side in sides
+        )
+        score, other_score = score_of(metric, own), score_of(metric, other)
+        difference = score - other_score
+        effect = replace(named, score=score, baseline=other_score, difference=difference)
+        if effect.remark:
+            return _Compared(effect, np.empty(0))
+        draws = paired_draws(own, other, metric, effect.name)
+        drawn = summarize(draws, difference)
+        return _Compared(replace(effect, low=drawn.low, high=drawn.high, p=drawn.p), draws)
+
+    def contrast(named: Effect, exposed: Floats, control: Floats) -> Effect:
+        # The segments of both groups are drawn independently.
+        drawn = summarize(exposed - control, named.difference or 0.0)
+        return replace(named, low=drawn.low, high=drawn.high, p=drawn.p)
+
+    groups = _grouped(sorted(counts.keys() & baseline.keys()), labels)
+    groups = {key: items for key, items in groups.items() if key[0] != ALL}
+    return _effects(blank, groups, compare, contrast)
 
 
-def groups_of(
-    items: Sequence[ItemId], labels: Mapping[ItemId, Label]
-) -> dict[tuple[str, Label], list[ItemId]]:
-    """Return the items by benchmark and label."""
+def _grouped(items: Sequence[ItemId], labels: Mapping[ItemId, Label]) -> _Groups:
+    """Return the items by benchmark and label, also those of several labels or benchmarks."""
     labelled = {item[0] for item in labels}
     is_planting = any(label.exposure == SEEN for label in labels.values())
     groups: defaultdict[tuple[str, Label], list[ItemId]] = defaultdict(list)
@@ -95,85 +149,51 @@ def groups_of(
             groups[item[0], labels[item]].append(item)
         elif is_planting and item[0] not in labelled:
             groups[item[0], Label(NOT_PLANTED)].append(item)
-    return {**groups, **dict(_together(groups))}
-
-
-def _together(
-    groups: Mapping[tuple[str, Label], list[ItemId]],
-) -> Iterator[tuple[tuple[str, Label], list[ItemId]]]:
-    """Yield the items of all ways of planting in a benchmark, and those of all benchmarks."""
     ways: defaultdict[tuple[str, str], list[list[ItemId]]] = defaultdict(list)
-    benchmarks: defaultdict[str, dict[str, list[ItemId]]] = defaultdict(dict)
-    for (benchmark, label), items in sorted(groups.items()):
-        ways[benchmark, label.exposure].append(items)
-        of_exposure = benchmarks[label.exposure]
-        of_exposure[benchmark] = [*of_exposure.get(benchmark, ()), *items]
+    for (benchmark, label), part in sorted(groups.items()):
+        ways[benchmark, label.exposure].append(part)
+    benchmarks: defaultdict[str, list[list[ItemId]]] = defaultdict(list)
     for (benchmark, exposure), parts in ways.items():
+        benchmarks[exposure].append([*chain.from_iterable(parts)])
         if len(parts) > 1:
-            yield (benchmark, Label(exposure)), [item for part in parts for item in part]
-    for exposure, of_exposure in benchmarks.items():
-        if len(of_exposure) > 1:
-            yield (ALL, Label(exposure)), [item for part in of_exposure.values() for item in part]
+            groups[benchmark, Label(exposure)] = benchmarks[exposure][-1]
+    for exposure, parts in benchmarks.items():
+        if len(parts) > 1:
+            groups[ALL, Label(exposure)] = [*chain.from_iterable(parts)]
+    return dict(groups)
 
 
-def order_of(key: tuple[str, Label]) -> tuple[bool, str, Label]:
-    """Return the place of a group: all benchmarks last, all ways of planting before single ones."""
-    return key[0] == ALL, *key
-
-
-def _values(items: Iterable[ItemId], scores: ItemScores) -> Floats:
-    return np.array([scores[item] for item in items], np.float64)
-
-
-def _effect(
-    blank: Effect, items: Sequence[ItemId], scores: ItemScores, baseline: ItemScores
-) -> Effect:
-    own, other = _values(items, scores), _values(items, baseline)
-    found = replace(
-        blank,
-        n=len(items),
-        score=float(own.mean()),
-        baseline=float(other.mean()),
-        difference=float((own - other).mean()),
-    )
-    if len(items) < LEAST_ITEMS:
-        return replace(found, remark=f"too few items: {len(items)}")
-    differences = np.sort(own - other)
-    low, high = paired_interval(differences, name_of(found))
-    return replace(found, low=low, high=high, p=paired_p_value(differences, name_of(found)))
-
-
-def _contrasts(blank: Effect, differences: Mapping[tuple[str, Label], Floats]) -> Iterator[Effect]:
-    """Yield, for each kind of planting, the effect on seen items less that on those held back."""
-    for benchmark, label, named, control_label in contrasts_of(differences):
-        exposed, control = differences[benchmark, label], differences[benchmark, control_label]
-        found = replace(
-            blank,
-            benchmark=benchmark,
-            label=named,
-            n=exposed.size + control.size,
-            difference=float(exposed.mean() - control.mean()),
-        )
-        small = min(exposed.size, control.size)
-        if small < LEAST_ITEMS:
-            yield replace(found, remark=f"too few items: {small}")
-            continue
-        sides = np.sort(exposed), np.sort(control)
-        low, high = interval(*sides, name_of(found))
-        yield replace(found, low=low, high=high, p=p_value(*sides, name_of(found)))
-
-
-def contrasts_of(
-    groups: Collection[tuple[str, Label]],
-) -> Iterator[tuple[str, Label, Label, Label]]:
-    """Yield benchmark, label, the contrast's label, and the label that it is compared with."""
-    for benchmark, label in sorted(groups, key=order_of):
+def _effects(
+    blank: Effect,
+    groups: _Groups,
+    compare: Callable[[Effect, Sequence[ItemId]], _Compared],
+    contrast: Callable[[Effect, Floats, Floats], Effect],
+) -> Iterator[Effect]:
+    compared: dict[tuple[str, Label], _Compared] = {}
+    # All benchmarks last, all ways of planting before single ones.
+    for benchmark, label in sorted(groups, key=lambda key: (key[0] == ALL, *key)):
+        items = groups[benchmark, label]
+        remark = _remark_on(len(items))
+        named = replace(blank, benchmark=benchmark, label=label, n=len(items), remark=remark)
+        compared[benchmark, label] = compare(named, items)
+        yield compared[benchmark, label].effect
+    for (benchmark, label), exposed in compared.items():
         for exposure, other in CONTRASTS:
-            if label.exposure == exposure and (benchmark, Label(other)) in groups:
-                named = label._replace(exposure=f"{exposure} - {other}")
-                yield benchmark, label, named, Label(other)
+            control = compared.get((benchmark, Label(other)))
+            if control is None or label.exposure != exposure:
+                continue
+            named = replace(
+                blank,
+                benchmark=benchmark,
+                label=label._replace(exposure=f"{exposure} - {other}"),
+                n=exposed.effect.n + control.effect.n,
+                difference=(exposed.effect.difference or 0.0) - (control.effect.difference or 0.0),
+                remark=_remark_on(min(exposed.effect.n, control.effect.n)),
+            )
+            if not named.remark:
+                named = contrast(named, exposed.differences, control.differences)
+            yield named
 
 
-def name_of(one: Effect) -> str:
-    """Return the name that seeds the draws."""
-    return " | ".join(("exposure", one.arm, one.benchmark, one.metric, one.filter, *one.label))
+def _remark_on(n: int) -> str:
+    return f"too few items: {n}" if n < LEAST_ITEMS else ""

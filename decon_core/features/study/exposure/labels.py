@@ -53,14 +53,12 @@ def _label(blend: Blend, plantings: Sequence[tuple[int, int]]) -> Label:
     """Return the label of an item: several plantings are joined with "+"."""
     if not plantings:
         return Label(HELD_BACK)
-    declared = [blend.contamination[number] for number, _ in plantings]
-
-    copies = [_copies(one, n) for one, (_, n) in zip(declared, plantings, strict=True)]
+    declared = [(blend.contamination[number], n) for number, n in plantings]
     return Label(
         SEEN,
-        form=_together(one.form for one in declared),
-        copies=_together(copies),
-        when=_together(map(_when, declared)),
+        form=_together(contamination.form for contamination, _ in declared),
+        copies=_together(_copies(contamination, n) for contamination, n in declared),
+        when=_together(_when(contamination) for contamination, _ in declared),
     )
 
 

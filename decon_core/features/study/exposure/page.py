@@ -8,32 +8,32 @@ from decon_core.features.study.exposure.effects import Effect
 from decon_core.text_tables import interval, number, p_value, rounded, signed
 
 HEADS = (
-    *("arm", "benchmark", "metric", "filter", "exposure", "planted as", "items", "score"),
-    *("baseline", "difference", "95 % interval", "p", "remark"),
-)
+    "arm", "benchmark", "metric", "filter", "exposure", "planted as", "items", "score",
+    "baseline", "difference", "95 % interval", "p", "remark",
+)  # fmt: skip
 COLUMNS = (
-    *("arm", "benchmark", "metric", "filter", "exposure", "form", "copies", "when", "n"),
-    *("score", "baseline", "difference", "low", "high", "p", "remark"),
-)
+    "arm", "benchmark", "metric", "filter", "exposure", "form", "copies", "when", "n",
+    "score", "baseline", "difference", "low", "high", "p", "remark",
+)  # fmt: skip
 
 
-def line(one: Effect) -> tuple[str, ...]:
+def line(effect: Effect) -> tuple[str, ...]:
     """Format an effect as a row under HEADS."""
+    names = effect.arm, effect.benchmark, effect.metric, effect.filter, effect.label.exposure
     return (
-        *(one.arm, one.benchmark, one.metric, one.filter, one.label.exposure),
-        ", ".join(filter(None, one.label[1:])),
-        f"{one.n:,}",
-        "" if one.score is None else number(one.score),
-        "" if one.baseline is None else number(one.baseline),
-        signed(one.difference),
-        interval(one.low, one.high),
-        p_value(one.p),
-        one.remark,
+        *names,
+        ", ".join(filter(None, effect.label[1:])),
+        f"{effect.n:,}",
+        "" if effect.score is None else number(effect.score),
+        "" if effect.baseline is None else number(effect.baseline),
+        signed(effect.difference),
+        interval(effect.low, effect.high),
+        p_value(effect.p),
+        effect.remark,
     )
 
 
 def rows_of(found: Sequence[Effect]) -> Iterator[dict[str, object]]:
-    """Yield effects as flat rows."""
-    for one in found:
-        row = {**vars(one), **one.label._asdict()}
+    for effect in found:
+        row = {**vars(effect), **effect.label._asdict()}
         yield {name: rounded(row[name]) for name in COLUMNS}

@@ -32,15 +32,15 @@ def paired_draws(own: Floats, other: Floats, metric: CorpusMetric, name: str) ->
     """
     n, n_counts = own.shape
     both = np.hstack([own, other])
-    found = np.empty(N_DRAWS)
+    differences = np.empty(N_DRAWS)
     step = max(_MOST_AT_ONCE // n, 1)
     for start in range(0, N_DRAWS, step):
         n_rows = min(step, N_DRAWS - start)
         # Counts are whole numbers, so sums are exact in any order.
         sums = _times_drawn(n_rows, n, name, first=start * n) @ both
-        found[start : start + n_rows] = metric.scores(sums[:, :n_counts])
-        found[start : start + n_rows] -= metric.scores(sums[:, n_counts:])
-    return found
+        differences[start : start + n_rows] = metric.scores(sums[:, :n_counts])
+        differences[start : start + n_rows] -= metric.scores(sums[:, n_counts:])
+    return differences
 
 
 def _times_drawn(n_rows: int, n: int, name: str, *, first: int) -> Floats:

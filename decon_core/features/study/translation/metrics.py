@@ -20,7 +20,6 @@ Floats = npt.NDArray[np.float64]
 Counts = tuple[int, ...]
 
 _ORDERS = 4  # of n-grams of words, as everywhere
-_PLACE = "study.translation"
 
 
 class CorpusMetric(Protocol):
@@ -48,19 +47,18 @@ class Bleu:
         self._of_corpus = BLEU(tokenize=tokenize)
 
     def count(self, prediction: str, references: Sequence[str]) -> Counts:
-        found = self._of_segment.sentence_score(prediction, references)
-        return found.sys_len, found.ref_len, *found.counts, *found.totals
+        score = self._of_segment.sentence_score(prediction, references)
+        return score.sys_len, score.ref_len, *score.counts, *score.totals
 
     def scores(self, sums: Floats) -> Floats:
-        counts = sums.astype(np.int64).tolist()
-        return np.array([self._score(own, other, rest) for own, other, *rest in counts])
-
-    def _score(self, length: int, reference_length: int, counts: list[int]) -> float:
-        matches, totals = counts[:_ORDERS], counts[_ORDERS:]
-        found = self._of_corpus.compute_bleu(
-            matches, totals, length, reference_length, smooth_method="exp"
-        )
-        return float(found.score)
+        scores = []
+        for length, reference_length, *counts in sums.astype(np.int64).tolist():
+            matches, totals = counts[:_ORDERS], counts[_ORDERS:]
+            bleu = self._of_corpus.compute_bleu(
+                matches, totals, length, reference_length, smooth_method="exp"
+            )
+            scores.append(bleu.score)
+        return np.array(scores, np.float64)
 
     def signature(self, n_references: Sequence[int]) -> str:
         self._of_corpus.corpus_score(*_corpus_with(n_references))  # type: ignore[arg-type] # takes None
@@ -86,24 +84,24 @@ class Chrf:
     def _counts(self, prediction: str, reference: str) -> Counts:
         from sacrebleu.metrics.helpers import extract_all_char_ngrams
 
-        found: list[int] = []
-        sides = (extract_all_char_ngrams(one, self._order) for one in (prediction, reference))
+        counts: list[int] = []
+        sides = (extract_all_char_ngrams(text, self._order) for text in (prediction, reference))
         for own, other in zip(*sides, strict=True):
             n_other = other.total()
             # No n-gram of the reference, no hit or miss.
-            found += own.total() if n_other else 0, n_other, (own & other).total()
-        return tuple(found)
+            counts += own.total() if n_other else 0, n_other, (own & other).total()
+        return tuple(counts)
 
     def scores(self, sums: Floats) -> Floats:
         own, other, matches = np.moveaxis(sums.reshape(len(sums), self._order, 3), 2, 0)
-        n_orders = np.maximum(((own > 0) & (other > 0)).sum(axis=1), 1)
         # Orders without n-grams have no matches, and add nothing.
         is_counted = (own > 0) & (other > 0)
+        n_orders = np.maximum(is_counted.sum(axis=1), 1)
         precision = (matches * is_counted / np.maximum(own, 1)).sum(axis=1) / n_orders
         recall = (matches * is_counted / np.maximum(other, 1)).sum(axis=1) / n_orders
         below = self._weight * precision + recall
-        found = (1 + self._weight) * precision * recall / np.where(below > 0, below, 1)
-        return np.asarray(100 * found)
+        scores = (1 + self._weight) * precision * recall / np.where(below > 0, below, 1)
+        return np.asarray(100 * scores)
 
     def signature(self, n_references: Sequence[int]) -> str:
         self._metric.corpus_score(*_corpus_with(n_references))  # type: ignore[arg-type] # takes None
@@ -120,7 +118,7 @@ def _corpus_with(n_references: Sequence[int]) -> tuple[list[str], list[list[str 
 @cache
 def corpus_metric(name: CorpusMetricName, tokenize: TokenizerName) -> CorpusMetric:
     """Return a metric. Raises InputError if a package that it needs is not installed."""
-    where = f"{_PLACE} {name}"
+    where = f"study.translation {name}"
     if find_spec("sacrebleu") is None:
         found, remedy = (
             "no package 'sacrebleu' installed",
@@ -140,9 +138,9 @@ def corpus_metric(name: CorpusMetricName, tokenize: TokenizerName) -> CorpusMetr
 def check(translation: Translation) -> None:
     """Raise InputError with all metrics and tokenizers that do not work here."""
     problems: list[Problem] = []
-    of_bleu: list[TokenizerName] = ["13a", *translation.tokenize.values()]
+    tokenizers: list[TokenizerName] = ["13a", *translation.tokenize.values()]
     for name in translation.metrics:
-        for tokenizer in dict.fromkeys(of_bleu[:1] if name == "chrf" else of_bleu):
+        for tokenizer in dict.fromkeys(tokenizers[:1] if name == "chrf" else tokenizers):
             try:
                 corpus_metric(name, tokenizer)
             except InputError as error:

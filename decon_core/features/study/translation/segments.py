@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import numpy as np
 
 from decon_core.errors import Problem
-from decon_core.features.results.per_item import Results, Sample, Texts
+from decon_core.features.results.per_item import ItemKey, Results, Texts
 from decon_core.features.study.settings import Translation
 from decon_core.features.study.translation.metrics import (
     CorpusMetric,
@@ -20,24 +19,21 @@ from decon_core.features.study.translation.metrics import (
 )
 from decon_core.wording import counted
 
-K = TypeVar("K")
-_NOT_COUNTED = "These rows do not count for BLEU and chrF."
-
 
 @dataclass(frozen=True)
-class Segments(Generic[K]):
+class Segments:
     """What was translated, and what each segment adds to the score of a test set."""
 
     metric: CorpusMetric
-    texts: Mapping[K, Texts]
-    counts: Mapping[K, Counts]
+    texts: Mapping[ItemKey, Texts]
+    counts: Mapping[ItemKey, Counts]
 
     @property
     def signature(self) -> str:
         """sacrebleu's description of the settings."""
         return self.metric.signature([len(text.references) for text in self.texts.values()])
 
-    def rows(self, keys: Iterable[K]) -> Floats:
+    def rows(self, keys: Iterable[ItemKey]) -> Floats:
         """Return the counts of these segments, a row for each."""
         return np.array([self.counts[key] for key in keys], np.float64)
 
@@ -48,13 +44,11 @@ def score_of(metric: CorpusMetric, rows: Floats) -> float:
 
 
 def translated(
-    results: Sequence[Results],
-    translation: Translation,
-    key_of: Callable[[Results, Sample], K],
-) -> tuple[dict[tuple[str, str, str], Segments[K]], list[Problem]]:
+    results: Sequence[Results], translation: Translation
+) -> tuple[dict[tuple[str, str, str], Segments], list[Problem]]:
     """Return the segments by task, metric and filter, and problems of rows that do not count."""
     problems: list[Problem] = []
-    texts: defaultdict[tuple[str, str], dict[K, Texts]] = defaultdict(dict)
+    texts: defaultdict[tuple[str, str], dict[ItemKey, Texts]] = defaultdict(dict)
     for result in results:
         if not translation.fits(result.task):
             continue
@@ -63,34 +57,22 @@ def translated(
             if not sample.texts.are_complete:
                 without += 1
                 continue
-            of_task = texts[result.task, sample.filter]
-            if of_task.setdefault(key_of(result, sample), sample.texts) != sample.texts:
+            known = texts[result.task, sample.filter]
+            if known.setdefault(result.key_of(sample), sample.texts) != sample.texts:
                 expected, remedy = "one for each item", "Only the first one counts."
                 problems.append(Problem(sample.place, "a second translation", expected, remedy))
         if without:
-            problems.append(_without_texts(result, without))
-    segments: dict[tuple[str, str, str], Segments[K]] = {
-        (task, name, filter_name): _segments(corpus_metric(name, translation.tokenizer(task)), own)
-        for (task, filter_name), own in texts.items()
-        for name in translation.metrics
-    }
+            where, n_rows = f"{result.path} {result.task}", counted(len(result.samples), "row")
+            found = f"no output with references in {without:,} of {n_rows}"
+            remedy = "These rows do not count for BLEU and chrF."
+            problems.append(Problem(where, found, "both in each row", remedy))
+    segments: dict[tuple[str, str, str], Segments] = {}
+    for (task, filter_name), own in texts.items():
+        for name in translation.metrics:
+            metric = corpus_metric(name, translation.tokenizer(task))
+            counts = {
+                key: metric.count(text.prediction or "", text.references)
+                for key, text in own.items()
+            }
+            segments[task, name, filter_name] = Segments(metric, own, counts)
     return segments, problems
-
-
-def _without_texts(results: Results, n: int) -> Problem:
-    n_rows = counted(len(results.samples), "row")
-    found, expected = f"no output with references in {n:,} of {n_rows}", "both in each row"
-    return Problem(f"{results.path} {results.task}", found, expected, _NOT_COUNTED)
-
-
-def _segments(metric: CorpusMetric, texts: Mapping[K, Texts]) -> Segments[K]:
-    counts = {
-        key: metric.count(text.prediction or "", text.references) for key, text in texts.items()
-    }
-    return Segments(metric, texts, counts)
-
-
-def with_other_references(own: Segments[K], baseline: Segments[K]) -> int:
-    """Return the number of segments whose references are not those of the baseline."""
-    both = own.texts.keys() & baseline.texts.keys()
-    return sum(own.texts[key].references != baseline.texts[key].references for key in both)
