@@ -47,10 +47,8 @@ def wanted_workers() -> int:
     if not value:
         return usable_cores()
     if not value.isdecimal() or int(value) < 1:
-        remedy = "unset it to use one worker per core"
-        raise ConfigError(
-            Problem(f"${WORKERS_VARIABLE}", repr(value), "an integer of at least 1", remedy)
-        )
+        expected, remedy = "an integer of at least 1", "unset it to use one worker per core"
+        raise ConfigError(Problem(f"${WORKERS_VARIABLE}", repr(value), expected, remedy))
     return int(value)
 
 
