@@ -104,7 +104,7 @@ def card_of(
         (name, _totals(manifest for manifest in manifests if manifest["source"] == name))
         for name in sorted({manifest["source"] for manifest in manifests})
     ]
-    files = {(one.manifest["source"], one.manifest["pack"]): one.files for one in shares}
+    files = {(share.manifest["source"], share.manifest["pack"]): share.files for share in shares}
     tables = configurations_of(files)
     removed = sum((Counter(manifest["totals"]["removed"]) for manifest in manifests), Counter())
     licenses, license_name = settings["declared"]["licenses"], "other"

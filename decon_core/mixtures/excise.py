@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,7 +19,6 @@ from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
 from decon_core.corpus.row_texts import Keys, WholeRow
-from decon_core.decisions.calibration import Calibration
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
@@ -48,25 +47,6 @@ _TEXTS = ("question", "answer", "passage")
 Entry = Mapping[str, Any]
 
 
-class Remainder(Protocol):
-    """What is left of a document, at least one character of it."""
-
-    @property
-    def value(self) -> Value:
-        """The row to write."""
-
-    @property
-    def document(self) -> Document:
-        """What is left, to be scanned again."""
-
-    @property
-    def masked(self) -> Sequence[tuple[int, int]]:
-        """The characters of the row's text that are not left, if the row still holds them."""
-
-    def without(self, entries: Sequence[Entry]) -> Remainder | str:
-        """Return what is left without the spans of these entries; or why that is no document."""
-
-
 NO_TURN, NOTHING_LEFT = "what leaked is no turn of it", "nothing was left of it"
 NOTHING_LEFT_OF_FIELD = "nothing was left of one of its fields"
 WHOLE = "the log of an agent is kept or dropped whole"
@@ -84,6 +64,7 @@ class CutRow:
     masked: Sequence[tuple[int, int]] = ()
 
     def without(self, entries: Sequence[Entry]) -> CutRow | str:
+        """Return what is left without the spans of these entries; or why that is no document."""
         value = excised(self.value, self.document, entries, self.mixture)
         if isinstance(value, str):
             return value
@@ -110,6 +91,7 @@ class MaskedRow:
         return self.text.spans
 
     def without(self, entries: Sequence[Entry]) -> MaskedRow | str:
+        """Return what is left without the spans of these entries; or why that is no document."""
         spans = merged(entries, self.document.text)
         if self.mixture.cut == "turns":
             turns = turns_of(self.value, self.text.parts_with(spans))
@@ -127,6 +109,9 @@ class MaskedRow:
         if _is_empty(text.remainder, self.mixture):
             return NOTHING_LEFT
         return replace(self, text=text)
+
+
+Remainder = CutRow | MaskedRow  # what is left of a document, at least one character of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +136,7 @@ def cut_out(
     """Cut the leaks out of these rows, or mask them. Rows for which that fails are dropped."""
     pending = {row: choice.cut[row] for row in rows}
     reasons = {row: [reason_of(entry) for entry in entries] for row, entries in pending.items()}
-    left = dict(_whole(rows, row_reader, source, mixture))
+    left: dict[int, Remainder] = dict(_whole(rows, row_reader, source, mixture))
     sizes: dict[int, tuple[int, int]] = {}
 
     def drop(row: int, remark: str) -> None:
@@ -181,7 +166,9 @@ def cut_out(
             break
     for row in pending:
         drop(row, "found again however much was cut out")
-    return {row: Cut(one.value, *sizes[row], reasons[row], one.masked) for row, one in left.items()}
+    return {
+        row: Cut(kept.value, *sizes[row], reasons[row], kept.masked) for row, kept in left.items()
+    }
 
 
 def _whole(
@@ -273,15 +260,12 @@ class Rescan:
 
     def __init__(self, reader: MatchReader, versions: Sequence[Version], *, source: str) -> None:
         self._reader, self._source = reader, source
+        self.calibration = reader.calibration
         self._versions = sort_versions(versions)
         store, policy, scan = reader.store, reader.policy, reader.scan
         index = index_fingerprint(store, policy)
         build_search_files(store, self._versions, policy, index=index, scan=scan)
         self._scanner = Scanner(store, self._versions, policy, index, scan)
-
-    @property
-    def calibration(self) -> Calibration:
-        return self._reader.calibration
 
     def scan(self, documents: Sequence[Document]) -> tuple[pa.Table, dict[int, tuple[int, int]]]:
         """Scan documents, in ascending order of rows.

@@ -32,8 +32,6 @@ from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.tables import write_parquet
 
-_UNITS = ("documents", "bytes", "tokens")
-
 
 class Writer:
     """Writes the shards of a mixture of a pack, and collects what was removed."""
@@ -148,17 +146,14 @@ def _account(outcome: _Outcome) -> dict[str, Any]:
     for row, one in cut.items():
         at = sizes.at([row])
         n_bytes[at], n_tokens[at] = one.n_bytes, one.n_tokens
-    counts = {
-        "in": (sizes.rows.size, sizes.n_bytes.sum(), sizes.n_tokens.sum()),
-        "out": (is_left.sum(), n_bytes[is_left].sum(), n_tokens[is_left].sum()),
-    }
     why = Counter(reasons[0]["why"] for reasons in choice.gone.values())
     return {
-        **{
-            f"n_{unit}_{way}": int(n)
-            for way, ns in counts.items()
-            for unit, n in zip(_UNITS, ns, strict=True)
-        },
+        "n_documents_in": sizes.rows.size,
+        "n_bytes_in": int(sizes.n_bytes.sum()),
+        "n_tokens_in": int(sizes.n_tokens.sum()),
+        "n_documents_out": int(is_left.sum()),
+        "n_bytes_out": int(n_bytes[is_left].sum()),
+        "n_tokens_out": int(n_tokens[is_left].sum()),
         "n_cut": len(cut),
         "n_unreadable_left_out": why.pop("unreadable", 0),
         "n_invalid_utf8_replaced": len(choice.replaced - choice.gone.keys()),
