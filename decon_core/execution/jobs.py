@@ -64,7 +64,7 @@ def useful_workers(
     return min(engine.most_workers(workers), len(sizes), n_bytes // _BYTES_PER_WORKER)
 
 
-def runs_here(workers: int, engine: Engine = LOCAL) -> bool:
+def runs_here(workers: int, engine: Engine) -> bool:
     """Return whether this process does all jobs itself with so many workers."""
     return workers <= (0 if engine.is_remote else 1)
 

@@ -145,7 +145,7 @@ def _update_card(builder: Builder, mixture: Mixture, *, without: Collection[str]
 
 def build_shares(
     builder: Builder,
-    wanted: Sequence[tuple[Mixture, Pack]],
+    shares: Sequence[tuple[Mixture, Pack]],
     *,
     workers: int = 1,
     engine: Engine = LOCAL,
@@ -157,24 +157,24 @@ def build_shares(
     """
     # Workers get the calibration, which is made from all packs, and not what it is made from.
     builder = builder.with_calibration()
-    by_source = {(mixture, pack.source.name): (mixture, pack) for mixture, pack in wanted}
+    by_source = {(mixture, pack.source.name): (mixture, pack) for mixture, pack in shares}
     for mixture, pack in by_source.values():
         with suppress(DeconError):  # raised again by the job of the pack
             draw_for(builder, mixture, pack)
     # Only a control needs packs other than its own. Mixtures of a pack share a builder, so that in
     # one process its matches are read and decided once.
     known = replace(builder, n_known=builder.n_packs, known_labels=builder.labels)
-    builders = {pack.name: replace(known, packs=(pack,)) for _, pack in wanted}
+    builders = {pack.name: replace(known, packs=(pack,)) for _, pack in shares}
     jobs: list[_Job] = [
         (builder if mixture.take == "control" else builders[pack.name], mixture, pack)
-        for mixture, pack in wanted
+        for mixture, pack in shares
     ]
-    sizes = [shard.n_bytes for _, pack in wanted for shard in pack.shards]
+    sizes = [shard.n_bytes for _, pack in shares for shard in pack.shards]
     n_workers = useful_workers(workers, sizes, engine=engine)
     done = run_jobs(_build_share, jobs, workers=n_workers, engine=engine, name_of=_name_of)
     cards = _Cards(builder)
     try:
-        cards.take_off(wanted)
+        cards.take_off(shares)
         with closing(done):
             for (_, mixture, pack), future in done:
                 cards.add(mixture, pack, is_built=future.exception() is None)
@@ -200,10 +200,10 @@ class _Cards:
     taken_off: dict[str, set[str]] = field(default_factory=dict)  # packs, by mixture
     due: float = 0.0  # at once after the first share, so that loaders find the card
 
-    def take_off(self, wanted: Sequence[tuple[Mixture, Pack]]) -> None:
+    def take_off(self, shares: Sequence[tuple[Mixture, Pack]]) -> None:
         """Take outdated shares off the cards together, before the first of them is replaced."""
-        for name, mixture in {mixture.name: mixture for mixture, _ in wanted}.items():
-            packs = [pack for other, pack in wanted if other.name == name]
+        for name, mixture in {mixture.name: mixture for mixture, _ in shares}.items():
+            packs = [pack for other, pack in shares if other.name == name]
             self.taken_off[name] = set()
             with suppress(DeconError):  # raised again by the jobs, which take off their own share
                 self.taken_off[name] = self.builder.outdated_packs(mixture, packs)

@@ -211,10 +211,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
 
 @dataclass(frozen=True)
 class _LeakedOnce:
-    """The leaked items of several benchmarks, read together when they are first needed.
-
-    And the items that no chosen detector can find.
-    """
+    """Leaked items of several benchmarks, read together when first needed, and blind items."""
 
     builder: Builder
     versions: Sequence[Version]

@@ -37,20 +37,15 @@ def labels_of(sources: Iterable[Source]) -> Labels:
     return {source.name: dict(source.labels) for source in sources if source.labels}
 
 
-def values_of(sources: Iterable[str], labels: Labels) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield each column, first that of the sources, with the value of every source in it."""
-    names = sorted(sources)
-    yield SOURCE, {name: name for name in names}
-    for column in sorted({column for name in names for column in labels.get(name, ())}):
-        values = {name: labels.get(name, {}).get(column, NOT_DECLARED) for name in names}
+def composition(part: Part, labels: Labels) -> Iterator[tuple[str, str, Amount]]:
+    """Yield column, value and amount: first by source, the largest values of each column first."""
+    columns = [(SOURCE, {source: source for source in part})]
+    for column in sorted({column for source in part for column in labels.get(source, ())}):
+        values = {source: labels.get(source, {}).get(column, NOT_DECLARED) for source in part}
         if ITEMS in values:
             values[ITEMS] = ITEMS
-        yield column, values
-
-
-def composition(part: Part, labels: Labels) -> Iterator[tuple[str, str, Amount]]:
-    """Yield column, value and amount, the largest values of each column first."""
-    for column, values in values_of(part, labels):
+        columns.append((column, values))
+    for column, values in columns:
         n_documents, n_tokens = Counter[str](), Counter[str]()
         for source, amount in part.items():
             n_documents[values[source]] += amount.n_documents

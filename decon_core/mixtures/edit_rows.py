@@ -10,16 +10,11 @@ from decon_core.corpus.documents import Part
 from decon_core.corpus.row_texts import KEY, Keys, role_of
 from decon_core.corpus.text_values import decoded, text_of_bytes
 
+_OF_TOOLS = {"tool", "function", "observation", "function_response", "tool_response", "ipython"}
 # Roles of turns that answer others. An answer goes with the question that it is for.
-_ANSWERING = frozenset(
-    (
-        *("assistant", "gpt", "bot", "model", "ai", "chatgpt", "agent", "tool", "function"),
-        *("function_call", "tool_call", "observation", "function_response", "tool_response"),
-        *("ipython", "environment"),
-    )
-)
-_OF_TOOLS = frozenset(
-    ("tool", "function", "observation", "function_response", "tool_response", "ipython")
+_ANSWERING = _OF_TOOLS.union(
+    ("assistant", "gpt", "bot", "model", "ai", "chatgpt", "agent"),
+    ("function_call", "tool_call", "environment"),
 )
 
 _FORMS = [

@@ -18,7 +18,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
-from decon_core.corpus.row_texts import Keys, WholeRow
+from decon_core.corpus.row_texts import WholeRow
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
@@ -69,7 +69,7 @@ class CutRow:
         if isinstance(value, str):
             return value
         document = document_of(value, self.document.row, self.source)
-        if not isinstance(document, Document) or _is_empty(document, self.mixture):
+        if not isinstance(document, Document) or is_empty(document.visible, self.mixture.mask):
             return NOTHING_LEFT
         return replace(self, value=value, document=document)
 
@@ -106,7 +106,7 @@ class MaskedRow:
                 return NOTHING_LEFT_OF_FIELD
             gone = turns_to_remove(self.value, text.whole.parts, emptied)
             text = text.without_turns(gone)
-        if _is_empty(text.remainder, self.mixture):
+        if is_empty(text.remainder.visible, self.mixture.mask):
             return NOTHING_LEFT
         return replace(self, text=text)
 
@@ -185,11 +185,6 @@ def _whole(
             yield row, CutRow(value, document, source, mixture)
 
 
-def _is_empty(document: Document, mixture: Mixture) -> bool:
-    """Return whether nothing is left that a model sees."""
-    return is_empty(document.visible, mixture.mask)
-
-
 def excised(
     value: Value, document: Document, entries: Sequence[Entry], mixture: Mixture
 ) -> Value | str:
@@ -198,36 +193,27 @@ def excised(
         return WHOLE
     spans = merged(entries, document.text)
     touched = [part for part in document.parts if _spans_in(part, spans)]
-    if mixture.cut == "turns":
-        return _without_turns(value, turns_of(value, touched))
-    left = {
-        part: without_spans(
-            document.text[part.start : part.stop], _spans_in(part, spans), mixture.mask
-        )
-        for part in touched
-    }
-    emptied = {
-        part
-        for part, text in left.items()
-        if is_empty(text, mixture.mask) and text != document.text[part.start : part.stop]
-    }
-    if None in turns_of(value, emptied) and len(document.parts) > 1:
-        return NOTHING_LEFT_OF_FIELD
+    row: Value
     try:
+        if mixture.cut == "turns":
+            turns = turns_of(value, touched)
+            if None in turns:
+                return NO_TURN
+            row = without_elements(value, with_answers(value, {*filter(None, turns)}))
+            return row
+        left: dict[Part, str] = {}
+        emptied: set[Part] = set()
+        for part in touched:
+            text = document.text[part.start : part.stop]
+            left[part] = without_spans(text, _spans_in(part, spans), mixture.mask)
+            if is_empty(left[part], mixture.mask) and left[part] != text:
+                emptied.add(part)
+        if None in turns_of(value, emptied) and len(document.parts) > 1:
+            return NOTHING_LEFT_OF_FIELD
         for part, text in left.items():
             for keys in part.places:
                 value = replaced(value, keys, text)
-        row: Value = without_elements(value, turns_to_remove(value, document.parts, emptied))
-    except NotExactError:
-        return NOT_EXACT
-    return row
-
-
-def _without_turns(value: Value, turns: set[Keys | None]) -> Value | str:
-    if None in turns:
-        return NO_TURN
-    try:
-        row: Value = without_elements(value, with_answers(value, {*filter(None, turns)}))
+        row = without_elements(value, turns_to_remove(value, document.parts, emptied))
     except NotExactError:
         return NOT_EXACT
     return row

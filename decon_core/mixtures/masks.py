@@ -86,16 +86,14 @@ class Masks:
         self, writer: pq.ParquetWriter, masked: Mapping[int, Spans], tokenizer: TrainerTokenizer
     ) -> None:
         self._writer, self._masked, self._tokenizer = writer, masked, tokenizer
-        self._rows: list[tuple[str, str, Spans]] = []
-        self._tokens: list[Tokens] = []
+        self._rows: list[tuple[str, str, Spans, Tokens]] = []
         self._n_in_group = self.n_tokens = self.n_masked = 0
 
     def add(self, row: Row) -> None:
         masked = self._masked.get(row.number, ())
         tokens = tokens_of(document_in(row).without_hidden, masked, self._tokenizer)
         name, source = map(without_lone_surrogates, (id_in(row), source_in(row)))
-        self._rows.append((name, source, masked))
-        self._tokens.append(tokens)
+        self._rows.append((name, source, masked, tokens))
         self._n_in_group += tokens.ids.size
         self.n_tokens += tokens.ids.size
         self.n_masked += int(tokens.is_masked.sum())
@@ -106,8 +104,7 @@ class Masks:
         """Write the collected rows as a row group."""
         if not self._rows:
             return
-        ids, sources, spans = zip(*self._rows, strict=True)
-        tokens = self._tokens
+        ids, sources, spans, tokens = zip(*self._rows, strict=True)
         columns = {
             "id": pa.array(ids, pa.string()),
             "source": pa.array(sources, pa.string()),
@@ -118,7 +115,7 @@ class Masks:
             "parts": [row.parts for row in tokens],
         }
         self._writer.write_table(pa.table(columns, schema=MASKS))
-        self._rows, self._tokens, self._n_in_group = [], [], 0
+        self._rows, self._n_in_group = [], 0
 
 
 def _lists(arrays: Sequence[npt.NDArray[Any]], kind: type[np.generic]) -> pa.ListArray:

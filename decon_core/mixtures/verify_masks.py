@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,6 @@ _ROWS_AT_ONCE = 256
 
 Entries = dict[int, list[dict[str, Any]]]  # leaks and question-only matches, by row
 Line = Mapping[str, Any]  # a row of a file of masks
-
-_COUNTS = ("n_documents", "n_tokens", "n_input_tokens", "n_masked_tokens")
 
 
 @dataclass
@@ -122,7 +120,7 @@ class _Checker:
         unmasked = sizes.at([row for row in rows if row not in left])
         result.n_tokens = int(sizes.n_tokens[unmasked].sum())
         result.n_tokens += sum(n_tokens for _, n_tokens in new_sizes.values())
-        for name in _COUNTS:
+        for name in ("n_documents", "n_tokens", "n_input_tokens", "n_masked_tokens"):
             counted = account.get(name, account.get(f"{name}_out"))
             if getattr(result, name) != counted:
                 found = f"{getattr(result, name):,}"
@@ -139,7 +137,9 @@ class _Checker:
     ) -> dict[int, Document]:
         """Compare a file with the rows of its shard; return what masks leave of documents."""
         left: dict[int, Document] = {}
-        for row, line in zip_longest(rows_of(shard, self._source, rows), _lines(file)):
+        batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
+        lines = chain.from_iterable(batch.to_pylist() for batch in batches)
+        for row, line in zip_longest(rows_of(shard, self._source, rows), lines):
             if row is None or line is None:  # `check` reports the counts
                 break
             document = document_in(row)
@@ -188,11 +188,6 @@ def _counts_of(file: Path) -> MaskCheck:
         result.n_input_tokens += mask.size
         result.n_masked_tokens += int((mask == 0).sum())
     return result
-
-
-def _lines(file: Path) -> Iterator[Line]:
-    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
-        yield from batch.to_pylist()
 
 
 def _is_decoded(text: str, tokens: Tokens, tokenizer: TrainerTokenizer) -> bool:

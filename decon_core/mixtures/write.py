@@ -89,7 +89,7 @@ class Writer:
             name = self._mixture.name
             return write_attributes(shard, source, target, outcome.choice, rows, name), {}
         if write == "mask":
-            masked = {row: one.masked for row, one in outcome.cut.items()}
+            masked = {row: left.masked for row, left in outcome.cut.items()}
             tokenizer = tokenizer_of(self._mixture)
             return write_masks(shard, source, target, changes, rows, masked, tokenizer)
         return write_layout(write, shard, source, target, changes, rows), {}
@@ -105,7 +105,7 @@ class Writer:
             outcome.cut.update(cut)
         gone = frozenset(filter(choice.gone.__contains__, rows))
         replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()
-        return Changes(gone, {row: one.value for row, one in cut.items()}, replaced)
+        return Changes(gone, {row: left.value for row, left in cut.items()}, replaced)
 
     def write_removed(self, folder: Path) -> Path:
         path = folder / REMOVED_FILE
@@ -143,9 +143,9 @@ def _account(outcome: _Outcome) -> dict[str, Any]:
     sizes, choice, cut = outcome.sizes, outcome.choice, outcome.cut
     is_left = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
     n_bytes, n_tokens = sizes.n_bytes.copy(), sizes.n_tokens.copy()
-    for row, one in cut.items():
+    for row, remainder in cut.items():
         at = sizes.at([row])
-        n_bytes[at], n_tokens[at] = one.n_bytes, one.n_tokens
+        n_bytes[at], n_tokens[at] = remainder.n_bytes, remainder.n_tokens
     why = Counter(reasons[0]["why"] for reasons in choice.gone.values())
     return {
         "n_documents_in": sizes.rows.size,
@@ -168,7 +168,7 @@ def _removed_rows(shard: Shard, outcome: _Outcome, ids: Ids, mixture: Mixture) -
     Built column by column, as it may cover nearly all of the shard.
     """
     sizes, cut = outcome.sizes, outcome.cut
-    by_row = {**outcome.choice.gone, **{row: one.reasons for row, one in cut.items()}}
+    by_row = outcome.choice.gone | {row: remainder.reasons for row, remainder in cut.items()}
     unique = sorted(by_row)
     n_reasons = np.array([len(by_row[row]) for row in unique], np.int64)
     n_left = np.array([cut[row].n_tokens if row in cut else 0 for row in unique], np.int64)

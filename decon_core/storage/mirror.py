@@ -92,12 +92,12 @@ class Mirror:
                 )
                 expected = "most of the files synchronized before"
                 raise InputError(Problem(str(self.kept), found, expected, remedy))
-            wanted = [name for name in sides.there if self._is_to_fetch(sides, name)]
+            to_fetch = [name for name in sides.there if self._is_to_fetch(sides, name)]
             left = [name for name in sides.agreed if name in sides.here and name not in sides.there]
             gone = [name for name in left if not sides.is_changed_here(name)]
-            for name in _stale_markers(wanted, gone, sides.here):
+            for name in _stale_markers(to_fetch, gone, sides.here):
                 remove(self.work / name)
-            for names in in_order(wanted):
+            for names in in_order(to_fetch):
                 fetch(self.kept, self.work, names)
                 sides.here |= {name: stamp_of(self.work / name) for name in names}
                 sides.agree(names)
@@ -108,12 +108,12 @@ class Mirror:
     def push(self) -> None:
         """Send new and changed files, and remove files that were removed locally."""
         with self._locked_sides() as sides:
-            wanted = [name for name in sides.here if self._is_to_send(sides, name)]
+            to_send = [name for name in sides.here if self._is_to_send(sides, name)]
             left = [name for name in sides.agreed if name in sides.there and name not in sides.here]
             left = [name for name in left if not is_never_removed(name)]
             gone = [name for name in left if not sides.is_changed_there(name)]
-            self._delete(sides, _stale_markers(wanted, gone, sides.there))
-            for names in in_order(wanted):
+            self._delete(sides, _stale_markers(to_send, gone, sides.there))
+            for names in in_order(to_send):
                 send(self.work, self.kept, names)
                 changing = [name for name in names if not is_unchanging(name)]
                 sides.there |= {name: sides.here[name] for name in names}
@@ -302,7 +302,9 @@ def _in_reverse(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (-rank(name), name))
 
 
-def _stale_markers(wanted: Iterable[str], gone: Iterable[str], known: Collection[str]) -> list[str]:
+def _stale_markers(
+    changed: Iterable[str], gone: Iterable[str], known: Collection[str]
+) -> list[str]:
     """Return the manifests and cards to delete before the files they describe change."""
-    names = {name for name in (*wanted, *gone) if rank(name) in _COMPLETION_MARKERS}
+    names = {name for name in (*changed, *gone) if rank(name) in _COMPLETION_MARKERS}
     return [name for name in _in_reverse(names) if name in known]
