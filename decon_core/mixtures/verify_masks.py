@@ -123,8 +123,8 @@ class _Checker:
         for name in ("n_documents", "n_tokens", "n_input_tokens", "n_masked_tokens"):
             counted = account.get(name, account.get(f"{name}_out"))
             if getattr(result, name) != counted:
-                found = f"{getattr(result, name):,}"
-                result.problems.append(Problem(f"{file}: {name}", found, f"{counted:,}"))
+                n_held = f"{getattr(result, name):,}"
+                result.problems.append(Problem(f"{file}: {name}", n_held, f"{counted:,}"))
         return result
 
     def _compare_rows(

@@ -182,11 +182,14 @@ def naming_unreachable(where: object) -> Iterator[None]:
         yield
     except (UnreachableError, DeconError):
         raise
-    # Evaluated after an error: a library may be imported late.
-    except (PermissionError, ConnectionError, TimeoutError, *library_errors()) as error:
+    except _access_errors() as error:  # called after an error: a library may be imported late
         number, remedy = _number_and_remedy(error)
         problem = Problem(str(where), cause_of(error), "an accessible location", remedy)
         raise UnreachableError(number, str(problem)) from error
+
+
+def _access_errors() -> tuple[type[Exception], ...]:
+    return (PermissionError, ConnectionError, TimeoutError, *library_errors())
 
 
 def cause_of(error: BaseException) -> str:
