@@ -47,11 +47,9 @@ def open_engine(tables: Tables, store: Store, *, store_url: RemotePath | None = 
     On a cluster, all nodes must see the folder of the store, or get files from `store_url`.
     """
     name = engine_name(tables)
-    return (
-        LocalEngine()
-        if name == LOCAL_ENGINE
-        else _settings(tables, name).open(name, store, store_url)
-    )
+    if name == LOCAL_ENGINE:
+        return LocalEngine()
+    return _settings(tables, name).open(name, store, store_url)
 
 
 def require_engine(tables: Tables) -> None:
@@ -79,11 +77,9 @@ def unknown_engine(where: str, name: str) -> Problem:
 
 def _settings(tables: Tables, name: str) -> EngineTable:
     """Return the table with the settings of an engine, or the defaults if decon.toml has none."""
-    model = resolve_name(feature_engines()[name])
-    settings: EngineTable | None = next(
-        (table for table in tables.values() if isinstance(table, model)), None
-    )
-    return settings or model()
+    model: type[EngineTable] = resolve_name(feature_engines()[name])
+    matching = (table for table in tables.values() if isinstance(table, model))
+    return next(matching, None) or model()
 
 
 def load_engine_tables(path: Path) -> Tables:

@@ -22,8 +22,7 @@ from decon_core.storage.paths import RemotePath
 # What engines log here is in the log of a run, whichever feature they are of.
 ENGINE_LOG = logging.getLogger("decon_core.execution")
 
-# A worker may die by accident: another process took the memory, a node was lost. Three times is no
-# accident.
+# Give up after three deaths: one may be an out-of-memory kill or a lost node.
 MOST_DEATHS = 3
 
 Prepare = Callable[[Any], None]
@@ -94,19 +93,15 @@ def outcome_of(fn: Callable[[Any], Any], job: Any) -> bytes:
     try:
         result = fn(job)
     except Exception as error:  # noqa: BLE001 - it is raised again where the job was started
-        return _pickled_error(error)
+        error.add_note(f"In a worker:\n{traceback.format_exc()}")
+        try:
+            pickled = pickle.dumps((False, error))
+            pickle.loads(pickled)  # noqa: S301 - an exception may fail only here
+        except (AttributeError, TypeError, ValueError, pickle.PickleError):
+            plain = RuntimeError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+            return pickle.dumps((False, plain))
+        return pickled
     return pickle.dumps((True, result))
-
-
-def _pickled_error(error: Exception) -> bytes:
-    error.add_note(f"In a worker:\n{traceback.format_exc()}")
-    try:
-        pickled = pickle.dumps((False, error))
-        pickle.loads(pickled)  # noqa: S301 - an exception may fail only here
-    except (AttributeError, TypeError, ValueError, pickle.PickleError):
-        plain = RuntimeError(f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
-        return pickle.dumps((False, plain))
-    return pickled
 
 
 # Where jobs were submitted ------------------------------------------------------------------------
@@ -130,7 +125,7 @@ def failed(error: Exception) -> Future[Any]:
     return future
 
 
-def abandoned(name: str, deaths: Sequence[str], log: str | Path | None = None) -> CorpusError:
+def abandoned(name: str, deaths: Sequence[str], log: str) -> CorpusError:
     """Return the error of a job whose workers died too often; `deaths` says how each one did."""
     causes = ", ".join(dict.fromkeys(deaths)) or "cause unknown"
     remedy = "give workers more memory or time, run fewer at once, or take the file out"

@@ -47,10 +47,8 @@ def wanted_workers() -> int:
     if not value:
         return usable_cores()
     if not value.isdecimal() or int(value) < 1:
-        remedy = "unset it to use one worker per core"
-        raise ConfigError(
-            Problem(f"${WORKERS_VARIABLE}", repr(value), "an integer of at least 1", remedy)
-        )
+        expected, remedy = "an integer of at least 1", "unset it to use one worker per core"
+        raise ConfigError(Problem(f"${WORKERS_VARIABLE}", repr(value), expected, remedy))
     return int(value)
 
 
@@ -66,7 +64,7 @@ def useful_workers(
     return min(engine.most_workers(workers), len(sizes), n_bytes // _BYTES_PER_WORKER)
 
 
-def runs_here(workers: int, engine: Engine = LOCAL) -> bool:
+def runs_here(workers: int, engine: Engine) -> bool:
     """Return whether this process does all jobs itself with so many workers."""
     return workers <= (0 if engine.is_remote else 1)
 

@@ -86,7 +86,7 @@ class Follower:
                 return self.abandon(number, log)
         return None
 
-    def abandon(self, number: int, log: str = "") -> Ended:
+    def abandon(self, number: int, log: str) -> Ended:
         """Give up a job whose workers died too often."""
         error = abandoned(self.name_of(number), self.deaths[number], log)
         return self._end(number, failed(error))

@@ -133,18 +133,18 @@ class _Workers:
 
     def __exit__(self, *_: object) -> None:
         is_interrupted = self.has_work
-        for one in self._workers:
+        for worker in self._workers:
             if is_interrupted:
-                one.process.terminate()
+                worker.process.terminate()
             else:
                 with suppress(OSError):
-                    one.connection.send(None)
-        for one in self._workers:
-            one.process.join(_SECONDS_TO_END)
-            if one.process.is_alive():
-                one.process.kill()
-                one.process.join()
-            one.connection.close()
+                    worker.connection.send(None)
+        for worker in self._workers:
+            worker.process.join(_SECONDS_TO_END)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.connection.close()
 
     @property
     def has_work(self) -> bool:
@@ -163,16 +163,15 @@ class _Workers:
         except OSError as error:
             ours.close()
             theirs.close()
-            remedy = "use fewer workers"
-            found = f"one that does not start: {error}"
-            problem = Problem("worker processes", found, "processes that start", remedy)
+            found, expected = f"one that does not start: {error}", "processes that start"
+            problem = Problem("worker processes", found, expected, "use fewer workers")
             raise EngineError(problem) from error
         theirs.close()
         self._workers.append(_Worker(process, ours))
 
     def wait(self) -> Iterator[Event]:
         """Wait a moment for messages of workers, and yield what they say."""
-        by_connection = {one.connection: one for one in self._workers}
+        by_connection = {worker.connection: worker for worker in self._workers}
         for connection in wait([*by_connection], _MOMENT_SECONDS):
             worker = by_connection[connection]  # type: ignore[index] # one of those waited for
             try:
@@ -219,7 +218,7 @@ class _Workers:
             if self._n_failed_starts >= _MOST_FAILED_STARTS:
                 found = f"{self._n_failed_starts} that ended before their first job ({how})"
                 raise EngineError(Problem("worker processes", found, "processes that start"))
-        if len(self._waiting) > sum(one.number is None for one in self._workers):
+        if len(self._waiting) > sum(other.number is None for other in self._workers):
             self.start()
         yield from self._assign()
 
@@ -229,9 +228,9 @@ def _cause_of(exit_code: int | None) -> str:
     if exit_code is None or exit_code >= 0:
         return f"exit code {exit_code}"
     number = -exit_code
-    known = {one.value: one.name for one in signal.Signals}
+    names = {known.value: known.name for known in signal.Signals}
     hint = ", as the system does when memory runs out" if number == signal.SIGKILL else ""
-    return f"killed by {known.get(number, f'signal {number}')}{hint}"
+    return f"killed by {names.get(number, f'signal {number}')}{hint}"
 
 
 @contextmanager
@@ -252,7 +251,7 @@ def _work(connection: Connection, fn: Callable[[Any], Any], prepare: Prepare | N
     """Run jobs from a pipe until it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _end_with_parent()
+    Thread(target=_end_with_parent, daemon=True).start()
     is_prepared = prepare is None
 
     def run(job: Any) -> Any:
@@ -271,11 +270,6 @@ def _work(connection: Connection, fn: Callable[[Any], Any], prepare: Prepare | N
 
 def _end_with_parent() -> None:
     """Exit when the parent exits, even if it was killed."""
-    parent = parent_process()
-    if parent is not None:
-        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
+    if parent := parent_process():
+        wait([parent.sentinel])
+        os._exit(1)

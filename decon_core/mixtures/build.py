@@ -19,7 +19,6 @@ from collections.abc import Collection, Generator, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from decon_core.config.mixtures import Mixture, treatment_of
 from decon_core.corpus.packs import Pack
@@ -56,8 +55,12 @@ _SECONDS_BETWEEN_CARDS = 60.0
 _SHARE_OF_TIME = 0.05  # that cards take at the most
 
 
-def _build_share(builder: Builder, mixture: Mixture, pack: Pack) -> Built:
+_Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker process
+
+
+def _build_share(job: _Job) -> Built:
     """Write a mixture of a pack, unless an intact one from the same inputs exists; not its card."""
+    builder, mixture, pack = job
     mixture = builder.effective(mixture)
     shards = shards_of(mixture, pack)
     _require(builder, mixture, pack)
@@ -84,7 +87,10 @@ def _build_share(builder: Builder, mixture: Mixture, pack: Pack) -> Built:
             TABLES: {REMOVED_FILE: hash_file(writer.write_removed(records))},
         }
         write_json(records / path.name, manifest)
-        _withdraw(builder, mixture, path)
+        # Take the pack off the manifests and the card before its data is replaced.
+        withdraw(path)
+        if pack.name in listing_of(builder.store.mixtures(mixture.name) / CARD).packs:
+            _update_card(builder, mixture)
     return Built(folder, manifest, was_there=False)
 
 
@@ -115,20 +121,13 @@ def draw_for(builder: Builder, mixture: Mixture, pack: Pack) -> Draw | None:
         return None
     packs, source = builder.packs_of_source(pack), (treatment, pack.source.name)
     if source not in builder.scanned:
-        for one in packs:
-            require_scanned(builder.reader, one, builder.reader.needed_by(treatment))
+        for other in packs:
+            require_scanned(builder.reader, other, builder.reader.needed_by(treatment))
         builder.scanned.add(source)
     fingerprint = builder.draw_fingerprint(mixture, pack)
     drawn = read_draw(builder.store, fingerprint, [shard.name for shard in pack.shards])
     reader = builder.reader_for(treatment)
     return drawn or draw(reader, packs, mixture, treatment, fingerprint)
-
-
-def _withdraw(builder: Builder, mixture: Mixture, manifest: Path) -> None:
-    """Take a pack whose data is about to be replaced off the manifests and the card."""
-    withdraw(manifest)
-    if manifest.parent.name in listing_of(builder.store.mixtures(mixture.name) / CARD).packs:
-        _update_card(builder, mixture)
 
 
 def _update_card(builder: Builder, mixture: Mixture, *, without: Collection[str] = ()) -> None:
@@ -144,12 +143,9 @@ def _update_card(builder: Builder, mixture: Mixture, *, without: Collection[str]
             draft.write_bytes(sealed_page(card))
 
 
-_Job = tuple[Builder, Mixture, Pack]  # a mixture of a pack to build in a worker process
-
-
 def build_shares(
     builder: Builder,
-    wanted: Sequence[tuple[Mixture, Pack]],
+    shares: Sequence[tuple[Mixture, Pack]],
     *,
     workers: int = 1,
     engine: Engine = LOCAL,
@@ -161,27 +157,24 @@ def build_shares(
     """
     # Workers get the calibration, which is made from all packs, and not what it is made from.
     builder = builder.with_calibration()
-    for mixture, pack in {(one, pack.source.name): (one, pack) for one, pack in wanted}.values():
+    by_source = {(mixture, pack.source.name): (mixture, pack) for mixture, pack in shares}
+    for mixture, pack in by_source.values():
         with suppress(DeconError):  # raised again by the job of the pack
             draw_for(builder, mixture, pack)
     # Only a control needs packs other than its own. Mixtures of a pack share a builder, so that in
     # one process its matches are read and decided once.
-    of_pack: dict[str, Builder] = {}
-    for _, pack in wanted:
-        if pack.name not in of_pack:
-            of_pack[pack.name] = replace(
-                builder, packs=(pack,), n_known=builder.n_packs, known_labels=builder.labels
-            )
+    known = replace(builder, n_known=builder.n_packs, known_labels=builder.labels)
+    builders = {pack.name: replace(known, packs=(pack,)) for _, pack in shares}
     jobs: list[_Job] = [
-        (builder if mixture.take == "control" else of_pack[pack.name], mixture, pack)
-        for mixture, pack in wanted
+        (builder if mixture.take == "control" else builders[pack.name], mixture, pack)
+        for mixture, pack in shares
     ]
-    sizes = [shard.n_bytes for _, pack in wanted for shard in pack.shards]
+    sizes = [shard.n_bytes for _, pack in shares for shard in pack.shards]
     n_workers = useful_workers(workers, sizes, engine=engine)
-    done = run_jobs(_build, jobs, workers=n_workers, engine=engine, name_of=_name_of)
+    done = run_jobs(_build_share, jobs, workers=n_workers, engine=engine, name_of=_name_of)
     cards = _Cards(builder)
     try:
-        cards.take_off(wanted)
+        cards.take_off(shares)
         with closing(done):
             for (_, mixture, pack), future in done:
                 cards.add(mixture, pack, is_built=future.exception() is None)
@@ -193,6 +186,11 @@ def build_shares(
     cards.write()
 
 
+def _name_of(job: _Job) -> str:
+    _, mixture, pack = job
+    return f"mixture {mixture.name!r} of pack {pack.name!r}"
+
+
 @dataclass
 class _Cards:
     """The cards of mixtures that are being built: written now and then, and at the end."""
@@ -202,10 +200,10 @@ class _Cards:
     taken_off: dict[str, set[str]] = field(default_factory=dict)  # packs, by mixture
     due: float = 0.0  # at once after the first share, so that loaders find the card
 
-    def take_off(self, wanted: Sequence[tuple[Mixture, Pack]]) -> None:
+    def take_off(self, shares: Sequence[tuple[Mixture, Pack]]) -> None:
         """Take outdated shares off the cards together, before the first of them is replaced."""
-        for name, mixture in {one.name: one for one, _ in wanted}.items():
-            packs = [pack for one, pack in wanted if one.name == name]
+        for name, mixture in {mixture.name: mixture for mixture, _ in shares}.items():
+            packs = [pack for other, pack in shares if other.name == name]
             self.taken_off[name] = set()
             with suppress(DeconError):  # raised again by the jobs, which take off their own share
                 self.taken_off[name] = self.builder.outdated_packs(mixture, packs)
@@ -228,13 +226,3 @@ class _Cards:
         took = time.monotonic() - began
         self.due = began + max(_SECONDS_BETWEEN_CARDS, took / _SHARE_OF_TIME)
         self.changed.clear()
-
-
-def _name_of(job: _Job) -> str:
-    _, mixture, pack = job
-    return f"mixture {mixture.name!r} of pack {pack.name!r}"
-
-
-def _build(job: _Job) -> Built:
-    builder, mixture, pack = job
-    return _build_share(builder, mixture, pack)

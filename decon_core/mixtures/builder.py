@@ -124,12 +124,11 @@ class Builder:
         names = [(shard.name, shard.fingerprint) for shard in shards]
         settings = self._leak_settings(mixture, shards)
         drawn = self.draw_fingerprint(mixture, pack) if is_drawn else None
-        made_of = [_FORMAT, names, mixture.to_json(), settings, drawn]
         try:
             tokenizer = [*self._tokenizer(mixture).values()]
         except ConfigError:
             tokenizer = ["cannot be read"]  # building the mixture says why
-        return fingerprint_of([*made_of, *tokenizer])
+        return fingerprint_of([_FORMAT, names, mixture.to_json(), settings, drawn, *tokenizer])
 
     @property
     def shards(self) -> Iterator[tuple[Pack, Shard]]:
@@ -186,8 +185,10 @@ class Builder:
         """Return a control with the sources, licenses and leaks of its treatment."""
         if mixture.take != "control":
             return mixture
-        of = treatment_of(mixture, self.mixtures)
-        return replace(mixture, sources=of.sources, licenses=of.licenses, leaks=of.leaks)
+        treatment = treatment_of(mixture, self.mixtures)
+        return replace(
+            mixture, sources=treatment.sources, licenses=treatment.licenses, leaks=treatment.leaks
+        )
 
     def draw_fingerprint(self, mixture: Mixture, pack: Pack) -> str:
         """Return the fingerprint of a control's draw; cached, as all packs of a source share it."""
@@ -195,13 +196,13 @@ class Builder:
         if key not in self._draws:
             treatment = treatment_of(mixture, self.mixtures)
             packs = self.packs_of_source(pack)
-            shards = [shard for one in packs for shard in one.shards]
+            shards = [shard for other in packs for shard in other.shards]
             settings = self._leak_settings(treatment, shards)
             self._draws[key] = draw_fingerprint(packs, mixture, treatment, settings)
         return self._draws[key]
 
     def packs_of_source(self, pack: Pack) -> list[Pack]:
-        return [one for one in self.packs if one.source.name == pack.source.name]
+        return [other for other in self.packs if other.source.name == pack.source.name]
 
     def with_calibration(self) -> Builder:
         """Return a builder that has the calibration, if a mixture selects by probability."""
@@ -234,7 +235,7 @@ class Builder:
             "policy": asdict(self.policy),
             "unreadable": self.policy.unreadable,
             "invalid_utf8": self.policy.invalid_utf8,
-            "benchmarks": {one.benchmark: one.fingerprint for one in needed},
+            "benchmarks": {version.benchmark: version.fingerprint for version in needed},
         }
 
     def card(self, mixture: Mixture, *, without: Collection[str] = ()) -> str:

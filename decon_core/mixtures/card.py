@@ -104,7 +104,12 @@ def card_of(
         (name, _totals(manifest for manifest in manifests if manifest["source"] == name))
         for name in sorted({manifest["source"] for manifest in manifests})
     ]
-    files = {(one.manifest["source"], one.manifest["pack"]): one.files for one in shares}
+    amounts = {  # a source without documents has no row
+        name: Amount(counts["n_documents_out"], counts["n_tokens_out"])
+        for name, counts in sources
+        if counts["n_documents_out"]
+    }
+    files = {(share.manifest["source"], share.manifest["pack"]): share.files for share in shares}
     tables = configurations_of(files)
     removed = sum((Counter(manifest["totals"]["removed"]) for manifest in manifests), Counter())
     licenses, license_name = settings["declared"]["licenses"], "other"
@@ -129,7 +134,7 @@ def card_of(
         removed=sorted(removed.items()),
         leaks=_leaks(shares),
         HEADS=HEADS,
-        composition=composition_rows(_amounts(sources), labels),
+        composition=composition_rows(amounts, labels),
         has_labels=bool(labels),
         labels=digest_of_labels(labels),
     )
@@ -140,15 +145,6 @@ def _totals(manifests: Iterable[Value]) -> Mapping[str, int]:
     for manifest in manifests:
         totals.update({name: n for name, n in manifest["totals"].items() if isinstance(n, int)})
     return totals
-
-
-def _amounts(sources: Iterable[tuple[str, Mapping[str, int]]]) -> dict[str, Amount]:
-    """Return what the mixture holds of each source; a source without documents has no row."""
-    return {
-        name: Amount(counts["n_documents_out"], counts["n_tokens_out"])
-        for name, counts in sources
-        if counts["n_documents_out"]
-    }
 
 
 def _leaks(shares: Iterable[Share]) -> list[tuple[str, int, int]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,8 +27,6 @@ from decon_core.storage.tables import read_parquet
 Reason = dict[str, Any]  # fields of `REMOVED` from `why` on
 Integers = npt.NDArray[np.int64]
 
-_CONFIRMED = "a person called it a leak"
-_JUDGED = "a judge called it a duplicate"
 _OF_LEAK = ("detector", "benchmark", "split", "instance_index", "score")
 
 # Values of `REMOVED.why` that come from a scan.
@@ -128,17 +126,6 @@ def _why(entry: Mapping[str, Any]) -> str:
     return CANDIDATE if entry.get("is_unproven") else LEAKED
 
 
-def _n_candidates(entries: pa.Table, mixture: Mixture, rows: Collection[int]) -> int:
-    """Count the documents beside these rows with what the mixture would count if proven."""
-    candidates = entries.filter(pc.field("is_candidate"))
-    taken = {
-        candidate["row"]
-        for candidate in candidates.to_pylist()
-        if would_count(candidate, mixture.leaks)
-    }
-    return len(taken.difference(rows))
-
-
 def is_only_questions(entries: Iterable[Mapping[str, Any]]) -> bool:
     """Return whether all entries of a document are question-only."""
     return all(entry["is_question_only"] for entry in entries)
@@ -171,10 +158,13 @@ def choose_rows(
     for row in drawn:
         choice.drop(row, {"why": "control"})
     if mixture.take in ("clean", "leaks"):
-        found = reader.entries(shard, reader.needed_by(mixture), source=source)
-        leaks = _by_row(counted_leaks(found, mixture, reader.calibration))
+        entries = reader.entries(shard, reader.needed_by(mixture), source=source)
+        leaks = _by_row(counted_leaks(entries, mixture, reader.calibration))
         choice.n_found = Counter(map(_class_of, leaks.values()))
-        if n_candidates := _n_candidates(found, mixture, leaks):
+        # Documents without any, but with what the mixture would count if it were proven.
+        candidates = entries.filter(pc.field("is_candidate")).to_pylist()
+        rows = {entry["row"] for entry in candidates if would_count(entry, mixture.leaks)}
+        if n_candidates := len(rows.difference(leaks)):
             choice.n_found[CANDIDATES] += n_candidates
         _choose_by_leaks(choice, leaks, sizes, mixture)
     return choice
@@ -224,15 +214,15 @@ def _choose_by_leaks(
 
 
 def reason_of(entry: dict[str, Any]) -> Reason:
+    """Return why a row was removed or cut."""
+    details = [entry["looked_for"] or ""]
+    if entry["verdict"] == LEAK:
+        details.append("a person called it a leak")
+    if entry["is_judged_duplicate"]:
+        details.append("a judge called it a duplicate")
+    if (probability := entry.get("probability")) is not None:
+        details.append(f"probability {probability:.3f} by judged pairs")
+    if entry["slot_kind"] == HIDDEN:
+        details.append(f"in {entry['question_part'] or entry['answer_part']}, a hidden field")
     named = {name: entry[name] for name in _OF_LEAK}
-    probability = entry.get("probability")
-    details = [
-        entry["looked_for"],
-        _CONFIRMED if entry["verdict"] == LEAK else None,
-        _JUDGED if entry["is_judged_duplicate"] else None,
-        None if probability is None else f"probability {probability:.3f} by judged pairs",
-        f"in {entry['question_part'] or entry['answer_part']}, a hidden field"
-        if entry["slot_kind"] == HIDDEN
-        else None,
-    ]
     return {"why": _why(entry), **named, "detail": "; ".join(filter(None, details)) or None}

@@ -61,8 +61,8 @@ class LeakedItems:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self.items: dict[Item, dict[str, Best]] = {}
-        self._question_only: dict[Item, Best] = {}
-        self._candidates: dict[Item, Best] = {}
+        self.question_only: dict[Item, Best] = {}
+        self.candidates: dict[Item, Best] = {}
 
     def add(self, file: str, entries: pa.Table) -> None:
         """Add the entries of a shard. `file` is the name of the shard in the manifest."""
@@ -75,10 +75,10 @@ class LeakedItems:
                 if get(entry["detector"]).compares_fields:
                     self._note_parts(best, entry)
             elif entry["is_question_only"]:
-                best = self._question_only.setdefault(item, {})
+                best = self.question_only.setdefault(item, {})
                 _note(best, "question", entry["question_overlap"], document)
             elif entry["is_candidate"]:
-                best = self._candidates.setdefault(item, {})
+                best = self.candidates.setdefault(item, {})
                 _note(best, "score", entry["score"], document)
 
     def _note_parts(self, best: Best, entry: Mapping[str, Any]) -> None:
@@ -93,25 +93,18 @@ class LeakedItems:
 
     def leaked_items(self, benchmark: str) -> list[dict[str, Any]]:
         """Return the items of a benchmark that leaked, and why, in order."""
-        found = []
+        leaked = []
         for (name, split, instance), by_detector in sorted(self.items.items()):
             if name == benchmark:
                 because = {name: _without_last(best) for name, best in sorted(by_detector.items())}
-                found.append({"split": split, "instance_index": instance, "because": because})
-        return found
+                leaked.append({"split": split, "instance_index": instance, "because": because})
+        return leaked
 
-    def question_only(self, benchmark: str) -> list[dict[str, Any]]:
-        """Return the items of a benchmark with questions found but no leak, in order."""
-        return self._kept(self._question_only, benchmark)
-
-    def candidates(self, benchmark: str) -> list[dict[str, Any]]:
-        """Return the items that did not leak, but are candidates, in order."""
-        return self._kept(self._candidates, benchmark)
-
-    def _kept(self, found: Mapping[Item, Best], benchmark: str) -> list[dict[str, Any]]:
+    def kept_items(self, items: Mapping[Item, Best], benchmark: str) -> list[dict[str, Any]]:
+        """Return those of these items of a benchmark that did not leak, in order."""
         return [
             {"split": split, "instance_index": instance, **_without_last(best)}
-            for (name, split, instance), best in sorted(found.items())
+            for (name, split, instance), best in sorted(items.items())
             if name == benchmark and (name, split, instance) not in self.items
         ]
 
@@ -165,8 +158,8 @@ def _write_records(
 ) -> dict[str, Any]:
     """Write the remaining records of a benchmark; return its part of the manifest."""
     evals, tables = folder / EVALS_FOLDER, folder / TABLES_FOLDER
-    for one in (evals, tables):
-        one.mkdir(exist_ok=True)
+    evals.mkdir(exist_ok=True)
+    tables.mkdir(exist_ok=True)
     removed = leaked.leaked_items(version.benchmark)
     gone = {(item["split"], item["instance_index"]) for item in removed}
     records = load_records(store, version)
@@ -177,10 +170,6 @@ def _write_records(
             fields = {name: value for name, value in row.items() if value is not None}
             file.write(orjson.dumps(fields) + b"\n")
     pq.write_table(records, tables / f"{version.benchmark}.parquet", compression="zstd")
-    question_only, candidates = (
-        leaked.question_only(version.benchmark),
-        leaked.candidates(version.benchmark),
-    )
     blind = {*blind} - gone
     return {
         "version": version.fingerprint,
@@ -188,8 +177,8 @@ def _write_records(
         "n_items_left": version.n_items - len(removed),
         "n_items_not_findable": len(blind),
         "removed": removed,
-        "question_only": question_only,
-        "candidates": candidates,
+        "question_only": leaked.kept_items(leaked.question_only, version.benchmark),
+        "candidates": leaked.kept_items(leaked.candidates, version.benchmark),
         "not_findable": [
             {"split": split, "instance_index": instance} for split, instance in sorted(blind)
         ],
@@ -222,10 +211,7 @@ def build_clean_benchmarks(builder: Builder, versions: Iterable[Version]) -> Ite
 
 @dataclass(frozen=True)
 class _LeakedOnce:
-    """The leaked items of several benchmarks, read together when they are first needed.
-
-    And the items that no chosen detector can find.
-    """
+    """Leaked items of several benchmarks, read together when first needed, and blind items."""
 
     builder: Builder
     versions: Sequence[Version]
@@ -236,17 +222,16 @@ class _LeakedOnce:
         gaps = gaps_of(builder.store, builder.packs, self.versions, builder.reader.scan)
         lacking = {name for gap in gaps for name in gap.lacking}
         scanned = [version for version in self.versions if version.benchmark not in lacking]
-        wanted = [one for one in scanned if not has_clean_benchmark(builder, one)]
+        versions = [version for version in scanned if not has_clean_benchmark(builder, version)]
         items = LeakedItems(builder.policy)
-        for pack, shard, entries in builder.reader.iter_entries(builder.packs, wanted):
+        for pack, shard, entries in builder.reader.iter_entries(builder.packs, versions):
             items.add(f"{pack.source.name}/{shard.name}", entries)
         return items
 
     @cached_property
     def blind(self) -> BlindItems:
-        builder = self.builder
-        visible = indexability(builder.store, builder.versions, builder.policy)
-        return blind_items(visible, builder.policy)
+        policy = self.builder.policy
+        return blind_items(indexability(self.builder.store, self.builder.versions, policy), policy)
 
 
 def _build(builder: Builder, version: Version, n_unreadable: int, leaked: _LeakedOnce) -> None:

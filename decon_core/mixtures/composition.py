@@ -37,18 +37,15 @@ def labels_of(sources: Iterable[Source]) -> Labels:
     return {source.name: dict(source.labels) for source in sources if source.labels}
 
 
-def values_of(sources: Iterable[str], labels: Labels) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield each column, first that of the sources, with the value of every source in it."""
-    names = sorted(sources)
-    yield SOURCE, {name: name for name in names}
-    for column in sorted({column for name in names for column in labels.get(name, ())}):
-        of_sources = {name: labels.get(name, {}).get(column, NOT_DECLARED) for name in names}
-        yield column, {name: ITEMS if name == ITEMS else of_sources[name] for name in names}
-
-
 def composition(part: Part, labels: Labels) -> Iterator[tuple[str, str, Amount]]:
-    """Yield column, value and amount, the largest values of each column first."""
-    for column, values in values_of(part, labels):
+    """Yield column, value and amount: first by source, the largest values of each column first."""
+    columns = [(SOURCE, {source: source for source in part})]
+    for column in sorted({column for source in part for column in labels.get(source, ())}):
+        values = {source: labels.get(source, {}).get(column, NOT_DECLARED) for source in part}
+        if ITEMS in values:
+            values[ITEMS] = ITEMS
+        columns.append((column, values))
+    for column, values in columns:
         n_documents, n_tokens = Counter[str](), Counter[str]()
         for source, amount in part.items():
             n_documents[values[source]] += amount.n_documents
@@ -66,9 +63,12 @@ def composition_rows(part: Part, labels: Labels) -> list[list[str]]:
     n_tokens = sum(amount.n_tokens for amount in part.values())
     return [
         [
-            *(column, plain(value)),
-            *(f"{amount.n_documents:,}", _share(amount.n_documents, n_documents)),
-            *(f"{amount.n_tokens:,}", _share(amount.n_tokens, n_tokens)),
+            column,
+            plain(value),
+            f"{amount.n_documents:,}",
+            _share(amount.n_documents, n_documents),
+            f"{amount.n_tokens:,}",
+            _share(amount.n_tokens, n_tokens),
         ]
         for column, value, amount in composition(part, labels)
     ]
@@ -76,13 +76,10 @@ def composition_rows(part: Part, labels: Labels) -> list[list[str]]:
 
 def phase_heads(n_phases: int) -> list[str]:
     """Return the heads of `phase_rows`."""
-    of_phases = [f"phase {number + 1}" for number in range(n_phases)]
-    return [
-        "by",
-        "",
-        *(head for name in of_phases for head in (f"{name}, tokens", "of it")),
-        *HEADS[4:],
-    ]
+    heads = ["by", ""]
+    for number in range(n_phases):
+        heads += [f"phase {number + 1}, tokens", "of it"]
+    return [*heads, *HEADS[4:]]
 
 
 def phase_rows(phases: Sequence[Part], labels: Labels) -> list[list[str]]:
@@ -100,17 +97,14 @@ def phase_rows(phases: Sequence[Part], labels: Labels) -> list[list[str]]:
         for part in parts
     ]
     totals = [sum(amount.n_tokens for amount in part.values()) for part in parts]
-    return [
-        [
-            *(key[0], plain(key[1])),
-            *(
-                cell
-                for of_part, total in zip(tokens, totals, strict=True)
-                for cell in (f"{of_part[key]:,}", _share(of_part[key], total))
-            ),
-        ]
-        for key in tokens[-1]
-    ]
+    rows = []
+    for column, value in tokens[-1]:
+        row = [column, plain(value)]
+        for n_tokens, total in zip(tokens, totals, strict=True):
+            n = n_tokens[column, value]
+            row += [f"{n:,}", _share(n, total)]
+        rows.append(row)
+    return rows
 
 
 def _share(n: int, of: int) -> str:

@@ -10,16 +10,11 @@ from decon_core.corpus.documents import Part
 from decon_core.corpus.row_texts import KEY, Keys, role_of
 from decon_core.corpus.text_values import decoded, text_of_bytes
 
+_OF_TOOLS = {"tool", "function", "observation", "function_response", "tool_response", "ipython"}
 # Roles of turns that answer others. An answer goes with the question that it is for.
-_ANSWERING = frozenset(
-    (
-        *("assistant", "gpt", "bot", "model", "ai", "chatgpt", "agent", "tool", "function"),
-        *("function_call", "tool_call", "observation", "function_response", "tool_response"),
-        *("ipython", "environment"),
-    )
-)
-_OF_TOOLS = frozenset(
-    ("tool", "function", "observation", "function_response", "tool_response", "ipython")
+_ANSWERING = _OF_TOOLS.union(
+    ("assistant", "gpt", "bot", "model", "ai", "chatgpt", "agent"),
+    ("function_call", "tool_call", "environment"),
 )
 
 _FORMS = [
@@ -50,20 +45,34 @@ def is_empty(text: str, mask: str) -> bool:
     return not any(map(str.isalnum, text.replace(mask, "") if mask else text))
 
 
-def replaced(value: Any, keys: Keys, text: str) -> Any:
-    """Return a value with another string at a place; raise `NotExactError` if that changes more."""
+def replaced(value: Any, keys: Keys, text: str | None) -> Any:
+    """Return a value with another string at a place; None: without that element of a list.
+
+    Raise `NotExactError` if that changes more.
+    """
     if isinstance(value, bytes):
-        return _as_bytes(replaced(_strict(value), keys, text), value)
+        content = value.rstrip(b"\0")
+        try:
+            old = content.decode()
+        except UnicodeDecodeError:
+            raise NotExactError from None
+        return replaced(old, keys, text).encode() + value[len(content) :]  # with its padding
     if not keys:
         return text
     if isinstance(value, str):
         inner = _opened(value)
-        return _encoded_like(value, inner, replaced(inner, keys, text))
+        new_inner = replaced(inner, keys, text)
+        encode = next((encode for encode in _FORMS if encode(inner) == value), None)
+        if encode is None:
+            raise NotExactError
+        return encode(new_inner)
     first, rest = keys[0], keys[1:]
     if rest[:1] == (KEY,):
         raise NotExactError
     if isinstance(value, dict):
         return {**value, first: replaced(value[first], rest, text)}
+    if text is None and not rest:
+        return [inner for at, inner in enumerate(value) if at != first]
     new = [replaced(inner, rest, text) if at == first else inner for at, inner in enumerate(value)]
     return type(value)(new)  # members of a map are tuples
 
@@ -72,46 +81,8 @@ def without_elements(value: Any, elements: Iterable[Keys]) -> Any:
     """Return a value without these elements of lists."""
     # From the last one on: removing an element moves those behind it.
     for keys in sorted(elements, key=lambda keys: (len(keys), keys[-1]), reverse=True):
-        value = _without_element(value, keys)
+        value = replaced(value, keys, None)
     return value
-
-
-def _without_element(value: Any, keys: Keys) -> Any:
-    if isinstance(value, bytes):
-        return _as_bytes(_without_element(_strict(value), keys), value)
-    if isinstance(value, str):
-        inner = _opened(value)
-        return _encoded_like(value, inner, _without_element(inner, keys))
-    first, rest = keys[0], keys[1:]
-    if isinstance(value, dict):
-        return {**value, first: _without_element(value[first], rest)}
-    if rest:
-        return type(value)(
-            _without_element(inner, rest) if at == first else inner
-            for at, inner in enumerate(value)
-        )
-    return [inner for at, inner in enumerate(value) if at != first]
-
-
-def _strict(value: bytes) -> str:
-    """Return the text in bytes; raise `NotExactError` if it cannot be written back."""
-    try:
-        return value.rstrip(b"\0").decode()
-    except UnicodeDecodeError:
-        raise NotExactError from None
-
-
-def _as_bytes(text: str, old: bytes) -> bytes:
-    """Return a text as bytes, with the padding of the old ones."""
-    return text.encode() + old[len(old.rstrip(b"\0")) :]
-
-
-def _encoded_like(text: str, old: Any, new: Any) -> str:
-    """Return a value as JSON, in the form of the text that holds the old value."""
-    for form in _FORMS:
-        if form(old) == text:
-            return form(new)
-    raise NotExactError
 
 
 def turns_to_remove(value: Any, parts: Sequence[Part], emptied: Collection[Part]) -> set[Keys]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,8 +18,7 @@ from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Block, Place
 from decon_core.corpus.documents import Document, Part, document_of, not_a_document
-from decon_core.corpus.row_texts import Keys, WholeRow
-from decon_core.decisions.calibration import Calibration
+from decon_core.corpus.row_texts import WholeRow
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError
 from decon_core.index.parts import index_fingerprint
@@ -48,25 +47,6 @@ _TEXTS = ("question", "answer", "passage")
 Entry = Mapping[str, Any]
 
 
-class Remainder(Protocol):
-    """What is left of a document, at least one character of it."""
-
-    @property
-    def value(self) -> Value:
-        """The row to write."""
-
-    @property
-    def document(self) -> Document:
-        """What is left, to be scanned again."""
-
-    @property
-    def masked(self) -> Sequence[tuple[int, int]]:
-        """The characters of the row's text that are not left, if the row still holds them."""
-
-    def without(self, entries: Sequence[Entry]) -> Remainder | str:
-        """Return what is left without the spans of these entries; or why that is no document."""
-
-
 NO_TURN, NOTHING_LEFT = "what leaked is no turn of it", "nothing was left of it"
 NOTHING_LEFT_OF_FIELD = "nothing was left of one of its fields"
 WHOLE = "the log of an agent is kept or dropped whole"
@@ -84,11 +64,12 @@ class CutRow:
     masked: Sequence[tuple[int, int]] = ()
 
     def without(self, entries: Sequence[Entry]) -> CutRow | str:
+        """Return what is left without the spans of these entries; or why that is no document."""
         value = excised(self.value, self.document, entries, self.mixture)
         if isinstance(value, str):
             return value
         document = document_of(value, self.document.row, self.source)
-        if not isinstance(document, Document) or _is_empty(document, self.mixture):
+        if not isinstance(document, Document) or is_empty(document.visible, self.mixture.mask):
             return NOTHING_LEFT
         return replace(self, value=value, document=document)
 
@@ -110,6 +91,7 @@ class MaskedRow:
         return self.text.spans
 
     def without(self, entries: Sequence[Entry]) -> MaskedRow | str:
+        """Return what is left without the spans of these entries; or why that is no document."""
         spans = merged(entries, self.document.text)
         if self.mixture.cut == "turns":
             turns = turns_of(self.value, self.text.parts_with(spans))
@@ -124,9 +106,12 @@ class MaskedRow:
                 return NOTHING_LEFT_OF_FIELD
             gone = turns_to_remove(self.value, text.whole.parts, emptied)
             text = text.without_turns(gone)
-        if _is_empty(text.remainder, self.mixture):
+        if is_empty(text.remainder.visible, self.mixture.mask):
             return NOTHING_LEFT
         return replace(self, text=text)
+
+
+Remainder = CutRow | MaskedRow  # what is left of a document, at least one character of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +136,7 @@ def cut_out(
     """Cut the leaks out of these rows, or mask them. Rows for which that fails are dropped."""
     pending = {row: choice.cut[row] for row in rows}
     reasons = {row: [reason_of(entry) for entry in entries] for row, entries in pending.items()}
-    left = dict(_whole(rows, row_reader, source, mixture))
+    left: dict[int, Remainder] = dict(_whole(rows, row_reader, source, mixture))
     sizes: dict[int, tuple[int, int]] = {}
 
     def drop(row: int, remark: str) -> None:
@@ -181,7 +166,9 @@ def cut_out(
             break
     for row in pending:
         drop(row, "found again however much was cut out")
-    return {row: Cut(one.value, *sizes[row], reasons[row], one.masked) for row, one in left.items()}
+    return {
+        row: Cut(kept.value, *sizes[row], reasons[row], kept.masked) for row, kept in left.items()
+    }
 
 
 def _whole(
@@ -198,11 +185,6 @@ def _whole(
             yield row, CutRow(value, document, source, mixture)
 
 
-def _is_empty(document: Document, mixture: Mixture) -> bool:
-    """Return whether nothing is left that a model sees."""
-    return is_empty(document.visible, mixture.mask)
-
-
 def excised(
     value: Value, document: Document, entries: Sequence[Entry], mixture: Mixture
 ) -> Value | str:
@@ -211,36 +193,27 @@ def excised(
         return WHOLE
     spans = merged(entries, document.text)
     touched = [part for part in document.parts if _spans_in(part, spans)]
-    if mixture.cut == "turns":
-        return _without_turns(value, turns_of(value, touched))
-    left = {
-        part: without_spans(
-            document.text[part.start : part.stop], _spans_in(part, spans), mixture.mask
-        )
-        for part in touched
-    }
-    emptied = {
-        part
-        for part, text in left.items()
-        if is_empty(text, mixture.mask) and text != document.text[part.start : part.stop]
-    }
-    if None in turns_of(value, emptied) and len(document.parts) > 1:
-        return NOTHING_LEFT_OF_FIELD
+    row: Value
     try:
+        if mixture.cut == "turns":
+            turns = turns_of(value, touched)
+            if None in turns:
+                return NO_TURN
+            row = without_elements(value, with_answers(value, {*filter(None, turns)}))
+            return row
+        left: dict[Part, str] = {}
+        emptied: set[Part] = set()
+        for part in touched:
+            text = document.text[part.start : part.stop]
+            left[part] = without_spans(text, _spans_in(part, spans), mixture.mask)
+            if is_empty(left[part], mixture.mask) and left[part] != text:
+                emptied.add(part)
+        if None in turns_of(value, emptied) and len(document.parts) > 1:
+            return NOTHING_LEFT_OF_FIELD
         for part, text in left.items():
             for keys in part.places:
                 value = replaced(value, keys, text)
-        row: Value = without_elements(value, turns_to_remove(value, document.parts, emptied))
-    except NotExactError:
-        return NOT_EXACT
-    return row
-
-
-def _without_turns(value: Value, turns: set[Keys | None]) -> Value | str:
-    if None in turns:
-        return NO_TURN
-    try:
-        row: Value = without_elements(value, with_answers(value, {*filter(None, turns)}))
+        row = without_elements(value, turns_to_remove(value, document.parts, emptied))
     except NotExactError:
         return NOT_EXACT
     return row
@@ -273,15 +246,12 @@ class Rescan:
 
     def __init__(self, reader: MatchReader, versions: Sequence[Version], *, source: str) -> None:
         self._reader, self._source = reader, source
+        self.calibration = reader.calibration
         self._versions = sort_versions(versions)
         store, policy, scan = reader.store, reader.policy, reader.scan
         index = index_fingerprint(store, policy)
         build_search_files(store, self._versions, policy, index=index, scan=scan)
         self._scanner = Scanner(store, self._versions, policy, index, scan)
-
-    @property
-    def calibration(self) -> Calibration:
-        return self._reader.calibration
 
     def scan(self, documents: Sequence[Document]) -> tuple[pa.Table, dict[int, tuple[int, int]]]:
         """Scan documents, in ascending order of rows.

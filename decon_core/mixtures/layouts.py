@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -212,24 +212,21 @@ class Dolma:
 
 
 def _line(row: Row) -> bytes:
-    fields = _fields(row)
-    if row.line is None or not _keeps_bytes(row.value, row.source, fields):
-        return _json({**fields, **_rest(row.value, row.source, fields)}, row)
-    missing = {name: text for name, text in fields.items() if name not in row.value}
+    """Return a row as a line; its own with what is missing, if nothing in it has to change."""
+    fields, value = _fields(row), row.value
+    is_right = (
+        not _is_moved(row.source)
+        and "text" in value
+        and all(value[name] == text for name, text in fields.items() if name in value)
+    )
+    if row.line is None or not is_right:
+        return _json({**fields, **_rest(value, row.source, fields)}, row)
+    missing = {name: text for name, text in fields.items() if name not in value}
     if not missing:
         return row.line
     added = _json(missing, row, ascii_only=row.line.isascii())
     end = row.line.rindex(b"}")
     return row.line[:end] + b", " + added.removeprefix(b"{") + row.line[end + 1 :]
-
-
-def _keeps_bytes(value: Value, source: Source, fields: Mapping[str, str]) -> bool:
-    """Return whether a line has the right `text`, and no other `id` or `source` than the right."""
-    return (
-        not _is_moved(source)
-        and "text" in value
-        and all(value[name] == text for name, text in fields.items() if name in value)
-    )
 
 
 # The same schema for all files, as readers treat them as parts of one table.
@@ -298,11 +295,18 @@ def write_layout(
     kind: Kind, shard: Shard, source: Source, target: Path, changes: Changes, rows: Sequence[int]
 ) -> Ids:
     """Write the remaining documents of a shard; return the ids of all changed rows."""
-    ids: Ids = dict.fromkeys(changes.rows)
     with open_layout(kind, target) as out:
-        for row in rows_of(shard, source, rows, changed=changes.values):
-            if row.number in ids:
-                ids[row.number] = id_of(row.value, source)
-            if row.number not in changes.gone:
-                out.add(row)
+        return add_documents(out.add, shard, source, changes, rows)
+
+
+def add_documents(
+    add: Callable[[Row], None], shard: Shard, source: Source, changes: Changes, rows: Sequence[int]
+) -> Ids:
+    """Add the remaining documents of a shard to a file; return the ids of all changed rows."""
+    ids: Ids = dict.fromkeys(changes.rows)
+    for row in rows_of(shard, source, rows, changed=changes.values):
+        if row.number in ids:
+            ids[row.number] = id_of(row.value, source)
+        if row.number not in changes.gone:
+            add(row)
     return ids

@@ -8,7 +8,7 @@ any name.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -92,7 +92,8 @@ def parse(text: str) -> Expression | None:
     # The last two are how the parser fails at "(OR" and at "()".
     except (ExpressionError, AssertionError, IndexError):
         return None
-    return _converted(parsed) if all(map(_NAME.fullmatch, _names(parsed))) else None
+    symbols = _parser().license_symbols(parsed, unique=False)
+    return _converted(parsed) if all(_NAME.fullmatch(symbol.key) for symbol in symbols) else None
 
 
 def is_satisfied(expression: Expression, takes: Callable[[License], bool]) -> bool:
@@ -108,10 +109,6 @@ def _parser() -> Any:
     from license_expression import Licensing
 
     return Licensing()
-
-
-def _names(parsed: Any) -> Iterator[str]:
-    return (symbol.key for symbol in _parser().license_symbols(parsed, unique=False))
 
 
 def _converted(parsed: Any) -> Expression:

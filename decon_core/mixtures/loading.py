@@ -48,23 +48,15 @@ def columns_of(path: Path) -> Columns:
     if suffix == ".parquet":
         return _columns(pq.read_schema(path))
     if suffix in (".arrow", ".feather"):
-        return _columns(_arrow_schema(path))
-    return _json_columns(path)
-
-
-def _arrow_schema(path: Path) -> pa.Schema:
-    with pa.memory_map(str(path)) as file:
-        try:
-            return pa.ipc.open_file(file).schema
-        except pa.ArrowInvalid:
-            file.seek(0)
-            return pa.ipc.open_stream(file).schema
-
-
-def _json_columns(path: Path) -> Columns:
+        with pa.memory_map(str(path)) as file:
+            try:
+                return _columns(pa.ipc.open_file(file).schema)
+            except pa.ArrowInvalid:
+                file.seek(0)
+                return _columns(pa.ipc.open_stream(file).schema)
     try:
-        with open_bytes(path) as file:
-            head = file.read(_HEAD_BYTES) + file.readline(_HEAD_BYTES)
+        with open_bytes(path) as lines:
+            head = lines.read(_HEAD_BYTES) + lines.readline(_HEAD_BYTES)
     except EOFError:
         head = b""  # a compressed file without content
     if not head.strip():
@@ -77,7 +69,7 @@ def _json_columns(path: Path) -> Columns:
 
 
 def _columns(fields: Iterable[pa.Field]) -> Columns:
-    return {one.name: _type(one.type) for one in fields}
+    return {column.name: _type(column.type) for column in fields}
 
 
 def _type(kind: pa.DataType) -> Columns:
@@ -174,13 +166,9 @@ class _Table:
         self.files.setdefault(pack, []).append(file)
         return True
 
-    @property
-    def n_documents(self) -> int:
-        return _n_documents(self.files)
-
 
 def _n_documents(files: Files) -> int:
-    return sum(one.n_documents for of_pack in files.values() for one in of_pack)
+    return sum(file.n_documents for pack in files.values() for file in pack)
 
 
 @dataclass(frozen=True)
@@ -205,25 +193,22 @@ def configurations_of(files: Files) -> list[Configuration]:
     most documents, and the others together are all tables, each by source. Those with another
     loader than `default` cannot be configurations beside it.
     """
-    tables = sorted(_tables_of(files), key=lambda one: -one.n_documents)
-    if not tables:
-        return []
-    found = [_configuration(DEFAULT, tables[0], tables[0].files, files)]
-    return [*found, *_by_source(tables, files)] if len(tables) > 1 else found
-
-
-def unloadable(files: Files) -> list[str]:
-    """Return the files of formats that no configuration loads."""
-    return [f"{pack[1]}/{one.name}" for pack in files for one in files[pack] if not one.loader]
-
-
-def _tables_of(files: Files) -> list[_Table]:
     tables: list[_Table] = []
     for pack in sorted(files):
         for file in files[pack]:
             if file.loader and not any(table.add(pack, file) for table in tables):
                 tables.append(_Table(file.loader, file.columns, files={pack: [file]}))
-    return [table for table in tables if table.n_documents]
+    tables = [table for table in tables if _n_documents(table.files)]
+    if not tables:
+        return []
+    tables.sort(key=lambda table: -_n_documents(table.files))
+    default = _configuration(DEFAULT, tables[0], tables[0].files, files)
+    return [default, *_by_source(tables, files)] if len(tables) > 1 else [default]
+
+
+def unloadable(files: Files) -> list[str]:
+    """Return the files of formats that no configuration loads."""
+    return [f"{pack[1]}/{file.name}" for pack in files for file in files[pack] if not file.loader]
 
 
 def _by_source(tables: Sequence[_Table], files: Files) -> Iterator[Configuration]:
@@ -255,7 +240,7 @@ def _configuration(name: str, table: _Table, chosen: Files, files: Files) -> Con
 
 def _paths(pack: str, chosen: Sequence[LoadedFile], every: Sequence[LoadedFile]) -> list[str]:
     """Return one pattern for all files of a pack, or the path of each."""
-    is_named = any(part.startswith(_HIDDEN) for one in every for part in one.name.split("/"))
+    is_named = any(part.startswith(_HIDDEN) for file in every for part in file.name.split("/"))
     if len(chosen) == len(every) and not is_named:
         return [f"{pack}/**"]
-    return [glob.escape(f"{pack}/{one.name}") for one in chosen]
+    return [glob.escape(f"{pack}/{file.name}") for file in chosen]

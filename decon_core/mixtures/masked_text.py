@@ -17,6 +17,12 @@ Flags = npt.NDArray[np.bool_]
 Spans = Sequence[tuple[int, int]]  # character ranges, half-open
 
 
+def runs_of(flags: Flags) -> list[tuple[int, int]]:
+    """Return the half-open ranges in which flags are set."""
+    edges = np.flatnonzero(np.diff(flags, prepend=False, append=False))
+    return [(start, stop) for start, stop in edges.reshape(-1, 2).tolist()]
+
+
 @dataclass(frozen=True, eq=False)
 class MaskedText:
     """A document and the characters of it that are masked; separators of parts never are."""
@@ -35,9 +41,7 @@ class MaskedText:
     @property
     def spans(self) -> list[tuple[int, int]]:
         """The masked characters as ascending, disjoint ranges."""
-        edges = np.flatnonzero(np.diff(self.is_masked, prepend=False, append=False))
-        pairs: list[tuple[int, int]] = [(a, b) for a, b in edges.reshape(-1, 2).tolist()]
-        return pairs
+        return runs_of(self.is_masked)
 
     @cached_property
     def _left(self) -> list[tuple[Part, Integers]]:

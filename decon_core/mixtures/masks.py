@@ -7,8 +7,7 @@ take the tokens of a turn, with their mask, into a template of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -20,11 +19,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config.sources import Source
-from decon_core.corpus.documents import Document, id_of
+from decon_core.corpus.documents import Document
 from decon_core.corpus.formats import Changes, Ids
 from decon_core.corpus.packs import Shard
 from decon_core.corpus.text_values import without_lone_surrogates
-from decon_core.mixtures.layouts import Row, document_in, id_in, rows_of, source_in
+from decon_core.mixtures.layouts import Row, add_documents, document_in, id_in, source_in
 from decon_core.mixtures.masked_text import Flags, Spans
 from decon_core.text.trainer_tokens import TrainerTokenizer
 
@@ -64,11 +63,6 @@ class Tokens:
     def labels(self) -> Integers:
         return np.where(self.is_masked, NO_LOSS, self.ids)
 
-    def masked_runs(self) -> list[tuple[int, int]]:
-        """Return the first and the last token of each run of masked tokens."""
-        edges = np.flatnonzero(np.diff(self.is_masked, prepend=False, append=False))
-        return [(first, stop - 1) for first, stop in edges.reshape(-1, 2).tolist()]
-
 
 def tokens_of(document: Document, masked: Spans, tokenizer: TrainerTokenizer) -> Tokens:
     """Encode a document, and mask every token that holds a part of a masked character."""
@@ -88,17 +82,18 @@ def tokens_of(document: Document, masked: Spans, tokenizer: TrainerTokenizer) ->
 class Masks:
     """A file of token ids and masks, written row group by row group."""
 
-    def __init__(self, writer: pq.ParquetWriter, tokenizer: TrainerTokenizer) -> None:
-        self._writer, self._tokenizer = writer, tokenizer
-        self._rows: list[tuple[str, str, Spans]] = []
-        self._tokens: list[Tokens] = []
+    def __init__(
+        self, writer: pq.ParquetWriter, masked: Mapping[int, Spans], tokenizer: TrainerTokenizer
+    ) -> None:
+        self._writer, self._masked, self._tokenizer = writer, masked, tokenizer
+        self._rows: list[tuple[str, str, Spans, Tokens]] = []
         self._n_in_group = self.n_tokens = self.n_masked = 0
 
-    def add(self, row: Row, masked: Spans) -> None:
+    def add(self, row: Row) -> None:
+        masked = self._masked.get(row.number, ())
         tokens = tokens_of(document_in(row).without_hidden, masked, self._tokenizer)
         name, source = map(without_lone_surrogates, (id_in(row), source_in(row)))
-        self._rows.append((name, source, masked))
-        self._tokens.append(tokens)
+        self._rows.append((name, source, masked, tokens))
         self._n_in_group += tokens.ids.size
         self.n_tokens += tokens.ids.size
         self.n_masked += int(tokens.is_masked.sum())
@@ -109,8 +104,7 @@ class Masks:
         """Write the collected rows as a row group."""
         if not self._rows:
             return
-        ids, sources, spans = zip(*self._rows, strict=True)
-        tokens = self._tokens
+        ids, sources, spans, tokens = zip(*self._rows, strict=True)
         columns = {
             "id": pa.array(ids, pa.string()),
             "source": pa.array(sources, pa.string()),
@@ -121,22 +115,12 @@ class Masks:
             "parts": [row.parts for row in tokens],
         }
         self._writer.write_table(pa.table(columns, schema=MASKS))
-        self._rows, self._tokens, self._n_in_group = [], [], 0
+        self._rows, self._n_in_group = [], 0
 
 
 def _lists(arrays: Sequence[npt.NDArray[Any]], kind: type[np.generic]) -> pa.ListArray:
     offsets = np.cumsum([0, *(array.size for array in arrays)]).astype(np.int32)
     return pa.ListArray.from_arrays(offsets, np.concatenate(arrays).astype(kind))
-
-
-@contextmanager
-def open_masks(target: Path, tokenizer: TrainerTokenizer) -> Iterator[Masks]:
-    """Open a file of masks for writing; it is complete when the `with` block ends."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(target, MASKS, compression="zstd", use_dictionary=["source"]) as writer:
-        masks = Masks(writer, tokenizer)
-        yield masks
-        masks.flush()
 
 
 def write_masks(
@@ -152,11 +136,9 @@ def write_masks(
 
     Return the ids of all changed rows, and the counts of tokens.
     """
-    ids: Ids = dict.fromkeys(changes.rows)
-    with open_masks(target, tokenizer) as out:
-        for row in rows_of(shard, source, rows, changed=changes.values):
-            if row.number in ids:
-                ids[row.number] = id_of(row.value, source)
-            if row.number not in changes.gone:
-                out.add(row, masked.get(row.number, ()))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(target, MASKS, compression="zstd", use_dictionary=["source"]) as writer:
+        out = Masks(writer, masked, tokenizer)
+        ids = add_documents(out.add, shard, source, changes, rows)
+        out.flush()
     return ids, {"n_input_tokens": out.n_tokens, "n_masked_tokens": out.n_masked}

@@ -62,13 +62,12 @@ class Verification:
         on_progress: Progress | None,
     ) -> bool:
         """Scan written shards like those of a corpus; return whether all could be read."""
-        store, versions, policy = builder.store, builder.versions, builder.policy
         try:
             scan_packs(
-                store,
+                builder.store,
                 packs,
-                versions,
-                policy,
+                builder.versions,
+                builder.policy,
                 workers=workers,
                 engine=engine,
                 on_progress=on_progress,
@@ -220,11 +219,12 @@ def _check_draw(builder: Builder, mixture: Mixture) -> Iterator[Problem]:
         left_out = rows.filter(pc.field("why") == "control")["n_tokens"]
         drawn[pack.source.name] += len(left_out)
         tokens[pack.source.name] += pc.sum(left_out).as_py() or 0
-    for source, one in expected.items():
-        if (drawn[source], tokens[source]) != (one["n_drawn"], one["n_drawn_tokens"]):
+    for source, matched in expected.items():
+        n_drawn, n_tokens = matched["n_drawn"], matched["n_drawn_tokens"]
+        if (drawn[source], tokens[source]) != (n_drawn, n_tokens):
             found = f"{drawn[source]} documents and {tokens[source]} tokens left out"
-            wanted = f"{one['n_drawn']} and {one['n_drawn_tokens']}, as drawn"
-            yield Problem(f"{mixture.name}, source {source!r}", found, wanted)
+            as_drawn = f"{n_drawn} and {n_tokens}, as drawn"
+            yield Problem(f"{mixture.name}, source {source!r}", found, as_drawn)
 
 
 def _output_pack(builder: Builder, mixture: Mixture, pack: Pack) -> Pack:
@@ -252,11 +252,13 @@ def _check_scan(
         n_before = result.n_documents
         result.add_counts(reader, shard, account["n_documents_out"], account["n_tokens_out"])
         by_row = leaks_of(reader, shard, with_questions, source=pack.source.name)
-        counted = {
-            row: [one for one in entries if counts(one, mixture.leaks, reader.calibration)]
-            for row, entries in by_row.items()
-        }
-        leaks = {row: entries for row, entries in counted.items() if entries}
+        leaks = {}  # the first that the mixture counts, by row
+        for row, entries in by_row.items():
+            counted = (
+                entry for entry in entries if counts(entry, mixture.leaks, reader.calibration)
+            )
+            if first := next(counted, None):
+                leaks[row] = first
         n_question_only = sum(map(is_only_questions, by_row.values()))
         result.n_question_only += n_question_only
         result.n_leaks += len(by_row) - n_question_only
@@ -266,8 +268,7 @@ def _check_scan(
             result.problems.append(Problem(shard.path, found, expected))
         if mixture.take != "clean":
             continue
-        for row, entries in sorted(leaks.items())[:_MOST_LISTED]:
-            entry = entries[0]
+        for row, entry in sorted(leaks.items())[:_MOST_LISTED]:
             item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
             what = "only the question" if entry["is_question_only"] else "a leak"
             where = f"{Path(shard.path).name}: row {row}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from decon_core.mixtures.builder import Builder, tokenizer_of
 from decon_core.mixtures.choice import Sizes, counted_leaks, is_only_questions, leaks_of
 from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import document_in, id_in, rows_of
-from decon_core.mixtures.masked_text import MaskedText, Spans
+from decon_core.mixtures.masked_text import MaskedText, Spans, runs_of
 from decon_core.mixtures.masks import Tokens, tokens_of
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
@@ -36,8 +36,6 @@ _ROWS_AT_ONCE = 256
 
 Entries = dict[int, list[dict[str, Any]]]  # leaks and question-only matches, by row
 Line = Mapping[str, Any]  # a row of a file of masks
-
-_COUNTS = ("n_documents", "n_tokens", "n_input_tokens", "n_masked_tokens")
 
 
 @dataclass
@@ -104,8 +102,17 @@ class _Checker:
         entries = {row: entries[row] for row in rows if row in entries}
         result = _counts_of(file)
         left = self._compare_rows(shard, file, rows, entries, result.problems)
-        found, new_sizes = self._found_again(left)
-        result.problems += self._leaks_left(file, found)
+        # What is still found in the documents without their masked characters.
+        matches, new_sizes = self._rescan.scan([*left.values()])
+        found: Entries = {}
+        for entry in counted_leaks(matches, self._counting, self._reader.calibration):
+            found.setdefault(entry["row"], []).append(entry)
+        for row, of_row in found.items():
+            if leak := next(filter(self._is_leak, of_row), None):
+                item = f"{leak['benchmark']} {leak['split']} {leak['instance_index']}"
+                where = f"{file.name}: row {row} of the shard"
+                problem = Problem(where, f"a leak of {item} beside the mask", "no leak")
+                result.problems.append(problem)
         del result.problems[_MOST_LISTED:]
         beside = [*found.values(), *(entries[row] for row in entries if row not in left)]
         result.n_question_only = sum(map(is_only_questions, beside))
@@ -113,7 +120,11 @@ class _Checker:
         unmasked = sizes.at([row for row in rows if row not in left])
         result.n_tokens = int(sizes.n_tokens[unmasked].sum())
         result.n_tokens += sum(n_tokens for _, n_tokens in new_sizes.values())
-        result.problems += _differing(file, result, account)
+        for name in ("n_documents", "n_tokens", "n_input_tokens", "n_masked_tokens"):
+            counted = account.get(name, account.get(f"{name}_out"))
+            if getattr(result, name) != counted:
+                n_held = f"{getattr(result, name):,}"
+                result.problems.append(Problem(f"{file}: {name}", n_held, f"{counted:,}"))
         return result
 
     def _compare_rows(
@@ -126,11 +137,13 @@ class _Checker:
     ) -> dict[int, Document]:
         """Compare a file with the rows of its shard; return what masks leave of documents."""
         left: dict[int, Document] = {}
-        for row, line in zip_longest(rows_of(shard, self._source, rows), _lines(file)):
-            if row is None or line is None:  # _differing reports the counts
+        batches = pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE)
+        lines = chain.from_iterable(batch.to_pylist() for batch in batches)
+        for row, line in zip_longest(rows_of(shard, self._source, rows), lines):
+            if row is None or line is None:  # `check` reports the counts
                 break
             document = document_in(row)
-            spans = [(one["start"], one["stop"]) for one in line["masked"]]
+            spans = [(span["start"], span["stop"]) for span in line["masked"]]
             faults = [*self._faults(document, spans, line, entries.get(row.number, ()))]
             if id_in(row) != line["id"]:
                 faults.append(("another id", id_in(row)))
@@ -155,30 +168,15 @@ class _Checker:
                 yield f"other {name}", "those of the document and its masked characters"
         if self._tokenizer.is_lossless and not _is_decoded(document.text, tokens, self._tokenizer):
             yield "tokens that decode to another text", "the text of the document"
-        leaks = [entry for entry in entries if self._is_leak(entry)]
-        if leaks and not _covers(document, spans, merged(leaks, document.text)):
-            yield f"characters of a leak of {leaks[0]['benchmark']} that are not masked", "a mask"
+        if leaks := [entry for entry in entries if self._is_leak(entry)]:
+            # Separators of parts are never masked.
+            leaked = MaskedText.of(document).with_spans(merged(leaks, document.text)).is_masked
+            if (leaked & ~MaskedText.of(document, spans).is_masked).any():
+                found = f"characters of a leak of {leaks[0]['benchmark']} that are not masked"
+                yield found, "a mask"
 
     def _is_leak(self, entry: Mapping[str, Any]) -> bool:
         return counts(entry, self._mixture.leaks, self._reader.calibration)
-
-    def _found_again(
-        self, masked: Mapping[int, Document]
-    ) -> tuple[Entries, dict[int, tuple[int, int]]]:
-        """Return what is still found in documents without their masked characters, and sizes."""
-        found, sizes = self._rescan.scan([*masked.values()])
-        by_row: Entries = {}
-        for entry in counted_leaks(found, self._counting, self._reader.calibration):
-            by_row.setdefault(entry["row"], []).append(entry)
-        return by_row, sizes
-
-    def _leaks_left(self, file: Path, found: Entries) -> Iterator[Problem]:
-        for row, entries in found.items():
-            for entry in filter(self._is_leak, entries):
-                item = f"{entry['benchmark']} {entry['split']} {entry['instance_index']}"
-                where = f"{file.name}: row {row} of the shard"
-                yield Problem(where, f"a leak of {item} beside the mask", "no leak")
-                break
 
 
 def _counts_of(file: Path) -> MaskCheck:
@@ -192,17 +190,6 @@ def _counts_of(file: Path) -> MaskCheck:
     return result
 
 
-def _lines(file: Path) -> Iterator[Line]:
-    for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE):
-        yield from batch.to_pylist()
-
-
-def _covers(document: Document, masked: Spans, leaks: Spans) -> bool:
-    """Return whether all characters of leaks are masked; separators of parts never are."""
-    wanted = MaskedText.of(document).with_spans(leaks).is_masked
-    return not (wanted & ~MaskedText.of(document, masked).is_masked).any()
-
-
 def _is_decoded(text: str, tokens: Tokens, tokenizer: TrainerTokenizer) -> bool:
     """Return whether the tokens, and each run of masked ones, decode to their part of the text."""
     n_before, n_after = len(tokenizer.before), len(tokenizer.after)
@@ -210,19 +197,11 @@ def _is_decoded(text: str, tokens: Tokens, tokenizer: TrainerTokenizer) -> bool:
     if tokenizer.decode(ids) != text:
         return False
     content = text.encode()
-    for first, last in tokens.masked_runs():
-        part = content[tokens.starts[first] : tokens.stops[last]].decode(errors="replace")
-        decoded = tokenizer.decode(tokens.ids[first : last + 1].tolist())
+    for start, stop in runs_of(tokens.is_masked):
+        part = content[tokens.starts[start] : tokens.stops[stop - 1]].decode(errors="replace")
+        decoded = tokenizer.decode(tokens.ids[start:stop].tolist())
         # The first and the last token may hold a part of a character only.
         is_part = "\ufffd" in decoded and decoded.strip("\ufffd") in part
         if decoded != part and not is_part:
             return False
     return True
-
-
-def _differing(file: Path, result: MaskCheck, account: Mapping[str, Any]) -> Iterator[Problem]:
-    """Compare the counts of a file with the manifest."""
-    for name in _COUNTS:
-        counted = account.get(name, account.get(f"{name}_out"))
-        if getattr(result, name) != counted:
-            yield Problem(f"{file}: {name}", f"{getattr(result, name):,}", f"{counted:,}")

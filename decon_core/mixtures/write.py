@@ -32,8 +32,6 @@ from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.tables import write_parquet
 
-_UNITS = ("documents", "bytes", "tokens")
-
 
 class Writer:
     """Writes the shards of a mixture of a pack, and collects what was removed."""
@@ -91,7 +89,7 @@ class Writer:
             name = self._mixture.name
             return write_attributes(shard, source, target, outcome.choice, rows, name), {}
         if write == "mask":
-            masked = {row: one.masked for row, one in outcome.cut.items()}
+            masked = {row: left.masked for row, left in outcome.cut.items()}
             tokenizer = tokenizer_of(self._mixture)
             return write_masks(shard, source, target, changes, rows, masked, tokenizer)
         return write_layout(write, shard, source, target, changes, rows), {}
@@ -107,7 +105,7 @@ class Writer:
             outcome.cut.update(cut)
         gone = frozenset(filter(choice.gone.__contains__, rows))
         replaced = frozenset(filter(choice.replaced.__contains__, rows)) - gone - cut.keys()
-        return Changes(gone, {row: one.value for row, one in cut.items()}, replaced)
+        return Changes(gone, {row: left.value for row, left in cut.items()}, replaced)
 
     def write_removed(self, folder: Path) -> Path:
         path = folder / REMOVED_FILE
@@ -145,20 +143,17 @@ def _account(outcome: _Outcome) -> dict[str, Any]:
     sizes, choice, cut = outcome.sizes, outcome.choice, outcome.cut
     is_left = ~np.isin(sizes.rows, np.array([*choice.gone], np.int64))
     n_bytes, n_tokens = sizes.n_bytes.copy(), sizes.n_tokens.copy()
-    for row, one in cut.items():
+    for row, remainder in cut.items():
         at = sizes.at([row])
-        n_bytes[at], n_tokens[at] = one.n_bytes, one.n_tokens
-    counts = {
-        "in": (sizes.rows.size, sizes.n_bytes.sum(), sizes.n_tokens.sum()),
-        "out": (is_left.sum(), n_bytes[is_left].sum(), n_tokens[is_left].sum()),
-    }
+        n_bytes[at], n_tokens[at] = remainder.n_bytes, remainder.n_tokens
     why = Counter(reasons[0]["why"] for reasons in choice.gone.values())
     return {
-        **{
-            f"n_{unit}_{way}": int(n)
-            for way, ns in counts.items()
-            for unit, n in zip(_UNITS, ns, strict=True)
-        },
+        "n_documents_in": sizes.rows.size,
+        "n_bytes_in": int(sizes.n_bytes.sum()),
+        "n_tokens_in": int(sizes.n_tokens.sum()),
+        "n_documents_out": int(is_left.sum()),
+        "n_bytes_out": int(n_bytes[is_left].sum()),
+        "n_tokens_out": int(n_tokens[is_left].sum()),
         "n_cut": len(cut),
         "n_unreadable_left_out": why.pop("unreadable", 0),
         "n_invalid_utf8_replaced": len(choice.replaced - choice.gone.keys()),
@@ -173,7 +168,7 @@ def _removed_rows(shard: Shard, outcome: _Outcome, ids: Ids, mixture: Mixture) -
     Built column by column, as it may cover nearly all of the shard.
     """
     sizes, cut = outcome.sizes, outcome.cut
-    by_row = {**outcome.choice.gone, **{row: one.reasons for row, one in cut.items()}}
+    by_row = outcome.choice.gone | {row: remainder.reasons for row, remainder in cut.items()}
     unique = sorted(by_row)
     n_reasons = np.array([len(by_row[row]) for row in unique], np.int64)
     n_left = np.array([cut[row].n_tokens if row in cut else 0 for row in unique], np.int64)

@@ -51,8 +51,10 @@ def sniff(head: bytes) -> tuple[str, str] | None:
     """Detect a compression from the first bytes: a description and suffix, or None."""
     if head[1:4] == ZSTD_SKIPPABLE and head[0] >> 4 == 5:
         return "a zstd file", ".zst"
-    found = ((one.kind, suffix) for suffix, one in _PACKINGS.items() if head.startswith(one.magic))
-    return next(found, None)
+    for suffix, packing in _PACKINGS.items():
+        if head.startswith(packing.magic):
+            return packing.kind, suffix
+    return None
 
 
 def compression_of(path: Path) -> str:
@@ -70,28 +72,27 @@ def suffix_of(path: Path) -> str:
 @contextmanager
 def open_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a file as uncompressed bytes. Reading damaged bytes raises one of `DAMAGE`."""
+    compression = compression_of(path)
     with path.open("rb") as file:
-        raw = _raw_stream(file, compression_of(path))
-        yield cast("BinaryIO", io.BufferedReader(raw, _BUFFER)) if raw else file
+        yield cast("BinaryIO", buffered(file, compression)) if compression else file
 
 
 def buffered(file: BinaryIO, compression: str) -> io.BufferedReader:
     """Return the uncompressed bytes of an open file as a buffered stream."""
-    raw = _raw_stream(file, compression) or file
-    return io.BufferedReader(cast("io.RawIOBase", raw), _BUFFER)
+    return io.BufferedReader(_raw_stream(file, compression), _BUFFER)
 
 
 def read_chunks(file: BinaryIO, compression: str) -> Iterator[memoryview]:
     """Yield the uncompressed bytes up to the first damage in chunks; the buffer is reused."""
-    raw = _raw_stream(file, compression) or file
+    raw = _raw_stream(file, compression)
     step = memoryview(bytearray(_STEP))
-    while n := raw.readinto(step):  # type: ignore[union-attr] # BinaryIO's stub lacks it
+    while n := raw.readinto(step):
         yield step[:n]
 
 
-def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase | None:
+def _raw_stream(file: BinaryIO, compression: str) -> io.RawIOBase:
     if not compression:
-        return None
+        return cast("io.RawIOBase", file)  # `BinaryIO` lacks `readinto`
     if not file.read(1):  # truncated: even without content it would have a header
         raise EOFError("the file is empty")
     file.seek(0)
@@ -118,7 +119,7 @@ class _Members(io.RawIOBase):
     Padding after the last member is skipped; anything else there is damage.
     """
 
-    def __init__(self, file: BinaryIO, start: Callable[[], Any], padding: bytes) -> None:
+    def __init__(self, file: BinaryIO, *, start: Callable[[], Any], padding: bytes = b"\0") -> None:
         self._file = file
         self._start = start
         self._padding = padding
@@ -194,12 +195,6 @@ class _Packing(NamedTuple):
     pack: Callable[[BinaryIO], AbstractContextManager[Any]]
 
 
-def _in_members(
-    start: Callable[[], Any], padding: bytes = b"\0"
-) -> Callable[[BinaryIO], io.RawIOBase]:
-    return partial(_Members, start=start, padding=padding)
-
-
 def _gzip(file: BinaryIO) -> AbstractContextManager[Any]:
     return gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)
 
@@ -218,13 +213,16 @@ _GZIP_MEMBER = partial(igzip_lib.IgzipDecompressor, flag=igzip_lib.DECOMP_GZIP)
 _ZSTD_FRAME = partial(
     zstd.ZstdDecompressor, options={zstd.DecompressionParameter.window_log_max: 31}
 )
-_BZ2, _XZ = partial(bz2.open, mode="wb"), partial(lzma.open, mode="wb")
-_ZSTD = _in_members(_ZSTD_FRAME, padding=b"")
+_READ_GZIP = partial(_Members, start=_GZIP_MEMBER)
+_READ_ZSTD = partial(_Members, start=_ZSTD_FRAME, padding=b"")
+_READ_BZ2 = partial(_Members, start=bz2.BZ2Decompressor)
+_READ_XZ = partial(_Members, start=lzma.LZMADecompressor)
+_WRITE_BZ2, _WRITE_XZ = partial(bz2.open, mode="wb"), partial(lzma.open, mode="wb")
 _PACKINGS = {
-    ".gz": _Packing("a gzip file", b"\x1f\x8b", _in_members(_GZIP_MEMBER), _gzip),
-    ".zst": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _ZSTD, _zstd),
-    ".zstd": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _ZSTD, _zstd),
-    ".bz2": _Packing("a bzip2 file", b"BZh", _in_members(bz2.BZ2Decompressor), _BZ2),
-    ".xz": _Packing("an xz file", b"\xfd7zXZ\x00", _in_members(lzma.LZMADecompressor), _XZ),
+    ".gz": _Packing("a gzip file", b"\x1f\x8b", _READ_GZIP, _gzip),
+    ".zst": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _READ_ZSTD, _zstd),
+    ".zstd": _Packing("a zstd file", b"\x28\xb5\x2f\xfd", _READ_ZSTD, _zstd),
+    ".bz2": _Packing("a bzip2 file", b"BZh", _READ_BZ2, _WRITE_BZ2),
+    ".xz": _Packing("an xz file", b"\xfd7zXZ\x00", _READ_XZ, _WRITE_XZ),
 }
 COMPRESSIONS = tuple(_PACKINGS)

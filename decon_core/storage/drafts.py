@@ -22,7 +22,6 @@ from uuid import uuid4
 from decon_core.errors import InputError, Problem
 
 _DAY_SECONDS = 86_400
-_DRAFT = ".tmp"
 _OWNED = re.compile(r"\.([0-9a-f]{12})-([0-9a-f]+)-([0-9a-f]+)-[0-9a-f]{8}(\.tmp|\.old)(\.|$)")
 _UNOWNED = re.compile(r"^\..+\.tmp$")  # of a transfer to a URL
 
@@ -30,7 +29,7 @@ _UNOWNED = re.compile(r"^\..+\.tmp$")  # of a transfer to a URL
 def draft_name(name: str) -> str:
     """Return a hidden, unique file name that contains machine, process and its start time."""
     process = f"{_machine()}-{os.getpid():x}-{_own_start_time():x}"  # ids are reused
-    return f".{name}.{process}-{uuid4().hex[:8]}{_DRAFT}"
+    return f".{name}.{process}-{uuid4().hex[:8]}.tmp"
 
 
 def remove(path: Path) -> None:
@@ -87,9 +86,9 @@ def sweep(draft: Path) -> None:
             process, start = int(owner[2], 16), int(owner[3], 16)
             is_ours = owner[1] == _machine()
             is_abandoned = _start_time(process) != start if is_ours else _is_old(draft)
-            if is_abandoned:
-                remove(draft)
-        elif _UNOWNED.search(draft.name) and _is_old(draft):
+        else:
+            is_abandoned = bool(_UNOWNED.search(draft.name)) and _is_old(draft)
+        if is_abandoned:
             remove(draft)
 
 

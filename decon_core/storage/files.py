@@ -99,9 +99,10 @@ def atomic_files() -> Iterator[Callable[[Path], Path]]:
     try:
         yield draft_of
         with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-            for path, synced in [(one, pool.submit(_flush, drafts[one])) for one in drafts]:
+            flushes = {path: pool.submit(_flush, draft) for path, draft in drafts.items()}
+            for path, flush in flushes.items():
                 with _named_when_full(path):
-                    synced.result()
+                    flush.result()
         for path, draft in drafts.items():
             draft.replace(path)
     finally:

@@ -45,18 +45,15 @@ def read_objects(
     problems: list[Problem] = []
     values = []
     if lines[-1] and not drops_torn_line:
-        where = f"{path}: line {len(lines)}"
-        found = "no newline at its end"
+        where, found = f"{path}: line {len(lines)}", "no newline at its end"
         problems.append(Problem(where, found, "a complete line", _CUT_OFF_REMEDY))
     for number, line in enumerate(lines[:-1], 1):
         where = f"{path}: line {number}"
         value = _parse(where, line, problems)
         if value is None:
             continue
-        invalid = [*check(where, value)]
-        problems += invalid
-        if not invalid:
-            values.append(value)
+        problems += check(where, value)
+        values.append(value)
     if problems:
         raise InputError(problems)
     return values
@@ -97,7 +94,7 @@ def append_objects(
     `drops_torn_line`: remove such an end instead.
     """
     values = [*lines]
-    problems = [one for value in values for one in check(f"{path}: a new line", value)]
+    problems = [problem for value in values for problem in check(f"{path}: a new line", value)]
     if problems:
         raise InputError(problems)
     text = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)

@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase, translate
 from glob import has_magic
@@ -69,10 +69,10 @@ class Listing:
     @property
     def instead(self) -> str:
         """What was found instead of files, for messages; empty if nothing."""
-        first = [f"{one.path} ({one.why})" for one in self.skipped[:_MOST_NAMED]]
-        n_more = len(self.skipped) - len(first)
-        more = [f"{n_more:,} more"] if n_more else []
-        return f", only {', '.join([*first, *more])}" if first else ""
+        parts = [f"{skipped.path} ({skipped.why})" for skipped in self.skipped[:_MOST_NAMED]]
+        if n_left_out := len(self.skipped) - len(parts):
+            parts.append(f"{n_left_out:,} more")
+        return f", only {', '.join(parts)}" if parts else ""
 
     @property
     def paths(self) -> list[Path]:
@@ -130,9 +130,9 @@ def _set_aside(name: str, pattern: Sequence[str]) -> str | None:
         return "its name begins with _ or ."
     if name in METADATA and name not in pattern:
         return "metadata of a data set"
-    is_asked_for = any(part.startswith("cache-") for part in pattern)
-    is_cache = fnmatchcase(name, _CACHE) and not is_asked_for
-    return "a cache of the library datasets" if is_cache else None
+    if fnmatchcase(name, _CACHE) and not any(part.startswith("cache-") for part in pattern):
+        return "a cache of the library datasets"
+    return None
 
 
 class _Folder(NamedTuple):
@@ -143,16 +143,12 @@ class _Folder(NamedTuple):
 class _Walk:
     """Walks through the folders that a pattern reaches."""
 
-    def __init__(
-        self,
-        base: Path,
-        pattern: Sequence[str],
-        without: Collection[Path],
-    ) -> None:
+    def __init__(self, base: Path, pattern: Sequence[str], without: Collection[Path]) -> None:
         self._base, self._pattern = base, pattern
         self._is_single = not has_magic("/".join(pattern)) or base.joinpath(*pattern).is_file()
         self._without = set(map(str, without))
-        self._matches = [part.__eq__ if self._is_single else _matcher(part) for part in pattern]
+        patterns = [re.escape(part) if self._is_single else translate(part) for part in pattern]
+        self._matches = [re.compile(part).fullmatch for part in patterns]
         self._seen: dict[tuple[int, int], str] = {}  # folders that were entered
         self._links: deque[_Folder] = deque()  # entered last: a folder keeps its own name
         self._found = Listing(base)
@@ -182,7 +178,7 @@ class _Walk:
                 if folder.path != str(self._base):
                     self._skip(f"{folder.path}/", f"cannot be opened ({error.strerror})")
                 continue
-            below = [one for entry in ordered for one in self._look_at(entry, folder)]
+            below = [inner for entry in ordered for inner in self._look_at(entry, folder)]
             folders += reversed(below)
 
     def _look_at(self, entry: os.DirEntry[str], folder: _Folder) -> Iterator[_Folder]:
@@ -239,7 +235,3 @@ class _Walk:
             if part == "**" and at in closed:
                 closed.add(at + 1)
         return frozenset(closed)
-
-
-def _matcher(part: str) -> Callable[[str], object]:
-    return re.compile(translate(part)).match

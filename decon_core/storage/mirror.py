@@ -66,6 +66,11 @@ class _Sides:
         content_id = _content_id(name, self.there[name])
         return name not in self.agreed or self.agreed[name].there != content_id
 
+    def agree(self, names: Iterable[str]) -> None:
+        """Note that these files are the same on both sides."""
+        for name in names:
+            self.agreed[name] = _Agreed(self.here[name], _content_id(name, self.there[name]))
+
 
 @dataclass(frozen=True)
 class Mirror:
@@ -87,15 +92,15 @@ class Mirror:
                 )
                 expected = "most of the files synchronized before"
                 raise InputError(Problem(str(self.kept), found, expected, remedy))
-            wanted = [name for name in sides.there if self._is_to_fetch(sides, name)]
+            to_fetch = [name for name in sides.there if self._is_to_fetch(sides, name)]
             left = [name for name in sides.agreed if name in sides.here and name not in sides.there]
             gone = [name for name in left if not sides.is_changed_here(name)]
-            for name in _stale_markers(wanted, gone, sides.here):
+            for name in _stale_markers(to_fetch, gone, sides.here):
                 remove(self.work / name)
-            for names in in_order(wanted):
-                self._fetch(names)
+            for names in in_order(to_fetch):
+                fetch(self.kept, self.work, names)
                 sides.here |= {name: stamp_of(self.work / name) for name in names}
-                self._agree(sides, names)
+                sides.agree(names)
             for name in _in_reverse(gone):
                 remove(self.work / name)
                 del sides.agreed[name]
@@ -103,20 +108,17 @@ class Mirror:
     def push(self) -> None:
         """Send new and changed files, and remove files that were removed locally."""
         with self._locked_sides() as sides:
-            wanted = [name for name in sides.here if self._is_to_send(sides, name)]
+            to_send = [name for name in sides.here if self._is_to_send(sides, name)]
             left = [name for name in sides.agreed if name in sides.there and name not in sides.here]
-            gone = [
-                name
-                for name in left
-                if not is_never_removed(name) and not sides.is_changed_there(name)
-            ]
-            self._delete(sides, _stale_markers(wanted, gone, sides.there))
-            for names in in_order(wanted):
-                self._send(names)
+            left = [name for name in left if not is_never_removed(name)]
+            gone = [name for name in left if not sides.is_changed_there(name)]
+            self._delete(sides, _stale_markers(to_send, gone, sides.there))
+            for names in in_order(to_send):
+                send(self.work, self.kept, names)
                 changing = [name for name in names if not is_unchanging(name)]
                 sides.there |= {name: sides.here[name] for name in names}
                 sides.there |= {name: stamp_of(self.kept / name) for name in changing}
-                self._agree(sides, names)
+                sides.agree(names)
             self._delete(sides, [name for name in _in_reverse(gone) if name in sides.there])
             for name in gone:
                 del sides.agreed[name]
@@ -158,7 +160,7 @@ class Mirror:
         if name not in sides.here:  # new there, or removed here: the next push removes it there
             return is_never_removed(name) or sides.is_changed_there(name)
         if is_unchanging(name) or self._is_same(sides, name):
-            self._agree(sides, [name])
+            sides.agree([name])
             return False
         return sides.is_changed_there(name) and not (
             name in sides.agreed and sides.is_changed_here(name)
@@ -168,7 +170,7 @@ class Mirror:
         if name not in sides.there:  # new here, or removed there: the next pull removes it here
             return sides.is_changed_here(name)
         if is_unchanging(name) or self._is_same(sides, name):
-            self._agree(sides, [name])
+            sides.agree([name])
             return False
         return sides.is_changed_here(name)
 
@@ -178,17 +180,6 @@ class Mirror:
         if not all(changed) or sides.here[name].n_bytes != sides.there[name].n_bytes:
             return not any(changed)
         return (self.work / name).read_bytes() == (self.kept / name).read_bytes()
-
-    @staticmethod
-    def _agree(sides: _Sides, names: Iterable[str]) -> None:
-        for name in names:
-            sides.agreed[name] = _Agreed(sides.here[name], _content_id(name, sides.there[name]))
-
-    def _fetch(self, names: Collection[str]) -> None:
-        fetch(self.kept, self.work, names)
-
-    def _send(self, names: Collection[str]) -> None:
-        send(self.work, self.kept, names)
 
     def _delete(self, sides: _Sides, names: Iterable[str]) -> None:
         for name in names:
@@ -214,7 +205,7 @@ class Mirror:
                 self._write_note(sides.agreed)
 
     def _write_note(self, agreed: Mapping[str, _Agreed]) -> None:
-        files = {name: [[*one.here], one.there] for name, one in sorted(agreed.items())}
+        files = {name: [[*both.here], both.there] for name, both in sorted(agreed.items())}
         write_json(self.work / _NOTE, {"url": str(self.kept), "files": files})
 
     def _read_note(self) -> dict[str, _Agreed]:
@@ -283,7 +274,7 @@ def files_in(folder: Path) -> dict[str, Stamp]:
     stamps: dict[str, Stamp] = {}
     for parent, folders, files in os.walk(folder):
         below = Path(parent).relative_to(folder)
-        folders[:] = [one for one in folders if is_kept((below / one).as_posix())]
+        folders[:] = [name for name in folders if is_kept((below / name).as_posix())]
         for file in files:
             name = (below / file).as_posix()
             if is_kept(name):
@@ -293,7 +284,8 @@ def files_in(folder: Path) -> dict[str, Stamp]:
 
 def rank(name: str) -> int:
     """Return the position of a file in the order of transfers; lower ranks come first."""
-    folder, *_, file = name.split("/") if "/" in name else ("", name)
+    *folders, file = name.split("/")
+    folder = folders[0] if folders else ""
     if folder == "report":
         return _REPORT if file.endswith(".duckdb") else _REPORT_FILES
     return _POINTERS if folder == "packs" else _RANKS.get(file, _CONTENT)
@@ -310,7 +302,9 @@ def _in_reverse(names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda name: (-rank(name), name))
 
 
-def _stale_markers(wanted: Iterable[str], gone: Iterable[str], known: Collection[str]) -> list[str]:
+def _stale_markers(
+    changed: Iterable[str], gone: Iterable[str], known: Collection[str]
+) -> list[str]:
     """Return the manifests and cards to delete before the files they describe change."""
-    names = {name for name in (*wanted, *gone) if rank(name) in _COMPLETION_MARKERS}
+    names = {name for name in (*changed, *gone) if rank(name) in _COMPLETION_MARKERS}
     return [name for name in _in_reverse(names) if name in known]

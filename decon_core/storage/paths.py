@@ -25,7 +25,6 @@ from decon_core.errors import ConfigError, DeconError, Problem
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+")
 _BLOCK = 4 << 20  # bytes per request
-_OPTIONS_VARIABLE = "FSSPEC_{}"  # read by fsspec when it is imported
 
 _ALIASES = (
     {"s3", "s3a"},
@@ -163,7 +162,7 @@ def _imported(names: str) -> tuple[type[Exception], ...]:
     """Return the classes whose modules are imported: no other can have been raised."""
     parts = (name.rpartition(".") for name in names.split())
     classes = (getattr(sys.modules.get(module), name, None) for module, _, name in parts)
-    return tuple(one for one in classes if one is not None)
+    return tuple(filter(None, classes))
 
 
 class UnreachableError(OSError):
@@ -307,9 +306,9 @@ def use_options(options: Mapping[str, Mapping[str, Any]]) -> None:
 
     for scheme, values in options.items():
         _used[scheme] = values
-        text = json.dumps(dict(values), sort_keys=True)
         if fsspec.config.conf.get(scheme) != dict(values):
-            os.environ[_OPTIONS_VARIABLE.format(scheme.upper())] = text
+            text = json.dumps(dict(values), sort_keys=True)
+            os.environ[f"FSSPEC_{scheme.upper()}"] = text  # fsspec reads it when it is imported
             fsspec.config.conf[scheme] = json.loads(text)
 
 
@@ -338,22 +337,19 @@ def local_stamp(status: os.stat_result) -> Stamp:
 
 # Keys of content ids in the `info` of fsspec file systems; the hub uses the last one.
 _TAGS = ("ETag", "etag", "md5", "content_md5", "blob_id")
+_DATES = ("LastModified", "last_modified", "mtime", "updated", "created")
 
 
 def _stamp(info: Mapping[str, Any]) -> Stamp:
     tag = next((info[key] for key in _TAGS if info.get(key)), "")
-    keys = ("LastModified", "last_modified", "mtime", "updated", "created")
-    modified = next((info[key] for key in keys if info.get(key)), None)
-    return Stamp(int(info["size"]), _nanoseconds(modified), str(tag).strip('"'))
-
-
-def _nanoseconds(modified: object) -> int:
-    """Return a modification time as one number, whatever type the file system uses."""
+    modified = next((info[key] for key in _DATES if info.get(key)), 0)
     if isinstance(modified, datetime):
-        return int(modified.timestamp() * 1_000_000) * 1_000
+        modified = modified.timestamp()
     if isinstance(modified, int | float):
-        return int(modified * 1_000_000) * 1_000
-    return int.from_bytes(sha256(str(modified).encode()).digest()[:7]) if modified else 0
+        modified_ns = int(modified * 1_000_000) * 1_000
+    else:  # another type: any number that changes with it
+        modified_ns = int.from_bytes(sha256(str(modified).encode()).digest()[:7])
+    return Stamp(int(info["size"]), modified_ns, str(tag).strip('"'))
 
 
 def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
@@ -362,18 +358,15 @@ def expand_glob(pattern: str) -> list[tuple[RemotePath, Stamp]]:
     prefix = f"{scheme_of(pattern)}://"
     with naming_unreachable(pattern):
         infos = path.file_system.glob(path.key, detail=True)
-    files = [
-        (RemotePath(prefix + key.lstrip("/")), _stamp(info))
-        for key, info in infos.items()
-        if info.get("type") == "file"
-    ]
     depth = len(fixed_part(path).parts)
-    # As in a shell: `*` does not match names that begin with a dot.
-    return sorted(
-        (found, stamp)
-        for found, stamp in files
-        if not any(part.startswith(".") for part in found.parts[depth:])
-    )
+    files = []
+    for key, info in infos.items():
+        file = RemotePath(prefix + key.lstrip("/"))
+        # As in a shell: `*` does not match names that begin with a dot.
+        is_dotted = any(part.startswith(".") for part in file.parts[depth:])
+        if info.get("type") == "file" and not is_dotted:
+            files.append((file, _stamp(info)))
+    return sorted(files)
 
 
 def list_files(folder: RemotePath) -> dict[str, Stamp]:
@@ -394,9 +387,6 @@ def fixed_part(path: Path) -> Path:
     return type(path)(*parts[:wild])
 
 
-_HIDDEN_PREFIXES = ("_", ".")
-
-
 def is_hidden(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
     """Return whether a file is bookkeeping: one part of its path begins with `_` or `.`.
 
@@ -404,8 +394,7 @@ def is_hidden(parts: Sequence[str], pattern: Sequence[str] = ()) -> bool:
     `parts`: names below the folder, or from a pattern's first wildcard on. `pattern`: the parts of
     that pattern; a part that itself begins with `_` or `.` includes the names it matches.
     """
-    included = [one for one in pattern if one.startswith(_HIDDEN_PREFIXES)]
-    return any(
-        part.startswith(_HIDDEN_PREFIXES) and not any(fnmatchcase(part, one) for one in included)
-        for part in parts
-    )
+    prefixes = ("_", ".")
+    included = [part for part in pattern if part.startswith(prefixes)]
+    hidden = (part for part in parts if part.startswith(prefixes))
+    return any(not any(fnmatchcase(name, part) for part in included) for name in hidden)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import io
 import logging
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from decon_core.storage.checksums import EMPTY, N_BYTES, is_whole, map_verified, seal
 from decon_core.storage.compression import (
@@ -55,20 +54,18 @@ def open_ranges(path: Path, points: Path | None = None) -> Iterator[Ranges]:
         yield _StreamRanges(file, compression)
 
 
-class Ranges(ABC):
+class Ranges(Protocol):
     """Ranges of the uncompressed bytes of a file, read in ascending order."""
 
-    @abstractmethod
     def read(self, offset: int, into: memoryview) -> None:
         """Fill a buffer. Raises one of `DAMAGE` if the file is damaged or ends before."""
 
     @property
-    @abstractmethod
     def n_bytes_read(self) -> int:
         """How much of the file was read."""
 
 
-class _StreamRanges(Ranges):
+class _StreamRanges:
     """Reads from the beginning of the file or of a zstd frame."""
 
     def __init__(self, file: BinaryIO, compression: str) -> None:
@@ -97,11 +94,10 @@ class _StreamRanges(Ranges):
             self._file.seek(compressed)
             self._stream, self._at = unpack(self._file, self._compression), uncompressed
         while self._at < offset:
-            self._advance(self._stream, self._step[: min(_STEP, offset - self._at)])
-        self._advance(self._stream, into)
-
-    def _advance(self, stream: io.RawIOBase, into: memoryview) -> None:
-        _fill(stream, into)
+            skipped = self._step[: offset - self._at]
+            _fill(self._stream, skipped)
+            self._at += len(skipped)
+        _fill(self._stream, into)
         self._at += len(into)
 
 
@@ -137,19 +133,15 @@ class _CountingFile(io.RawIOBase):
 # gz -----------------------------------------------------------------------------------------------
 
 
-class _GzRanges(Ranges):
+class _GzRanges:
     """Reads a gz file from its restart points."""
 
     def __init__(self, opened: Any) -> None:
         self._opened = opened
         # Uncompressed offsets in bytes, compressed ones in bits.
         self._starts = sorted((at, bits) for bits, at in opened.block_offsets().items())
-        self._n_bytes_read = 0
+        self.n_bytes_read = 0
         self._end = 0  # of what was read last
-
-    @property
-    def n_bytes_read(self) -> int:
-        return self._n_bytes_read
 
     def read(self, offset: int, into: memoryview) -> None:
         _, n_bits = self._starts[max(bisect_right(self._starts, (offset, _FAR)) - 1, 0)]
@@ -159,7 +151,7 @@ class _GzRanges(Ranges):
             end = self._opened.tell_compressed() // 8
         except (ValueError, RuntimeError) as error:
             raise DamagedStreamError(str(error)) from error
-        self._n_bytes_read += max(end - max(n_bits // 8, self._end), 0)
+        self.n_bytes_read += max(end - max(n_bits // 8, self._end), 0)
         self._end = end
 
 

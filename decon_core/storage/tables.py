@@ -76,19 +76,14 @@ def open_parquet(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(map_verified(path)))
 
 
-def write_tile(path: Path, table: pa.Table, *, about: object = None) -> None:
-    """Write a tile without the Arrow schema, which would be two thirds of a tile without rows.
-
-    `about` is a JSON value that `read_about` returns.
-    """
-    with atomic_path(path) as draft:
-        write_tile_draft(draft, [table], table.schema, about=about)
-
-
 def write_tile_draft(
     draft: Path, tables: Iterable[pa.Table], schema: pa.Schema, *, about: object = None
 ) -> None:
-    """Write a tile to a draft, which the caller renames; take the tables one at a time."""
+    """Write a tile to a draft, which the caller renames; take the tables one at a time.
+
+    Without the Arrow schema, which would be two thirds of a tile without rows. `about` is a JSON
+    value that `read_about` returns.
+    """
     groups = _row_groups(tables)
     first = next(groups, None)
     if first is None and about is None:
@@ -137,7 +132,8 @@ def tiles_with_rows(paths: Iterable[Path], schema: pa.Schema) -> list[bytes]:
 
     A tile without rows is compared byte by byte with the expected content, which verifies it too.
     """
-    empty, contents = _empty(schema)[1], []
+    _, empty = _empty(schema)
+    contents = []
     for path in paths:
         content = path.read_bytes()
         if content != empty:

@@ -7,12 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from decon_core.storage.files import draft_folder
-from decon_core.storage.paths import (
-    RemotePath,
-    naming_unreachable,
-    scheme_of,
-    uploads_are_whole,
-)
+from decon_core.storage.paths import RemotePath, naming_unreachable, scheme_of, uploads_are_whole
 
 
 def fetch(url: RemotePath, folder: Path, names: Collection[str]) -> None:

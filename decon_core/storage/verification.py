@@ -72,8 +72,8 @@ def read_note(path: Path) -> dict[str, Any]:
 def stamp_of_files(folder: Path, *manifests: str) -> Stamp:
     """Return names, sizes and dates of the files below a folder, and digests of its manifests."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    status = ((path.relative_to(folder).as_posix(), path.stat()) for path in files)
-    stamps = [[name, one.st_size, one.st_mtime_ns] for name, one in status]
+    named = ((path.relative_to(folder).as_posix(), path.stat()) for path in files)
+    stamps = [[name, status.st_size, status.st_mtime_ns] for name, status in named]
     paths = (folder / name for name in manifests)
     return [stamps, [sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()]]
 
@@ -84,6 +84,6 @@ def digest_of_files(folder: Path) -> Stamp:
     Short, because a store may hold a million tiles. Hidden files are still being written.
     """
     with os.scandir(folder) as files:
-        status = [(file.name, file.stat()) for file in files if not file.name.startswith(".")]
-    stamps = sorted((name, one.st_size, one.st_mtime_ns) for name, one in status)
+        named = [(file.name, file.stat()) for file in files if not file.name.startswith(".")]
+    stamps = sorted((name, status.st_size, status.st_mtime_ns) for name, status in named)
     return sha256(repr(stamps).encode()).hexdigest()[:16]

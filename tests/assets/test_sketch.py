@@ -20,7 +20,7 @@ from decon_core.planner import Plan
 from decon_core.scan.coverage import scan_fingerprint
 from decon_core.scan.tiles import Tiles
 from decon_core.schemas import GRAM_COUNTS
-from decon_core.storage.tables import no_rows, read_about, write_tile
+from decon_core.storage.tables import read_about, write_tile_draft
 
 TABLE = "[sketch]\n"
 
@@ -267,7 +267,7 @@ def test_a_match_in_an_excluded_block_fails_the_check(sketched):
             folder.counts(version.fingerprint).unlink()
             answer = {"sketch": name, "n_blocks": 1, "blocks_read": []}
             path = sketched.store.answered(scan, folder.name, version.fingerprint)
-            write_tile(path, no_rows(GRAM_COUNTS), about={shard.fingerprint: answer})
+            write_tile_draft(path, [], GRAM_COUNTS, about={shard.fingerprint: answer})
     result = run_check(sketched)
     assert not result.passed
     assert "matches of harbor" in str(result.metadata["problems"].value)

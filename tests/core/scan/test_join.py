@@ -16,7 +16,7 @@ from decon_core.scan.tiles import Tiles, digest_of_shards
 from decon_core.schemas import GRAM_COUNTS, MATCHES
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
-from decon_core.storage.tables import no_rows, write_tile
+from decon_core.storage.tables import no_rows, write_parquet
 
 N_SHARDS = 6
 
@@ -262,7 +262,7 @@ def put(store: Store, shard, version, answer=None):
     tile = no_rows(MATCHES), None if answer else no_rows(GRAM_COUNTS)
     write_unjoined(store, "scan", shard, {version: tile}, answer=answer)
     write_json(store.ledger("scan", shard), {})
-    write_tile(store.documents("scan", shard), no_rows(MATCHES))
+    write_parquet(store.documents("scan", shard), no_rows(MATCHES))
 
 
 def test_a_scan_in_full_replaces_an_answer(tmp_path):

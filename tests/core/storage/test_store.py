@@ -22,7 +22,7 @@ from decon_core.storage.tables import (
     read_parquet,
     write_arrow,
     write_parquet,
-    write_tile,
+    write_tile_draft,
 )
 
 
@@ -69,7 +69,7 @@ def test_a_tile_without_rows_is_one_file_that_any_reader_opens(tmp_path):
     untold = pa.schema([pa.field("a", pa.int64())])
     one = pa.table({"a": pa.array([1])}).slice(0, 0)
     for table in (told.empty_table(), untold.empty_table(), MATCHES.empty_table(), one):
-        write_tile(tmp_path / "ours", table)
+        write_tile_draft(tmp_path / "ours", [table], table.schema)
         require_whole((tmp_path / "ours").read_bytes(), tmp_path / "ours")
         assert pq.read_table(tmp_path / "ours").equals(table)
         assert pq.read_schema(tmp_path / "ours").equals(table.schema)
@@ -84,11 +84,11 @@ def test_a_tile_has_the_declared_columns_and_is_small_without_rows(tmp_path, sch
         pa.nulls(3, field.type) if field.nullable else ones.cast(field.type) for field in schema
     ]
     for table in (schema.empty_table(), pa.table(columns, schema=schema)):
-        write_tile(tmp_path / "tile", table)
+        write_tile_draft(tmp_path / "tile", [table], table.schema)
         assert pq.read_table(tmp_path / "tile").equals(table)
         assert pl.read_parquet(tmp_path / "tile").to_arrow().cast(schema).equals(table)
         assert has_no_rows(tmp_path / "tile", schema) == (table.num_rows == 0)
-    write_tile(tmp_path / "tile", schema.empty_table())
+    write_tile_draft(tmp_path / "tile", [], schema)
     assert (tmp_path / "tile").stat().st_size < 4096  # a block of most file systems
 
 
@@ -188,7 +188,7 @@ def test_a_bit_that_flips_anywhere_in_a_file_is_noticed_in_every_format(tmp_path
     write_json(tmp_path / "none.json", {})
     write_parquet(tmp_path / "a.parquet", table)
     write_arrow(tmp_path / "a.arrow", table)
-    write_tile(tmp_path / "empty", GRAM_COUNTS.empty_table())
+    write_tile_draft(tmp_path / "empty", [], GRAM_COUNTS)
     (tmp_path / "page").write_bytes(sealed_page("# A page"))
     assert read_json(tmp_path / "a.json") == {"text": "xxh3-128:" + "0" * 32, "n": [1]}
     assert read_json(tmp_path / "none.json") == {}
