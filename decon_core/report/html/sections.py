@@ -300,8 +300,8 @@ def _table(name: str, facts: Facts) -> Table:
     rows = facts[layout.get("query", name)]
     if rows and "question" in rows[0]:
         rows = [
-            row
-            | {
+            {
+                **row,
                 "item": f"{row['benchmark']} · {row['split']} · {row['instance_index']}",
                 "question": beginning(row["question"], _QUESTION_CHARACTERS),
             }

@@ -23,8 +23,8 @@ def junit_of(cases: Sequence[Case]) -> str:
     """Return the cases as an XML document."""
     n_failed = sum(not case.is_passed for case in cases)
     counts = {"tests": str(len(cases)), "failures": str(n_failed), "errors": "0", "skipped": "0"}
-    root = ET.Element("testsuites", name=SUITE, **counts)
-    suite = ET.SubElement(root, "testsuite", name=SUITE, **counts)
+    root = ET.Element("testsuites", {"name": SUITE, **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": SUITE, **counts})
     for case in cases:
         names = {"classname": SUITE.replace(" ", "."), "name": _xml(case.name), "time": "0"}
         element = ET.SubElement(suite, "testcase", names)
