@@ -10,7 +10,7 @@ What is a string here is `module:name`, imported when it is first used.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -107,11 +107,12 @@ def all_features() -> tuple[Feature, ...]:
 
 def feature_tables() -> Mapping[str, Any]:
     """Return the model of each table of decon.toml that belongs to a feature."""
-    return {
-        table: resolve_name(model)
-        for feature in all_features()
-        for table, model in feature.tables.items()
-    }
+    return _resolved(feature.tables for feature in all_features())
+
+
+def _resolved(places: Iterable[Mapping[str, str]]) -> Mapping[str, Any]:
+    """Return the values that features name, in one mapping."""
+    return {key: resolve_name(place) for mapping in places for key, place in mapping.items()}
 
 
 def feature_files(name: str) -> Iterator[Traversable]:
@@ -124,9 +125,7 @@ def feature_files(name: str) -> Iterator[Traversable]:
 
 def feature_hooks(name: str) -> Iterator[Any]:
     """Yield the function of each feature that has this hook."""
-    yield from (
-        resolve_name(place) for feature in all_features() if (place := getattr(feature, name))
-    )
+    yield from map(resolve_name, filter(None, (getattr(each, name) for each in all_features())))
 
 
 def feature_nominations() -> Mapping[str, str]:
@@ -148,27 +147,17 @@ def engine_names() -> tuple[str, ...]:
 
 def feature_columns() -> Mapping[str, Any]:
     """Return the Arrow schemas of products, by name."""
-    return {
-        product: resolve_name(schema)
-        for feature in all_features()
-        for product, schema in feature.columns.items()
-    }
+    return _resolved(feature.columns for feature in all_features())
 
 
 def feature_partitions() -> Mapping[str, Any]:
     """Return the functions that name the partitions of products, by product."""
-    return {
-        product: resolve_name(names)
-        for feature in all_features()
-        for product, names in feature.partitions.items()
-    }
+    return _resolved(feature.partitions for feature in all_features())
 
 
 def feature_accounts() -> Mapping[str, Any]:
     """Return what adds to the account of a document, by key."""
-    return {
-        key: resolve_name(place) for feature in all_features() for key, place in feature.why.items()
-    }
+    return _resolved(feature.why for feature in all_features())
 
 
 def feature_folders() -> Mapping[str, str]:

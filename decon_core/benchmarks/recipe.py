@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Annotated, Any
 
@@ -20,9 +20,9 @@ from decon_core.config.validation import (
     Count,
     Distinct,
     Flag,
-    did_you_mean,
     expects,
     invalid,
+    known_name,
 )
 
 # Increased when the same recipe and rows give other records than before.
@@ -57,11 +57,8 @@ def _as_list(value: object) -> object:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _known_transform(name: str, known: Iterable[str]) -> str:
-    if name not in known:
-        found, expected = f"the unknown transform {name!r}", f"one of {', '.join(known)}"
-        raise invalid(expected, did_you_mean(name, [*known]), found=found)
-    return name
+def _known_transform(name: str, known: Collection[str]) -> str:
+    return known_name(name, known, found=f"the unknown transform {name!r}")
 
 
 def _step(step: object) -> object:

@@ -11,11 +11,11 @@ import ast
 import inspect
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pydantic import ConfigDict, create_model
@@ -60,8 +60,8 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
     """
     properties = {**table.get("properties", {})}
     model: Any = next((model for model in _models() if model.__name__ == name), None)
-    for base in reversed(model.__mro__) if model else ():
-        for key, text in _docstrings(base).items():
+    for base in filter(is_pydantic_dataclass, reversed(model.__mro__) if model else ()):
+        for key, text in _docstrings_in(base.__module__).get(base.__name__, {}).items():
             alias = model.__pydantic_fields__[key].alias or key
             properties[alias] = dict(sorted((properties[alias] | {"description": text}).items()))
     return {**table, "properties": properties} if properties else table
@@ -74,25 +74,16 @@ def _models() -> Iterator[Any]:
         yield from filter(is_pydantic_dataclass, vars(module).values())
 
 
-def _docstrings(model: type) -> Mapping[str, str]:
-    """Return the docstrings of the keys that a class declares itself."""
-    module = sys.modules[model.__module__]
-    return _docstrings_in(module).get(model.__name__, {}) if is_pydantic_dataclass(model) else {}
-
-
 @cache
-def _docstrings_in(module: ModuleType) -> Mapping[str, Mapping[str, str]]:
+def _docstrings_in(module: str) -> Mapping[str, Mapping[str, str]]:
     """Return the strings that follow the keys of each class of a module."""
-    tree = ast.parse(inspect.getsource(module))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return {model.name: dict(_keys_with_docstring(model)) for model in classes}
-
-
-def _keys_with_docstring(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for statement, following in pairwise(model.body):
-        match statement, following:
-            case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(value=ast.Constant(str(text))):
-                yield key, inspect.cleandoc(text)
+    docstrings: dict[str, dict[str, str]] = defaultdict(dict)
+    for model in ast.parse(inspect.getsource(sys.modules[module])).body:
+        for pair in pairwise(model.body) if isinstance(model, ast.ClassDef) else ():
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(ast.Constant(str(text))):
+                    docstrings[model.name][key] = inspect.cleandoc(text)
+    return docstrings
 
 
 def _plain(node: Any) -> Any:

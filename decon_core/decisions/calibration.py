@@ -160,7 +160,8 @@ def fit_steps(judged: Iterable[tuple[float, bool]]) -> tuple[Step, ...]:
     lows = [max(low for low, _ in intervals[: at + 1]) for at in range(len(pooled))]
     highs = [min(high for _, high in intervals[at:]) for at in range(len(pooled))]
     return tuple(
-        Step(*scores, low, high) for scores, low, high in zip(pooled, lows, highs, strict=True)
+        Step(scores.first, scores.last, scores.n, scores.n_sd, low, high)
+        for scores, low, high in zip(pooled, lows, highs, strict=True)
     )
 
 

@@ -77,8 +77,8 @@ def findable_by_others(
     blind_records = {}
     for version in ordered:
         items = _values(load_records(store, version, columns=[*_ITEM]), _ITEM)
-        of_blind = [at for at, item in enumerate(items) if item in blind[version.benchmark]]
-        blind_records[version] = of_blind
+        names = blind[version.benchmark]
+        blind_records[version] = [at for at, item in enumerate(items) if item in names]
     ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
     verbatim = verbatim_of_records(store, blind_records, ids, wide)
     counts: dict[str, dict[str, int]] = {}

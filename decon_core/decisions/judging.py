@@ -45,10 +45,11 @@ def judge(matches: pa.Table, policy: Policy) -> Judged:
     """Score and classify every match by the settings of its benchmark."""
     n = matches.num_rows
     judged = Judged(np.zeros(n), *(np.zeros(n, np.bool_) for _ in range(4)))
-    for one, rows, of_detector, own in _by_rule(matches, policy):
-        values = _judge_of(one, of_detector, own)(one.configured_threshold(own))
-        for into, of_rows in zip(judged, values, strict=True):
-            into[rows] = of_rows
+    for finder, rows, its_matches, own in _by_rule(matches, policy):
+        judge_at = _judge_of(finder, its_matches, own)
+        values = judge_at(finder.configured_threshold(own))
+        for into, column_values in zip(judged, values, strict=True):
+            into[rows] = column_values
     return judged
 
 
@@ -59,23 +60,18 @@ def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
     threshold is a length, the result is the number of matched tokens.
     """
     highest = np.full(matches.num_rows, np.nan)
-    for one, rows, of_detector, own in _by_rule(matches, policy):
-        if one.threshold.is_length:
-            highest[rows] = column(of_detector, "n_matched")
+    hundredths = np.arange(1, _STEPS + 1) / _STEPS
+    for finder, rows, its_matches, own in _by_rule(matches, policy):
+        if finder.threshold.is_length:
+            highest[rows] = column(its_matches, "n_matched")
             continue
-        judge_at = _judge_of(one, of_detector, own)
-        for step in _steps(one, own):
+        threshold = finder.configured_threshold(own)
+        floor = finder.setting(own, finder.threshold.floor) if finder.threshold.floor else 0.0
+        steps = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
+        judge_at = _judge_of(finder, its_matches, own)
+        for step in steps.tolist():
             highest[rows[judge_at(step).is_by_score]] = step
     return highest
-
-
-def _steps(one: Detector, policy: Policy) -> list[float]:
-    """Return the thresholds that a sweep tries."""
-    threshold = one.configured_threshold(policy)
-    floor = one.setting(policy, one.threshold.floor) if one.threshold.floor else 0.0
-    hundredths = np.arange(1, _STEPS + 1) / _STEPS
-    every = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
-    return [*map(float, every)]
 
 
 def _by_rule(
