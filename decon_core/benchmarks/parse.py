@@ -33,7 +33,6 @@ Place = tuple[str | int, ...]
 _AN_OBJECT = "an object (`key: value` lines)"
 _ONLY_WITH_A_PROMPT = ("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits")
 
-
 IN_MEMORY = "test"  # the split of rows in memory that name none
 CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
 

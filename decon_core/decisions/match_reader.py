@@ -89,9 +89,6 @@ class MatchReader:
         tables += [each.matches(shards, name, columns=columns) for each in self.nominations]
         return pa.concat_tables(tables)
 
-    def _n_matches(self, shards: Sequence[str], version: Version) -> int:
-        return self._read_tiles(lambda tiles: tiles.n_matches(shards, version.fingerprint))
-
     def _read_tiles(self, read: Callable[[Tiles], One]) -> One:
         """Return what is read of tiles, which are listed again if one is missing."""
         try:
@@ -146,8 +143,11 @@ class MatchReader:
         lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> int:
         """Return how many of these shards to read together, to have few enough rows in memory."""
-        n_rows = sum(
-            self._n_matches(_scanned(shards, version, lacking), version) for version in versions
+        n_rows = self._read_tiles(
+            lambda tiles: sum(
+                tiles.n_matches(_scanned(shards, version, lacking), version.fingerprint)
+                for version in versions
+            )
         )
         return max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
 
