@@ -15,15 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.benchmarks.transforms import ARGUMENT_TRANSFORMS, LABEL_TRANSFORMS, TRANSFORM_NAMES
-from decon_core.config.validation import (
-    TABLE,
-    Count,
-    Distinct,
-    Flag,
-    expects,
-    invalid,
-    known_name,
-)
+from decon_core.config.validation import TABLE, Count, Distinct, Flag, expects, invalid, known_name
 
 # Increased when the same recipe and rows give other records than before.
 NORMALIZATION_VERSION = 2

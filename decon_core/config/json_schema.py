@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +59,15 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
     Pydantic can read them, too, but at each import of a model, which takes half of its time.
     """
     properties = {**table.get("properties", {})}
-    model: Any = next((model for model in _models() if model.__name__ == name), None)
+    modules = [module for key, module in sys.modules.items() if key.startswith("decon_core.")]
+    values = chain.from_iterable(vars(module).values() for module in modules)
+    models: Iterator[Any] = filter(is_pydantic_dataclass, values)
+    model = next((model for model in models if model.__name__ == name), None)
     for base in filter(is_pydantic_dataclass, reversed(model.__mro__) if model else ()):
         for key, text in _docstrings_in(base.__module__).get(base.__name__, {}).items():
             alias = model.__pydantic_fields__[key].alias or key
             properties[alias] = dict(sorted((properties[alias] | {"description": text}).items()))
     return {**table, "properties": properties} if properties else table
-
-
-def _models() -> Iterator[Any]:
-    """Yield the models of decon.toml."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("decon_core.")]
-    for module in modules:
-        yield from filter(is_pydantic_dataclass, vars(module).values())
 
 
 @cache

@@ -135,7 +135,7 @@ def problems_of(where: str, line: Line) -> Iterator[Problem]:
 
 
 def key_problems(where: str, keys: Line) -> Iterator[Problem]:
-    """Yield the keys that are none."""
+    """Yield a problem for each value that is no key."""
     for name, key in keys.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             yield Problem(f"{where}: {name}", shown(key), "16 hex digits, as in the report")

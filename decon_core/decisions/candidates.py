@@ -121,10 +121,7 @@ def candidate_of(line: Line, *, detector: str) -> Candidate:
 
 
 def read_annotated(path: Path) -> list[Annotation]:
-    """Read annotations that someone else made, keyed by pair or by the two texts.
-
-    Raises InputError with all problems of the file.
-    """
+    """Read annotations of others, by pair or by both texts; raise InputError with all problems."""
     lines = read_objects(path, "annotations, one JSON object per line", _annotation_problems)
     return [annotation_of({"by": path.name, **_with_keys(line)}) for line in lines]
 

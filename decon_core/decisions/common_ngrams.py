@@ -39,7 +39,7 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-# Benchmarks without a tile, by fingerprint of a shard.
+# Benchmarks without a tile, by fingerprint of a shard that could not be scanned against them.
 MissingByShard = Mapping[str, Collection[str]]
 
 _TABLE_MB = 16
@@ -55,10 +55,7 @@ def freeze_common(
     scan: str,
     missing: MissingByShard,
 ) -> pa.Table:
-    """Add up the counts of all shards, and store the common n-grams as the current list.
-
-    `missing` has the benchmarks that a shard could not be scanned against; they are left out.
-    """
+    """Add up the counts of all scanned shards, and store the common n-grams as the current list."""
     tables = [COMMON.empty_table()]
     tiles = Tiles(store, scan)
     sources: dict[str, list[Pack]] = defaultdict(list)

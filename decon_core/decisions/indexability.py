@@ -122,7 +122,6 @@ class Visibility:
 
     @property
     def as_row(self) -> dict[str, object]:
-        """The row of a metadata table."""
         return {
             "benchmark": self.benchmark,
             "detector": self.detector,
@@ -153,12 +152,12 @@ def required_shortfalls(config: Config, store: Store) -> list[Problem]:
 def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
     return [
         Problem(
-            f"{one.benchmark}, {one.detector}",
-            f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
+            f"{each.benchmark}, {each.detector}",
+            f"{each.n_visible} of {counted(each.n_items, 'item')} visible",
             f"a share of at least {config.evals.least_indexable_share}",
         )
-        for one in seen
-        if not reaches(one.share, config.evals.least_indexable_share)
+        for each in seen
+        if not reaches(each.share, config.evals.least_indexable_share)
     ]
 
 
@@ -238,7 +237,7 @@ def _benchmark(
     item_of = _numbered(_values(records, _ITEM))
     question_of = _numbered([*zip(item_of.tolist(), records["sub_index"].to_pylist(), strict=True)])
     is_correct = records["is_correct"].to_pylist()
-    may_be_right = np.array([one is not False for one in is_correct], np.bool_)
+    may_be_right = np.array([value is not False for value in is_correct], np.bool_)
     has_right = np.bincount(question_of, may_be_right) > 0
     is_counted = may_be_right | ~has_right[question_of]
     return _Benchmark(version.benchmark, item_of, question_of, is_counted, texts)

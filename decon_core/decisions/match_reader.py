@@ -54,8 +54,6 @@ class _Kept:
 
 @dataclass(frozen=True)
 class MatchReader:
-    """Reads the tiles of shards and decides which matches are leaks."""
-
     store: Store
     versions: tuple[Version, ...]
     policy: Policy
@@ -77,11 +75,7 @@ class MatchReader:
         return self.tiles
 
     def matches(
-        self,
-        shards: Collection[str],
-        version: Version,
-        *,
-        columns: Sequence[str] = MATCHES.names,
+        self, shards: Collection[str], version: Version, *, columns: Sequence[str] = MATCHES.names
     ) -> pa.Table:
         """Return the matches of scanned shards, and what is found in them beside the scan."""
         name = version.fingerprint

@@ -44,8 +44,8 @@ def documents(
     """
     least, most = float(n_found), float(n_documents - (n_sampled - n_found))
     # The interval of the number that is expected of independent, unequal draws.
-    low, high, n_draws = 0.0, math.inf, max(n_draws, n_sampled)
-    if n_draws:
+    low, high = 0.0, math.inf
+    if n_draws := max(n_draws, n_sampled):
         low = _least_mean(n_found, n_draws)
         high = n_draws - _least_mean(n_draws - n_found, n_draws)
     value, low, high = (min(max(mean / share, least), most) for mean in (n_found, low, high))

@@ -47,7 +47,6 @@ class UnreadText:
 
     @property
     def share(self) -> float:
-        """The share of the source's text."""
         return self.n_bytes / (self.n_bytes + self.n_bytes_read)
 
     def line(self, whole: str = "") -> str:

@@ -89,9 +89,9 @@ class Verdicts:
         """Return them with the judgements of all pairs about which no person is sure."""
         said = labels_of({}, annotations)
         judged = {
-            pair: one.is_sd
-            for pair, one in said.items()
-            if one.is_sd is not None
+            pair: label.is_sd
+            for pair, label in said.items()
+            if label.is_sd is not None
             and (pair not in self.by_pair or self.by_pair[pair].label.is_sd is None)
         }
         return replace(self, judged=judged, judged_is=judged_is)
@@ -101,15 +101,15 @@ class Verdicts:
         """Whether a pair is a leak, for each pair with a deciding verdict."""
         deciding = {LEAK, *self.clears}
         return {
-            pair: one.verdict == LEAK
-            for pair, one in sorted(self.by_pair.items())
-            if one.verdict in deciding
+            pair: latest.verdict == LEAK
+            for pair, latest in sorted(self.by_pair.items())
+            if latest.verdict in deciding
         }
 
     @property
     def labels(self) -> dict[str, Label]:
         """What people say of pairs, as annotations."""
-        return {pair: one.label for pair, one in self.by_pair.items()}
+        return {pair: verdict.label for pair, verdict in self.by_pair.items()}
 
     def may_decide(self, *, never_candidate: bool = False) -> set[str]:
         """Return the pairs with a verdict or a judgement that may decide about them.
@@ -130,7 +130,7 @@ class Verdicts:
     @property
     def digest(self) -> str:
         """Digest of all verdicts with their notes, deciding or not, as a report shows them all."""
-        said = {pair: asdict(one) for pair, one in self.by_pair.items()}
+        said = {pair: asdict(verdict) for pair, verdict in self.by_pair.items()}
         return _digest([self.decisive, said, self.judged_is if self.judged else None])
 
 
@@ -142,10 +142,7 @@ def _digest(value: object) -> str:
 
 
 def read_verdicts(path: Path, *, clears: Sequence[str] = CLEARING) -> Verdicts:
-    """Read the current verdicts of a file, which may be missing.
-
-    Raises InputError with all problems of the file.
-    """
+    """Read the verdicts of a file, which may be missing; raise InputError with all problems."""
     current: dict[str, Verdict] = {}
     names = [field.name for field in fields(Verdict)]
     for line in read_lines(path) if path.exists() else ():
