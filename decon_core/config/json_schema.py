@@ -30,8 +30,8 @@ SCHEMA_PATH = Path(__file__).with_name("decon.schema.json")
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON schema of the whole file."""
-    of_features = feature_tables()
-    sections = {**SECTIONS, **{name: model.in_file() for name, model in of_features.items()}}
+    feature_models = feature_tables()
+    sections = {**SECTIONS, **{name: model.in_file() for name, model in feature_models.items()}}
     fields: dict[str, Any] = {name: (model, ...) for name, model in sections.items()}
     model = create_model("DeconToml", __config__=ConfigDict(extra="forbid"), **fields)
     schema: dict[str, Any] = _plain(model.model_json_schema())
@@ -46,7 +46,7 @@ def config_schema() -> dict[str, Any]:
     }
     for key, threshold in tables["Thresholds"]["properties"].items():
         threshold["description"] = tables["Policy"]["properties"][key]["description"]
-    for model in of_features.values():
+    for model in feature_models.values():
         model.amend_schema(tables)
     schema["$schema"] = "http://json-schema.org/draft-07/schema#"
     schema["required"] = ["evals", "corpus"]

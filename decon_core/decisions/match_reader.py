@@ -272,7 +272,7 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
     Detectors that search texts look for all of them. The texts are equal, so the pair is the same.
     """
-    by_index = names_where(lambda one: one.uses_ngram_index)
+    by_index = names_where(lambda each: each.uses_ngram_index)
     is_repeated = (pc.field("detector").isin([*by_index])) & pc.field("record").isin([*twins])
     rows = [
         {**match, **twin}

@@ -66,10 +66,10 @@ def _effective_draws(counts: Sequence[tuple[int, int]], mean: float) -> float:
     0 for groups without a hit; with it alone, very small groups would vary too little.
     """
     squared = len(counts) ** 2
-    of_equal = squared / sum(1 / n for _, n in counts)
+    n_equal = squared / sum(1 / n for _, n in counts)
     smoothed = [((hits + mean) / (n + 1), n) for hits, n in counts]
     variance = sum(share * (1 - share) / n for share, n in smoothed) / squared
-    return min(of_equal, mean * (1 - mean) / variance) if variance else of_equal
+    return min(n_equal, mean * (1 - mean) / variance) if variance else n_equal
 
 
 def _gaps(leaked: Floats, clean: Floats, name: str) -> Floats:
