@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -25,6 +25,7 @@ from decon_core.decisions.annotations import (
     NO_ANNOTATIONS,
     Annotation,
     Annotations,
+    Line,
     annotation_of,
     key_problems,
     problems_of,
@@ -38,8 +39,6 @@ _KEYS = {
     *("pair", "fingerprint", "benchmark", "split", "instance_index", "test_id", "detector"),
     *("item", "test_text", "text", "corpus_text", "score", "similarity"),
 }
-
-Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
