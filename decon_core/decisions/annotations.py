@@ -103,10 +103,7 @@ def read_annotations(path: Path) -> Annotations:
 
 def append_annotations(path: Path, annotations: Iterable[Annotation]) -> None:
     """Append annotations to a file, synced to disk when this returns."""
-    lines = [  # without what they do not say
-        {name: value for name, value in asdict(annotation).items() if value not in (None, "")}
-        for annotation in annotations
-    ]
+    lines = [line_of(annotation) for annotation in annotations]
     if lines:
         append_objects(path, lines, problems_of, drops_torn_line=True)
 
@@ -118,6 +115,11 @@ def annotation_of(line: Line) -> Annotation:
     if "is_sd" in known:
         known["is_sd"] = bool(known["is_sd"])
     return Annotation(**known)
+
+
+def line_of(annotation: Annotation) -> Line:
+    """Return the line of an annotation, without what it does not say."""
+    return {name: value for name, value in asdict(annotation).items() if value not in (None, "")}
 
 
 def problems_of(where: str, line: Line) -> Iterator[Problem]:
