@@ -74,8 +74,9 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
 def _docstrings_in(module: str) -> Mapping[str, Mapping[str, str]]:
     """Return the strings that follow the keys of each class of a module."""
     docstrings: dict[str, dict[str, str]] = defaultdict(dict)
-    for model in ast.parse(inspect.getsource(sys.modules[module])).body:
-        for pair in pairwise(model.body) if isinstance(model, ast.ClassDef) else ():
+    statements = ast.parse(inspect.getsource(sys.modules[module])).body
+    for model in (node for node in statements if isinstance(node, ast.ClassDef)):
+        for pair in pairwise(model.body):
             match pair:
                 case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(ast.Constant(str(text))):
                     docstrings[model.name][key] = inspect.cleandoc(text)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Any
 
 EVERYTHING = "*"  # a path that names every field
 
@@ -44,8 +45,9 @@ UNKNOWN = Layout("unknown", marks=())  # every text of the row is visible
 def known_layouts() -> dict[str, Layout]:
     """Return all layouts by name, in the order in which they are tried."""
     text = files(__package__).joinpath("layouts.toml").read_text(encoding="utf-8")
+    tables: dict[str, dict[str, Any]] = tomllib.loads(text)
     layouts = {}
-    for name, table in tomllib.loads(text).items():
+    for name, table in tables.items():
         lists = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
         layouts[name] = Layout(**{"name": name, **table, **lists})
     return layouts

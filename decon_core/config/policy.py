@@ -481,8 +481,9 @@ def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, obj
 
 def _related_problems(policy: Policy) -> Iterator[Problem]:
     """Yield settings that do not go with another setting."""
-    tables = {f"policy.benchmark.{name}": table for name, table in policy.benchmark.items()}
-    for where, table in {"policy": {}, **tables}.items():
+    tables: dict[str, Thresholds] = {"policy": {}}
+    tables |= {f"policy.benchmark.{name}": table for name, table in policy.benchmark.items()}
+    for where, table in tables.items():
         leak, review = table.get("leak", policy.leak), table.get("review", policy.review)
         if both := sorted({*leak} & {*review}):
             remedy = "a kind is a leak, or waits for review"
