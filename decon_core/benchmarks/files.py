@@ -73,7 +73,7 @@ def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool
     path = parse_path(pattern.replace("{split}", split), base=base)
     if any(mark in pattern for mark in "*?["):
         if isinstance(path, RemotePath):
-            files = [file for file, _ in expand_glob(str(path))]
+            files: list[Path] = [file for file, _ in expand_glob(str(path))]
         else:
             root = Path(path.anchor) if path.is_absolute() else Path()
             relative = path.relative_to(root) if path.is_absolute() else path

@@ -329,9 +329,9 @@ def _questions_in(row: Row, recipe: Recipe, split: str) -> Iterator[_Question]:
             ways = [(source, target)]
             if pair.both_directions:
                 ways.append((target, source))
-            for number, (question, answer) in enumerate(ways):
+            for number, (prompt, answer) in enumerate(ways):
                 candidates = [Candidate(answer)] if answer else []
-                yield question or "", number if pair.both_directions else None, candidates
+                yield prompt or "", number if pair.both_directions else None, candidates
 
 
 def _require_parallel(row: Row, recipe: Recipe, n_questions: int, questions: str) -> None:

@@ -62,7 +62,7 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
     modules = [module for key, module in sys.modules.items() if key.startswith("decon_core.")]
     values = chain.from_iterable(vars(module).values() for module in modules)
     models: Iterator[Any] = filter(is_pydantic_dataclass, values)
-    model = next((model for model in models if model.__name__ == name), None)
+    model: Any = next((model for model in models if model.__name__ == name), None)
     for base in filter(is_pydantic_dataclass, reversed(model.__mro__) if model else ()):
         for key, text in _docstrings_in(base.__module__).get(base.__name__, {}).items():
             alias = model.__pydantic_fields__[key].alias or key

@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, field, fields, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -427,8 +427,7 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]
     kind.benchmark = field(default_factory=dict, hash=False)
-    extended: type[Policy] = dataclass(frozen=True, kw_only=True, config=TABLE)(kind)
-    return extended
+    return cast("type[Policy]", dataclass(frozen=True, kw_only=True, config=TABLE)(kind))
 
 
 def decision_fields() -> frozenset[str]:
