@@ -1,17 +1,4 @@
-"""The errors that this project raises.
-
-    DeconError
-    ├── InputError              invalid input: a file, a row, a setting, a name
-    │   ├── ConfigError         decon.toml or a policy value
-    │   ├── RecipeError         a benchmark recipe
-    │   ├── RecordError         a benchmark row that does not match its recipe
-    │   ├── KeyNameError        a benchmark, source or pack name that cannot be a partition key
-    │   └── CorpusError         a shard that is unreadable or not the registered file
-    ├── MissingError            an upstream product does not exist
-    ├── StaleError              an upstream product was built from other inputs
-    │   └── DamagedError        a file with a wrong or missing checksum
-    ├── IncompleteError         rows could not be read, and the policy does not allow that
-    └── EngineError             jobs cannot be run: an engine or worker processes fail
+"""The errors that this project raises: `DeconError` and its subclasses.
 
 All are permanent: the same inputs give the same error. Temporary failures (a full disk, a network
 error) remain `OSError`, so that a scheduler can retry only those (`decon_assets/failures.py`).
@@ -77,7 +64,7 @@ class RecordError(InputError):
 
 
 class KeyNameError(InputError):
-    """A name that cannot be a partition key."""
+    """The name of a benchmark, source or pack cannot be a partition key."""
 
 
 class CorpusError(InputError):

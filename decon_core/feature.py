@@ -10,7 +10,7 @@ What is a string here is `module:name`, imported when it is first used.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -105,13 +105,17 @@ def all_features() -> tuple[Feature, ...]:
     return tuple(resolve_name(f"decon_core.features.{name}:FEATURE") for name in names)
 
 
+def _resolved(places: Iterable[Mapping[str, str]]) -> Mapping[str, Any]:
+    return {key: resolve_name(place) for key, place in _merged(places).items()}
+
+
+def _merged(mappings: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
+    return {key: value for mapping in mappings for key, value in mapping.items()}
+
+
 def feature_tables() -> Mapping[str, Any]:
     """Return the model of each table of decon.toml that belongs to a feature."""
-    return {
-        table: resolve_name(model)
-        for feature in all_features()
-        for table, model in feature.tables.items()
-    }
+    return _resolved(feature.tables for feature in all_features())
 
 
 def feature_files(name: str) -> Iterator[Traversable]:
@@ -124,21 +128,19 @@ def feature_files(name: str) -> Iterator[Traversable]:
 
 def feature_hooks(name: str) -> Iterator[Any]:
     """Yield the function of each feature that has this hook."""
-    yield from (
-        resolve_name(place) for feature in all_features() if (place := getattr(feature, name))
-    )
+    for feature in all_features():
+        if place := getattr(feature, name):
+            yield resolve_name(place)
 
 
 def feature_nominations() -> Mapping[str, str]:
     """Return what finds places beside the scan, by the name that stands for a detector."""
-    return {
-        name: place for feature in all_features() for name, place in feature.nominations.items()
-    }
+    return _merged(feature.nominations for feature in all_features())
 
 
 def feature_engines() -> Mapping[str, str]:
     """Return the model of the settings of each engine, as `module:name`."""
-    return {name: model for feature in all_features() for name, model in feature.engines.items()}
+    return _merged(feature.engines for feature in all_features())
 
 
 def engine_names() -> tuple[str, ...]:
@@ -148,44 +150,29 @@ def engine_names() -> tuple[str, ...]:
 
 def feature_columns() -> Mapping[str, Any]:
     """Return the Arrow schemas of products, by name."""
-    return {
-        product: resolve_name(schema)
-        for feature in all_features()
-        for product, schema in feature.columns.items()
-    }
+    return _resolved(feature.columns for feature in all_features())
 
 
 def feature_partitions() -> Mapping[str, Any]:
     """Return the functions that name the partitions of products, by product."""
-    return {
-        product: resolve_name(names)
-        for feature in all_features()
-        for product, names in feature.partitions.items()
-    }
+    return _resolved(feature.partitions for feature in all_features())
 
 
 def feature_accounts() -> Mapping[str, Any]:
     """Return what adds to the account of a document, by key."""
-    return {
-        key: resolve_name(place) for feature in all_features() for key, place in feature.why.items()
-    }
+    return _resolved(feature.why for feature in all_features())
 
 
 def feature_folders() -> Mapping[str, str]:
     """Return the folders of features in the store, and the pattern of the manifests of each."""
-    return {name: file for feature in all_features() for name, file in feature.folders.items()}
+    return _merged(feature.folders for feature in all_features())
 
 
 def not_made_by_run() -> Collection[str]:
     """Return the folders of features that only a command of the same name fills."""
-    return {
-        name
-        for feature in all_features()
-        for name in feature.folders
-        if name not in feature.products
-    }
+    return {name for feature in all_features() for name in {*feature.folders} - {*feature.products}}
 
 
 def feature_products() -> Mapping[str, str]:
     """Return the functions that say whether a plan lacks a product, by product."""
-    return {name: place for feature in all_features() for name, place in feature.products.items()}
+    return _merged(feature.products for feature in all_features())

@@ -75,13 +75,11 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
             declared[name] = Benchmark(recipe, path.parent)
     chosen = config.evals.benchmarks
     selected = tuple(declared) if chosen is None else chosen
-    references = {"idf.benchmarks": config.idf.benchmarks or ()}
-    references["evals.required"] = config.evals.required
-    for table, settings in config.tables.items():
-        references[f"{table}.benchmarks"] = tuple(settings.named_benchmarks)
     problems += _unknown("evals.benchmarks", selected, tuple(declared))
-    for setting, names in references.items():
-        problems += _unknown(setting, names, selected)
+    problems += _unknown("idf.benchmarks", config.idf.benchmarks or (), selected)
+    problems += _unknown("evals.required", config.evals.required, selected)
+    for table, settings in config.tables.items():
+        problems += _unknown(f"{table}.benchmarks", settings.named_benchmarks, selected)
     recipes = {name: declared[name].recipe for name in selected if name in declared}
     splits = {name: recipe.splits for name, recipe in recipes.items()}
     problems += unknown_names(config.mixtures, splits)

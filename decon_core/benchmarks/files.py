@@ -25,13 +25,13 @@ def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]
     if not isinstance(source, LocalSource):
         return {}
     problems: list[Problem] = []
-    files: dict[str, dict[Path, None]] = {}
+    files: dict[str, tuple[Path, ...]] = {}
     for split, patterns in _patterns(recipe, source):
-        found = (_files_of(recipe, pattern, split, base, problems) for pattern in patterns)
-        files[split] = dict.fromkeys(chain.from_iterable(found))
+        by_pattern = [_files_of(recipe, pattern, split, base, problems) for pattern in patterns]
+        files[split] = tuple(dict.fromkeys(chain(*by_pattern)))
     if problems:
         raise RecipeError(dict.fromkeys(problems))
-    return {split: tuple(of_split) for split, of_split in files.items()}
+    return files
 
 
 def local_paths(recipe: Recipe) -> list[str]:
@@ -72,8 +72,13 @@ def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool
     names_split = "{split}" in pattern
     path = parse_path(pattern.replace("{split}", split), base=base)
     if any(mark in pattern for mark in "*?["):
-        files = [file for file in _glob(path) if isinstance(file, RemotePath) or file.is_file()]
-        return files, f"a file that matches {path}", names_split
+        if isinstance(path, RemotePath):
+            files: list[Path] = [file for file, _ in expand_glob(str(path))]
+        else:
+            root = Path(path.anchor) if path.is_absolute() else Path()
+            relative = path.relative_to(root) if path.is_absolute() else path
+            files = [file for file in root.glob(str(relative)) if file.is_file()]
+        return sorted(files, key=part_order), f"a file that matches {path}", names_split
     if path.is_file():
         return [path], f"the file {path}", names_split
     if names_split or is_readable(path):
@@ -84,14 +89,6 @@ def _search(base: Path, pattern: str, split: str) -> tuple[list[Path], str, bool
     files = [file for file in folder.glob("*") if name.match(file.name) and is_readable(file)]
     tried = f"a file like {folder / (start + split)}.jsonl or ...-1.jsonl.gz"
     return sorted(files, key=part_order), tried, True
-
-
-def _glob(path: Path) -> list[Path]:
-    if isinstance(path, RemotePath):
-        return sorted((file for file, _ in expand_glob(str(path))), key=part_order)
-    root = Path(path.anchor) if path.is_absolute() else Path()
-    relative = path.relative_to(root) if path.is_absolute() else path
-    return sorted(root.glob(str(relative)), key=part_order)
 
 
 def part_order(path: Path) -> list[tuple[int, str]]:

@@ -26,7 +26,6 @@ from decon_core.wording import counted
 _RECIPES = (".yaml", ".yml")
 _FIELDS = "a record: eval_key, split and question, and where there are some, answer and passage"
 _REMEDY = "for raw rows, write a recipe: docs/recipes.md"
-_RECIPE_HEAD = "evals:"
 
 
 def records_in(path: Path) -> dict[str, pa.Table]:
@@ -37,32 +36,23 @@ def records_in(path: Path) -> dict[str, pa.Table]:
     try:
         places = places_of_records(_files(path))
     except RecordError as error:
-        if beside := _recipe_files(path):
-            raise RecordError(
-                [replace(problem, remedy=_give(beside)) for problem in error.problems]
-            ) from None
-        raise
+        # The recipe files of a folder may be meant where it was given.
+        candidates = sorted(file for file in path.glob("*") if file.suffix.lower() in _RECIPES)
+        beside = [
+            str(file)
+            for file in candidates
+            if file.is_file() and "evals:" in file.read_text(encoding="utf-8", errors="replace")
+        ]
+        if not beside:
+            raise
+        remedy = f"for raw rows, give the recipe file itself: {', '.join(beside)}"
+        raise RecordError(replace(problem, remedy=remedy) for problem in error.problems) from None
     check_names(places, what=f"{path}: benchmark")
-    return {name: _records(name, by_split) for name, by_split in sorted(places.items())}
-
-
-def _recipe_files(path: Path) -> list[Path]:
-    """Return the recipe files of a folder: they may be meant where it was given."""
-    files = sorted(file for file in path.glob("*") if file.suffix.lower() in _RECIPES)
-    return [
-        file
-        for file in files
-        if file.is_file() and _RECIPE_HEAD in file.read_text(encoding="utf-8", errors="replace")
-    ]
-
-
-def _give(recipes: Sequence[Path]) -> str:
-    return f"for raw rows, give the recipe file itself: {', '.join(map(str, recipes))}"
-
-
-def _records(name: str, by_split: dict[str, list[Path]]) -> pa.Table:
-    recipe = Recipe(name=name, source=LocalSource(), splits=tuple(by_split), eval_key=name)
-    return normalize_files(recipe, by_split)
+    tables = {}
+    for name, by_split in sorted(places.items()):
+        recipe = Recipe(name=name, source=LocalSource(), splits=tuple(by_split), eval_key=name)
+        tables[name] = normalize_files(recipe, by_split)
+    return tables
 
 
 def _files(path: Path) -> list[Path]:
@@ -98,13 +88,11 @@ def places_of_records(files: Sequence[Path]) -> Places:
             files_of_split = places.setdefault(name, {}).setdefault(split, [])
             if file not in files_of_split[-1:]:
                 files_of_split.append(file)
-        problems += [_lacks(file, *one) for one in lacking.items()]
+        for field, rows in lacking.items():
+            later = f", as in {counted(len(rows) - 1, 'later row')}" if len(rows) > 1 else ""
+            problems.append(
+                Problem(f"{file} row {rows[0]}", f"no {field}{later}", _FIELDS, _REMEDY)
+            )
     if problems:
         raise RecordError(problems)
     return places
-
-
-def _lacks(file: Path, field: str, rows: Sequence[int]) -> Problem:
-    """Return one problem for all rows of a file without this field."""
-    more = f", as in {counted(len(rows) - 1, 'later row')}" if len(rows) > 1 else ""
-    return Problem(f"{file} row {rows[0]}", f"no {field}{more}", _FIELDS, _REMEDY)

@@ -115,20 +115,18 @@ class _Last(NamedTuple):
         return index is not None and (has_more_of_it or index not in (0, 1))
 
 
-_Source = tuple[str, str | None, Iterable[Row | Problem]]
-
-
-def _sources(recipe: Recipe, split: str, files: Iterable[Path]) -> Iterator[_Source]:
+def _sources(
+    recipe: Recipe, split: str, files: Iterable[Path]
+) -> Iterator[tuple[str, str | None, Iterable[Row | Problem]]]:
     """Yield the sources of a split: name, config and rows of each file or hub config."""
     source = recipe.source
     if isinstance(source, LocalSource):
         for file in files:
             yield str(file), source.config, read_rows(file, columns=source.columns)
         return
-    read = partial(read_hub_rows, source, split=split, where=recipe.name)
     for config in source.configs or (None,):
-        name = "/".join(part for part in (source.path, config, split) if part)
-        yield name, config, read(config=config)
+        name = "/".join(filter(None, (source.path, config, split)))
+        yield name, config, read_hub_rows(source, config=config, split=split, where=recipe.name)
 
 
 @dataclass
@@ -162,14 +160,16 @@ class _Batch:
 
     def problems(self) -> list[Problem]:
         """Return the problems, one for all rows that have the same."""
-        shown = [
-            _with_count(problem, self._n_alike[kind]) for kind, problem in self._problems.items()
-        ]
+        shown = []
+        for kind, problem in self._problems.items():
+            n_later = self._n_alike[kind] - 1
+            later = f", as in {counted(n_later, 'later row')}" if n_later else ""
+            shown.append(replace(problem, found=problem.found + later))
         n_more = self._n_problems - sum(self._n_alike[kind] for kind in self._problems)
-        if n_more == 0:
-            return shown
-        rest = Problem(self.origin, f"{n_more} more problems", "rows that match the recipe")
-        return [*shown, rest]
+        if n_more:
+            expected = "rows that match the recipe"
+            shown.append(Problem(self.origin, f"{n_more} more problems", expected))
+        return shown
 
     def _add(self, problem: Problem, *, kind: object = None) -> None:
         kind = kind or problem
@@ -260,8 +260,8 @@ class _Batch:
 
     def _add_record(self, extras: Mapping[str, object], **columns: Any) -> None:
         """Add a row of `schemas.RECORDS`."""
-        texts = (columns[name] for name in ("passage", "question", "answer"))
         record = {"benchmark": self.recipe.name, "split": self.split, **columns}
+        texts = (columns[name] for name in ("passage", "question", "answer"))
         record["fingerprint"] = fingerprint_of(*texts)
         if extras:
             record["extras"] = json.dumps(extras, ensure_ascii=False, sort_keys=True)
@@ -288,24 +288,18 @@ class _Batch:
             given = record["instance_index"]
             item = (name, record["config"], number if given is None else given)
             texts = (record["passage"], record["question"])
-            one = _Last(item, record["sub_index"] or 0, texts)
-            if not (last and last.goes_on_in(one, index=given, is_other_file=is_first)):
+            current = _Last(item, record["sub_index"] or 0, texts)
+            if not (last and last.goes_on_in(current, index=given, is_other_file=is_first)):
                 if self.limit is not None and self.next_instance - first_instance == self.limit:
                     return
                 self.next_instance += 1
-            self.last = last = one
+            self.last = last = current
             is_first = False
             record["instance_index"] = self.next_instance - 1
             record["config"] = record["config"] or self.config
             if given not in (None, record["instance_index"]):
                 record["extras"]["eval_instance_index"] = given
             self._add_record(**record)
-
-
-def _with_count(problem: Problem, n_rows: int) -> Problem:
-    """Return the problem of a row with the number of later rows that have the same."""
-    later = f", as in {counted(n_rows - 1, 'later row')}" if n_rows > 1 else ""
-    return replace(problem, found=problem.found + later)
 
 
 _Question = tuple[str, int | None, list[Candidate]]
@@ -332,12 +326,12 @@ def _questions_in(row: Row, recipe: Recipe, split: str) -> Iterator[_Question]:
                 yield question, position, find(position=position)
         case TranslationPair() as pair:
             source, target = text_in(row, pair.source), text_in(row, pair.target)
-            ways = (
-                [(source, target), (target, source)] if pair.both_directions else [(source, target)]
-            )
-            for number, (one, other) in enumerate(ways):
-                candidates = [Candidate(other)] if other else []
-                yield one or "", number if pair.both_directions else None, candidates
+            ways = [(source, target)]
+            if pair.both_directions:
+                ways.append((target, source))
+            for number, (prompt, answer) in enumerate(ways):
+                candidates = [Candidate(answer)] if answer else []
+                yield prompt or "", number if pair.both_directions else None, candidates
 
 
 def _require_parallel(row: Row, recipe: Recipe, n_questions: int, questions: str) -> None:

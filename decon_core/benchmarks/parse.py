@@ -33,7 +33,6 @@ Place = tuple[str | int, ...]
 _AN_OBJECT = "an object (`key: value` lines)"
 _ONLY_WITH_A_PROMPT = ("passage", "tests", "extra_fields", "dataset_name_field", "no_answer_splits")
 
-
 IN_MEMORY = "test"  # the split of rows in memory that name none
 CATALOG_PATH = Path(__file__).with_name("catalog.yaml")
 
@@ -262,7 +261,7 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
     `expand_choices` and the like.
     """
     for key in path:
-        wrapper = next((one for one in WRAPPERS if isinstance(value, dict) and one in value), None)
+        wrapper = next((key for key in WRAPPERS if isinstance(value, dict) and key in value), None)
         if wrapper is not None and key not in value:
             place, value = (*place, wrapper), value[wrapper]
         if isinstance(value, dict) and (key != "text" or key in value):
@@ -296,7 +295,7 @@ class YamlSource:
     def where(self, place: Place) -> str:
         """Format a place in the file, with its line or the nearest enclosing one."""
         outwards = (place[:n] for n in range(len(place), -1, -1))
-        line = next((self._lines[one] for one in outwards if one in self._lines), 1)
+        line = next((self._lines[outer] for outer in outwards if outer in self._lines), 1)
         name = ".".join(map(str, place[1:]))
         return f"{self._path}:{line}{f': {name}' if name else ''}"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Annotated, Any
 
@@ -15,15 +15,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic.dataclasses import dataclass as model
 
 from decon_core.benchmarks.transforms import ARGUMENT_TRANSFORMS, LABEL_TRANSFORMS, TRANSFORM_NAMES
-from decon_core.config.validation import (
-    TABLE,
-    Count,
-    Distinct,
-    Flag,
-    did_you_mean,
-    expects,
-    invalid,
-)
+from decon_core.config.validation import TABLE, Count, Distinct, Flag, expects, invalid, known_name
 
 # Increased when the same recipe and rows give other records than before.
 NORMALIZATION_VERSION = 2
@@ -57,11 +49,8 @@ def _as_list(value: object) -> object:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _known_transform(name: str, known: Iterable[str]) -> str:
-    if name not in known:
-        found, expected = f"the unknown transform {name!r}", f"one of {', '.join(known)}"
-        raise invalid(expected, did_you_mean(name, [*known]), found=found)
-    return name
+def _known_transform(name: str, known: Collection[str]) -> str:
+    return known_name(name, known, found=f"the unknown transform {name!r}")
 
 
 def _step(step: object) -> object:

@@ -8,7 +8,6 @@ from hashlib import sha256
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from decon_core.errors import MissingError, Problem
 from decon_core.schemas import RECORDS
@@ -38,24 +37,18 @@ def fingerprint_of_records(table: pa.Table) -> str:
 
 def save_records(store: Store, benchmark: str, table: pa.Table, *, origin: str = "") -> Version:
     """Save records as the current version; `origin`: the fingerprint of recipe and files."""
-    items = table.select(["split", "instance_index"]).group_by(["split", "instance_index"])
-    version = Version(
-        benchmark, fingerprint_of_records(table), table.num_rows, items.aggregate([]).num_rows
-    )
+    items = table.group_by(["split", "instance_index"]).aggregate([])
+    version = Version(benchmark, fingerprint_of_records(table), table.num_rows, items.num_rows)
     write_parquet(store.records(benchmark, version.fingerprint), table)
-    write_json(
-        store.current_records(benchmark),
-        {
-            "version": version.fingerprint,
-            "origin": origin,
-            "n_records": version.n_records,
-            "n_items": version.n_items,
-            "splits": {
-                entry["values"]: entry["counts"]
-                for entry in pc.value_counts(table["split"]).to_pylist()
-            },
-        },
-    )
+    splits = table["split"].value_counts().to_pylist()
+    current = {
+        "version": version.fingerprint,
+        "origin": origin,
+        "n_records": version.n_records,
+        "n_items": version.n_items,
+        "splits": {split["values"]: split["counts"] for split in splits},
+    }
+    write_json(store.current_records(benchmark), current)
     return version
 
 

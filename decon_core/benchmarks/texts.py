@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 from decon_core.benchmarks import recipe
 from decon_core.benchmarks.fields import (
@@ -264,11 +266,8 @@ def _expand_choices(
             raise
         return []
     flags = _correct_flags(row, answer, choices) if has_answers else None
-    return [
-        Candidate(text, flags[i] if flags else None)
-        for i, text in enumerate(choices.texts)
-        if text is not None
-    ]
+    pairs = zip(choices.texts, flags or repeat(None), strict=False)
+    return [Candidate(text, is_correct) for text, is_correct in pairs if text is not None]
 
 
 def _choices_in(row: Row, answer: recipe.ChoicesAnswer | recipe.PrefixAnswer) -> _Choices:
@@ -298,18 +297,17 @@ def _naming_prefix(
     """Return the error with a better remedy, if the choices are in fields such as choice0."""
     stem = error.field.casefold()
     stems = (stem, stem.removesuffix("s"))
-    numbered = [(name, re.fullmatch(r"(.+?)([A-Za-z]|\d+)", name)) for name in row]
-    choices = [
-        (name, parts[1])
-        for name, parts in numbered
-        if parts and parts[1].rstrip(" _-").casefold() in stems
-    ]
+    choices = []
+    for name in row:
+        parts = re.fullmatch(r"(.+?)([A-Za-z]|\d+)", name)
+        if parts and parts[1].rstrip(" _-").casefold() in stems:
+            choices.append((name, parts[1]))
     if len(choices) < 2:
         return error
     correct = f", suffix_match_field: {answer.correct_index}" if answer.correct_index else ""
-    wanted = f"`expand_prefix: {{prefix: {choices[0][1]!r}{correct}}}`"
+    table = f"`expand_prefix: {{prefix: {choices[0][1]!r}{correct}}}`"
     shown = ", ".join(name for name, _ in choices[:3])
-    remedy = f"The choices are in {shown}, …: write {wanted} in place of `expand_choices`."
+    remedy = f"The choices are in {shown}, …: write {table} in place of `expand_choices`."
     return AbsentFieldError(error.field, error.found, error.expected, remedy)
 
 
@@ -350,13 +348,9 @@ def _labels_of(value: object) -> list[str] | None:
 def _labels_beside(row: Row, field: str) -> list[str] | None:
     """Return the labels beside a field: `choices.label` for `choices.text`, as in ARC."""
     parent, _, leaf = field.rpartition(".")
-    if not parent or leaf not in _TEXT_KEYS:
-        return None
-    for key in _LABEL_KEYS:
-        try:
+    for key in _LABEL_KEYS if parent and leaf in _TEXT_KEYS else ():
+        with suppress(FieldError):
             return _labels_of(value_at(row, f"{parent}.{key}"))
-        except FieldError:
-            continue
     return None
 
 

@@ -174,9 +174,8 @@ def get(name: str) -> Declaration:
 
 
 def _nominator(name: str) -> Declaration:
-    nominator: Declaration = importlib.import_module("decon_core.detectors.nominator").nominator(
-        name
-    )
+    module = importlib.import_module("decon_core.detectors.nominator")
+    nominator: Declaration = module.nominator(name)
     return nominator
 
 

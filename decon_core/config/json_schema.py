@@ -11,11 +11,11 @@ import ast
 import inspect
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pydantic import ConfigDict, create_model
@@ -30,8 +30,8 @@ SCHEMA_PATH = Path(__file__).with_name("decon.schema.json")
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON schema of the whole file."""
-    of_features = feature_tables()
-    sections = {**SECTIONS, **{name: model.in_file() for name, model in of_features.items()}}
+    feature_models = feature_tables()
+    sections = {**SECTIONS, **{name: model.in_file() for name, model in feature_models.items()}}
     fields: dict[str, Any] = {name: (model, ...) for name, model in sections.items()}
     model = create_model("DeconToml", __config__=ConfigDict(extra="forbid"), **fields)
     schema: dict[str, Any] = _plain(model.model_json_schema())
@@ -46,7 +46,7 @@ def config_schema() -> dict[str, Any]:
     }
     for key, threshold in tables["Thresholds"]["properties"].items():
         threshold["description"] = tables["Policy"]["properties"][key]["description"]
-    for model in of_features.values():
+    for model in feature_models.values():
         model.amend_schema(tables)
     schema["$schema"] = "http://json-schema.org/draft-07/schema#"
     schema["required"] = ["evals", "corpus"]
@@ -59,40 +59,28 @@ def _described(name: str, table: dict[str, Any]) -> dict[str, Any]:
     Pydantic can read them, too, but at each import of a model, which takes half of its time.
     """
     properties = {**table.get("properties", {})}
-    model: Any = next((model for model in _models() if model.__name__ == name), None)
-    for base in reversed(model.__mro__) if model else ():
-        for key, text in _docstrings(base).items():
+    modules = [module for key, module in sys.modules.items() if key.startswith("decon_core.")]
+    values = chain.from_iterable(vars(module).values() for module in modules)
+    models: Iterator[Any] = filter(is_pydantic_dataclass, values)
+    model: Any = next((model for model in models if model.__name__ == name), None)
+    for base in filter(is_pydantic_dataclass, reversed(model.__mro__) if model else ()):
+        for key, text in _docstrings_in(base.__module__).get(base.__name__, {}).items():
             alias = model.__pydantic_fields__[key].alias or key
             properties[alias] = dict(sorted((properties[alias] | {"description": text}).items()))
     return {**table, "properties": properties} if properties else table
 
 
-def _models() -> Iterator[Any]:
-    """Yield the models of decon.toml."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("decon_core.")]
-    for module in modules:
-        yield from filter(is_pydantic_dataclass, vars(module).values())
-
-
-def _docstrings(model: type) -> Mapping[str, str]:
-    """Return the docstrings of the keys that a class declares itself."""
-    module = sys.modules[model.__module__]
-    return _docstrings_in(module).get(model.__name__, {}) if is_pydantic_dataclass(model) else {}
-
-
 @cache
-def _docstrings_in(module: ModuleType) -> Mapping[str, Mapping[str, str]]:
+def _docstrings_in(module: str) -> Mapping[str, Mapping[str, str]]:
     """Return the strings that follow the keys of each class of a module."""
-    tree = ast.parse(inspect.getsource(module))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return {model.name: dict(_keys_with_docstring(model)) for model in classes}
-
-
-def _keys_with_docstring(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for statement, following in pairwise(model.body):
-        match statement, following:
-            case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(value=ast.Constant(str(text))):
-                yield key, inspect.cleandoc(text)
+    docstrings: dict[str, dict[str, str]] = defaultdict(dict)
+    statements = ast.parse(inspect.getsource(sys.modules[module])).body
+    for model in (node for node in statements if isinstance(node, ast.ClassDef)):
+        for pair in pairwise(model.body):
+            match pair:
+                case ast.AnnAssign(target=ast.Name(id=key)), ast.Expr(ast.Constant(str(text))):
+                    docstrings[model.name][key] = inspect.cleandoc(text)
+    return docstrings
 
 
 def _plain(node: Any) -> Any:

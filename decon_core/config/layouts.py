@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -45,12 +45,12 @@ UNKNOWN = Layout("unknown", marks=())  # every text of the row is visible
 def known_layouts() -> dict[str, Layout]:
     """Return all layouts by name, in the order in which they are tried."""
     text = files(__package__).joinpath("layouts.toml").read_text(encoding="utf-8")
-    return {name: _layout(name, table) for name, table in tomllib.loads(text).items()}
-
-
-def _layout(name: str, table: Mapping[str, Any]) -> Layout:
-    lists = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
-    return Layout(**{"name": name, **table, **lists})
+    tables: dict[str, dict[str, Any]] = tomllib.loads(text)
+    layouts = {}
+    for name, table in tables.items():
+        lists = {key: tuple(value) for key, value in table.items() if isinstance(value, list)}
+        layouts[name] = Layout(**{"name": name, **table, **lists})
+    return layouts
 
 
 def covers_any(patterns: Iterable[str], path: str) -> bool:
@@ -66,10 +66,9 @@ def covers(pattern: str, path: str) -> bool:
 
 def leads_to(path: str, pattern: str) -> bool:
     """Return whether what a pattern names may lie below a path."""
-    keys, wanted = path.split("."), pattern.split(".")
-    pairs = zip(keys, wanted, strict=False)
+    keys, pattern_keys = path.split("."), pattern.split(".")
     return EVERYTHING in pattern or (
-        len(keys) <= len(wanted) and all(covers(one, other) for one, other in pairs)
+        len(keys) <= len(pattern_keys) and all(map(covers, keys, pattern_keys))
     )
 
 

@@ -202,9 +202,9 @@ class ConfigReader(SettingsReader):
 
     def config(self, values: Mapping[str, Any]) -> Config:
         others = sorted(values.keys() - SECTIONS.keys())
-        of_features = feature_tables() if others else {}
-        for name in (name for name in others if name not in of_features):
-            remedy = did_you_mean(name, (*SECTIONS, *of_features))
+        feature_models = feature_tables() if others else {}
+        for name in (name for name in others if name not in feature_models):
+            remedy = did_you_mean(name, (*SECTIONS, *feature_models))
             self.wrong(name, f"unknown key {name!r}", "a known key", remedy)
         evals = self.table(Evals, "evals", values.get("evals", {}))
         idf = self.table(Idf, "idf", values.get("idf", {}))
@@ -239,7 +239,7 @@ class ConfigReader(SettingsReader):
         }
         tables = {
             name: table
-            for name, model in of_features.items()
+            for name, model in feature_models.items()
             if name in values and (table := model.read(self, name, values[name]))
         }
         sketch = self.table(Sketch, "sketch", values["sketch"]) if "sketch" in values else None

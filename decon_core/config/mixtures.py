@@ -32,10 +32,6 @@ from decon_core.config.validation import (
 )
 from decon_core.errors import Problem
 
-Take = Literal["clean", "everything", "leaks", "control"]
-Cut = Literal["documents", "turns", "spans"]
-Unknown = Literal["drop", "keep"]
-Write = Literal["shards", "attributes", "dolma", "parquet", "mask"]
 FoundButNoLeak = Literal["remove", "keep"]
 
 
@@ -91,7 +87,7 @@ class Licenses:
     """Only these, as "CC-BY-*"."""
     deny: Names[Name] = ()
     """None of these."""
-    unknown: Unknown = "drop"
+    unknown: Literal["drop", "keep"] = "drop"
     """Rows without a license, or with "unknown"."""
 
 
@@ -101,16 +97,16 @@ class Mixture:
 
     name: str
     """Name of the mixture, a folder in the store."""
-    take: Take = "clean"
+    take: Literal["clean", "everything", "leaks", "control"] = "clean"
     """Documents to take: those without leaks, everything, those with leaks, or a control that
     loses as many documents and tokens as another mixture."""
     sources: Names[Annotated[Name, known("sources")]] = ()
     """Only these sources."""
-    cut: Cut = "documents"
+    cut: Literal["documents", "turns", "spans"] = "documents"
     """What to remove of a leak."""
     mask: str = ""
     """Text that replaces a removed span."""
-    write: Write = "shards"
+    write: Literal["shards", "attributes", "dolma", "parquet", "mask"] = "shards"
     """The shards in their own format, Dolma attribute files for its mixer, the documents as Dolma
     JSONL or parquet, or their tokens with a loss mask."""
     tokenizer: Annotated[
@@ -233,7 +229,7 @@ class _Reader(SettingsReader):
         for key, other, values in _EFFECTIVE_WITH:
             value = getattr(mixture, key)
             if value != getattr(DEFAULT, key) and getattr(mixture, other) not in values:
-                needed = " or ".join(f'"{one}"' for one in values)
+                needed = " or ".join(f'"{name}"' for name in values)
                 remedy = f"leave it out, or set {other} = {needed}"
                 found = "a table" if key == "leaks" else repr(value)
                 self.wrong(f"{where}.{key}", found, f"{other} = {needed}", remedy)

@@ -36,6 +36,7 @@ from decon_core.config.validation import (
     dotted,
     expects,
     invalid,
+    known_name,
     problems_of,
 )
 from decon_core.errors import ConfigError, Problem
@@ -45,10 +46,6 @@ if TYPE_CHECKING:
 
 Sampling = Literal["exhaustive", "reference"]
 Normalize = Literal["none", "whitespace", "decon"]
-Prompt = Literal["question", "whole"]
-Unreadable = Literal["block", "drop"]
-InvalidUtf8 = Literal["replace", "drop", "block"]
-
 PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 
 # Increased when the same text and policy give other matches than before. Part of the fingerprints,
@@ -98,7 +95,7 @@ LEAST_ANSWER_OVERLAP = 0.5
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
     known = registry.names()
-    if names and all(names.count(name) == 1 and name in known for name in names):
+    if names and len(names) == len({*names} & {*known}):
         return names
     raise invalid(f"some of {', '.join(known)}, each once", found=repr([*names]))
 
@@ -110,16 +107,9 @@ Detectors = Annotated[
 ]
 
 
-def _known_kind(name: str) -> str:
-    known = registry.kinds()
-    if name not in known:
-        raise invalid(f"one of {', '.join(known)}", did_you_mean(name, known))
-    return name
-
-
 Kind = Annotated[
     str,
-    AfterValidator(_known_kind),
+    AfterValidator(lambda name: known_name(name, registry.kinds())),
     # The detectors are not known yet when this file is imported.
     Field(json_schema_extra=lambda schema: schema.update(enum=[*registry.kinds()])),
 ]
@@ -223,7 +213,7 @@ class Policy:
     """`ratcliff` and `longest_match` compare only texts that share this many consecutive tokens."""
     ratcliff_min_block: Positive = 5
     """`ratcliff`: shorter runs of equal tokens do not count."""
-    ratcliff_prompt: Prompt = "question"
+    ratcliff_prompt: Literal["question", "whole"] = "question"
     """`ratcliff`: what is searched of an item: the question, or passage, question and choices."""
     ratcliff_floor: Number = 0.3
     """`ratcliff`: matches are kept down to this score."""
@@ -272,10 +262,9 @@ class Policy:
     """And in at least this many documents: in a small corpus a share means little."""
     leave_out_common: Flag = False
     """`decon`: exclude common n-grams from the overlap and the weight."""
-    unreadable: Unreadable = "block"
+    unreadable: Literal["block", "drop"] = "block"
     """Unreadable rows: refuse the mixtures of their pack, or drop the rows."""
-
-    invalid_utf8: InvalidUtf8 = "replace"
+    invalid_utf8: Literal["replace", "drop", "block"] = "replace"
     """Rows with invalid UTF-8 in mixtures: write U+FFFD in place of the bytes, drop the rows,
     or refuse; they are scanned and reported in any case."""
     benchmark: Annotated[Mapping[str, Thresholds], AS_WRITTEN] = field(
@@ -293,26 +282,23 @@ class Policy:
             raise ConfigError(problems) from None
 
     def __post_init__(self) -> None:
-        own = (
-            problem
-            for detector in registry.declarations()
-            for problem in detector.setting_problems(self)
-        )
-        if problems := [*own, *_related_problems(self)]:
+        problems: list[Problem] = []
+        for detector in registry.declarations():
+            problems += detector.setting_problems(self)
+        problems += _related_problems(self)
+        if problems:
             raise ConfigError(problems)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object], *, where: str = "") -> Policy:
-        """Build a policy from a TOML table. Raises one `ConfigError` with all problems.
-
-        `preset` selects default settings, which the other keys override. `where`: the file.
-        """
+        """Build a policy from a table of the file `where`. `ConfigError` has all problems."""
         values = with_preset(values, where=where)
         try:
             return _with_own_settings(values)
         except ConfigError as error:
+            place = f"{where}: " if where else ""
             raise ConfigError(
-                replace(problem, where=_in_file(where, problem.where)) for problem in error.problems
+                replace(problem, where=f"{place}{problem.where}") for problem in error.problems
             ) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -333,8 +319,7 @@ class Policy:
     def index_fingerprint(self, *, tokenizer: str, snapshot: str = "") -> str:
         """Return the fingerprint of what an index part depends on besides its records.
 
-        These are the indexing settings and the idf snapshot. Without a snapshot: what a snapshot
-        itself depends on.
+        Without an idf snapshot: of what a snapshot itself depends on.
         """
         settings = {name: getattr(self, name) for name in _INDEX_FIELDS}
         return _digest([settings, tokenizer, snapshot, VERDICT_VERSION])
@@ -442,8 +427,7 @@ def _kind(own: tuple[tuple[str, registry.Setting], ...]) -> type[Policy]:
     kind.__annotations__ = {name: limits.get(name, type(default)) for name, default in own}
     kind.__annotations__["benchmark"] = Annotated[Mapping[str, table], AS_WRITTEN]
     kind.benchmark = field(default_factory=dict, hash=False)
-    extended: Any = dataclass(frozen=True, kw_only=True, config=TABLE)(kind)
-    return cast("type[Policy]", extended)
+    return cast("type[Policy]", dataclass(frozen=True, kw_only=True, config=TABLE)(kind))
 
 
 def decision_fields() -> frozenset[str]:
@@ -453,9 +437,9 @@ def decision_fields() -> frozenset[str]:
 
 def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Problem]:
     """Yield a problem for each [policy.benchmark.NAME] of an unknown benchmark."""
+    expected = f"one of {', '.join(known)}"
     for name in policy.benchmark:
         if name not in known:
-            expected = f"one of {', '.join(known)}"
             where = f"policy.benchmark.{name}"
             yield Problem(where, "no benchmark of this name", expected, did_you_mean(name, known))
 
@@ -463,10 +447,10 @@ def unknown_benchmarks(policy: Policy, known: Collection[str]) -> Iterator[Probl
 def without_effect(policy: Policy) -> Iterator[Problem]:
     """Yield a problem for each threshold that was set for a detector that is not chosen."""
     default = Policy()
-    naming = {kind.name: one.name for one in registry.declarations() for kind in one.kinds}
+    owner = {kind.name: each.name for each in registry.declarations() for kind in each.kinds}
     for name in ("leak", "review"):
         changed = {*getattr(policy, name)} ^ {*getattr(default, name)}
-        needed = {naming.get(kind) for kind in changed}  # None: what is found beside the scan
+        needed = {owner.get(kind) for kind in changed}  # None: what is found beside the scan
         if needed and needed.isdisjoint({*policy.detectors, None}):
             found = f"without effect on {', '.join(policy.detectors)}"
             expected = f"{' or '.join(sorted(filter(None, needed)))} among the detectors"
@@ -483,27 +467,23 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _in_file(where: str, place: str) -> str:
-    return f"{where}: {place}" if where else place
-
-
 def with_preset(values: Mapping[str, object], *, where: str) -> Mapping[str, object]:
     """Return the settings with the defaults of their `preset`, if they name one."""
     if "preset" not in values:
         return values
     name = values["preset"]
     if not isinstance(name, str) or name not in PRESETS:
-        expected = " or ".join(map(repr, PRESETS))
-        raise ConfigError(Problem(_in_file(where, "policy.preset"), repr(name), expected))
+        place = f"{where}: policy.preset" if where else "policy.preset"
+        raise ConfigError(Problem(place, repr(name), " or ".join(map(repr, PRESETS))))
     return PRESETS[name] | {key: value for key, value in values.items() if key != "preset"}
 
 
 def _related_problems(policy: Policy) -> Iterator[Problem]:
     """Yield settings that do not go with another setting."""
-    of_benchmarks = {f"policy.benchmark.{name}": name for name in policy.benchmark}
-    for where, name in {"policy": None, **of_benchmarks}.items():
-        given = {} if name is None else policy.benchmark[name]
-        leak, review = given.get("leak", policy.leak), given.get("review", policy.review)
+    tables: dict[str, Thresholds] = {"policy": {}}
+    tables |= {f"policy.benchmark.{name}": table for name, table in policy.benchmark.items()}
+    for where, table in tables.items():
+        leak, review = table.get("leak", policy.leak), table.get("review", policy.review)
         if both := sorted({*leak} & {*review}):
             remedy = "a kind is a leak, or waits for review"
             yield Problem(f"{where}.review", repr(both), "kinds that are not in leak", remedy)

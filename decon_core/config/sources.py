@@ -21,9 +21,9 @@ from decon_core.config.validation import (
     Names,
     Positive,
     Whole,
-    did_you_mean,
     expects,
     invalid,
+    known_name,
 )
 
 _DEFAULT_PACK_SHARDS = 64
@@ -62,10 +62,7 @@ def _known_as_columns(labels: dict[str, str]) -> dict[str, str]:
 def _known_layout(name: str) -> str:
     from decon_core.config.layouts import known_layouts
 
-    names = known_layouts()
-    if name not in names:
-        raise invalid(f"one of {', '.join(names)}", did_you_mean(name, names), found=name)
-    return name
+    return known_name(name, known_layouts(), found=name)
 
 
 def _only_way(way: str | None, info: ValidationInfo) -> str | None:
@@ -151,24 +148,24 @@ class Corpus(PackLimits):
     @cached_property
     def sources(self) -> tuple[Source, ...]:
         """The sources with what they inherit."""
-        return tuple(self._source(table) for table in self.source)
-
-    def _source(self, table: SourceTable) -> Source:
-        values = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
-        values["labels"] = tuple(sorted(table.labels.items()))
-        return Source(**values, max_row_bytes=self.max_row_bytes)
+        sources = []
+        for table in self.source:
+            values = {key: value for key, value in asdict(table).items() if key not in _LIMITS}
+            values["labels"] = tuple(sorted(table.labels.items()))
+            sources.append(Source(**values, max_row_bytes=self.max_row_bytes))
+        return tuple(sources)
 
     @cached_property
     def packing(self) -> Mapping[str, PackLimits]:
         """The limits of new packs, by source; existing packs are not changed."""
-        return {table.name: self._limits(table) for table in self.source}
-
-    def _limits(self, table: SourceTable) -> PackLimits:
-        n_shards = table.pack_shards or self.pack_shards
-        n_bytes = table.pack_bytes or self.pack_bytes
-        if n_shards is None and n_bytes is None:
-            n_shards = _DEFAULT_PACK_SHARDS
-        return PackLimits(pack_shards=n_shards, pack_bytes=n_bytes)
+        limits = {}
+        for table in self.source:
+            n_shards = table.pack_shards or self.pack_shards
+            n_bytes = table.pack_bytes or self.pack_bytes
+            if n_shards is None and n_bytes is None:
+                n_shards = _DEFAULT_PACK_SHARDS
+            limits[table.name] = PackLimits(pack_shards=n_shards, pack_bytes=n_bytes)
+        return limits
 
 
 @model(frozen=True, kw_only=True, config=TABLE)

@@ -97,8 +97,7 @@ def bytes_of(size: object) -> int | None:
     if isinstance(size, str) and (match := _SIZE.fullmatch(size.strip())):
         number, prefix, is_binary = match.groups()
         size = int(float(number) * (1024 if is_binary else 1000) ** _POWERS.index(prefix))
-    is_count = isinstance(size, int) and not isinstance(size, bool) and size >= 1
-    return size if is_count and isinstance(size, int) else None
+    return size if isinstance(size, int) and not isinstance(size, bool) and size >= 1 else None
 
 
 def _bytes(size: object) -> int:
@@ -118,12 +117,16 @@ def known(kind: str) -> AfterValidator:
     """Accept only the names of this kind in the validation context, if it has any."""
 
     def check(name: str, info: ValidationInfo) -> str:
-        names = (info.context or {}).get(kind) or [name]
-        if name not in names:
-            raise invalid(f"one of {', '.join(names)}", did_you_mean(name, names))
-        return name
+        return known_name(name, (info.context or {}).get(kind) or [name])
 
     return AfterValidator(check)
+
+
+def known_name(name: str, names: Collection[str], *, found: str | None = None) -> str:
+    """Return a name if it is known, and raise an error with the closest one if it is not."""
+    if name not in names:
+        raise invalid(f"one of {', '.join(names)}", did_you_mean(name, names), found=found)
+    return name
 
 
 _MOST_SUGGESTED = 8
@@ -208,10 +211,9 @@ def _problem(details: ErrorDetails, where: str, found: str, node: Node, schema: 
     expected = " or ".join(dict.fromkeys(_expectations(node, schema)))
     if details["type"] == "missing":
         return Problem(where, "nothing", expected)
-    values = (
-        value for variant in variants for value in (*variant.get("enum", ()), variant.get("const"))
-    )
-    choices = {value for value in values if value}
+    choices: set[str] = set()
+    for variant in variants:
+        choices.update(filter(None, (*variant.get("enum", ()), variant.get("const"))))
     return Problem(where, found, expected, did_you_mean(details["input"], choices))
 
 

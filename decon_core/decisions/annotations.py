@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from decon_core.config.validation import did_you_mean
 from decon_core.errors import Problem
@@ -86,8 +86,8 @@ class Annotations:
     @property
     def digest(self) -> str:
         """Digest of what is shown: the current annotations with their reasons."""
-        shown = [asdict(one) for kind in KINDS for _, one in sorted(self.by_pair(kind).items())]
-        return sha256(repr(shown).encode()).hexdigest()[:16]
+        lines = [asdict(line) for kind in KINDS for _, line in sorted(self.by_pair(kind).items())]
+        return sha256(repr(lines).encode()).hexdigest()[:16]
 
 
 NO_ANNOTATIONS = Annotations()
@@ -110,7 +110,7 @@ def append_annotations(path: Path, annotations: Iterable[Annotation]) -> None:
 
 def annotation_of(line: Line) -> Annotation:
     """Return a checked line as an annotation; keys that it does not know are left out."""
-    names = {one.name for one in fields(Annotation)}
+    names = {key.name for key in fields(Annotation)}
     known = {name: value for name, value in line.items() if name in names and value is not None}
     if "is_sd" in known:
         known["is_sd"] = bool(known["is_sd"])
@@ -127,40 +127,40 @@ def problems_of(where: str, line: Line) -> Iterator[Problem]:
     yield from key_problems(where, {name: line.get(name) for name in KEYS})
     for name in _TEXTS:
         if not isinstance(line.get(name, ""), str):
-            yield Problem(f"{where}: {name}", _shown(line[name]), "a string")
+            yield Problem(f"{where}: {name}", shown(line[name]), "a string")
     if line.get("kind", "file") not in KINDS:
-        yield Problem(f"{where}: kind", _shown(line["kind"]), f"one of {', '.join(KINDS)}")
+        yield Problem(f"{where}: kind", shown(line["kind"]), f"one of {', '.join(KINDS)}")
     if not line.get("unjudged"):
         yield from judgement_problems(where, line)
 
 
 def key_problems(where: str, keys: Line) -> Iterator[Problem]:
-    """Yield the keys that are none."""
+    """Yield a problem for each value that is no key."""
     for name, key in keys.items():
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            yield Problem(f"{where}: {name}", _shown(key), "16 hex digits, as in the report")
+            yield Problem(f"{where}: {name}", shown(key), "16 hex digits, as in the report")
 
 
 def judgement_problems(where: str, value: Line) -> Iterator[Problem]:
     """Yield what is wrong with the study's fields of a line or of an answer."""
     is_sd, match_type = value.get("is_sd"), value.get("match_type")
     if is_sd not in (True, False):  # 1 and 0 are equal to these
-        yield Problem(f"{where}: is_sd", _shown(is_sd), "true or false")
+        yield Problem(f"{where}: is_sd", shown(is_sd), "true or false")
     if match_type not in MATCH_TYPES:
         expected, remedy = f"one of {', '.join(MATCH_TYPES)}", did_you_mean(match_type, MATCH_TYPES)
-        yield Problem(f"{where}: match_type", _shown(match_type), expected, remedy)
+        yield Problem(f"{where}: match_type", shown(match_type), expected, remedy)
     elif match_type in (_NEVER if is_sd else _ALWAYS):
         found = f"{match_type!r} with is_sd = {'true' if is_sd else 'false'}"
         yield Problem(f"{where}: match_type", found, "two fields that agree")
     confidence = value.get("confidence")
     is_number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
     if confidence is not None and not (is_number and 0 <= confidence <= 1):
-        yield Problem(f"{where}: confidence", _shown(confidence), "a number from 0 to 1")
+        yield Problem(f"{where}: confidence", shown(confidence), "a number from 0 to 1")
     if not isinstance(value.get("reasoning", ""), str):
-        yield Problem(f"{where}: reasoning", _shown(value["reasoning"]), "a string")
+        yield Problem(f"{where}: reasoning", shown(value["reasoning"]), "a string")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     return "nothing" if value is None else f"{value!r:.60}"
 
 
@@ -181,34 +181,24 @@ class Label:
 
 def labels_of(people: Mapping[str, Label], annotations: Annotations) -> dict[str, Label]:
     """Return the judgement that counts of each pair: a person's, else a file's, else a model's."""
+    names = [key.name for key in fields(Label)]
     labels: dict[str, Label] = {}
     for kind in reversed(KINDS):
-        for pair, one in annotations.by_pair(kind).items():
-            if one.is_sd is not None or pair not in labels:
-                labels[pair] = label_of(one)
+        for pair, line in annotations.by_pair(kind).items():
+            if line.is_sd is not None or pair not in labels:
+                labels[pair] = Label(**{name: getattr(line, name) for name in names})
     return dict(sorted((labels | dict(people)).items()))
 
 
-def label_of(one: Annotation) -> Label:
-    names = [each.name for each in fields(Label)]
-    return Label(**{name: getattr(one, name) for name in names})
+class Imported(NamedTuple):
+    """The lines to append of an imported file, and how many are in the file already."""
 
-
-@dataclass
-class Imported:
-    """The lines to append of an imported file, and counts."""
-
-    lines: list[Annotation] = field(default_factory=list)
-    n_same: int = 0
+    lines: list[Annotation]
+    n_same: int
 
 
 def merge_annotations(lines: Sequence[Annotation], current: Annotations) -> Imported:
     """Return the annotations that the file does not have yet; the last one of a pair counts."""
-    merged = Imported()
-    known = set(current.lines)
-    for line in dict.fromkeys(lines):
-        if line in known:
-            merged.n_same += 1
-        else:
-            merged.lines.append(line)
-    return merged
+    known, different = set(current.lines), dict.fromkeys(lines)
+    new = [line for line in different if line not in known]
+    return Imported(new, n_same=len(different) - len(new))

@@ -120,15 +120,12 @@ class Calibration:
 
     @classmethod
     def from_json(cls, value: Iterable[Mapping[str, Any]]) -> Calibration:
-        return cls(
-            {
-                (one["detector"], one["benchmark"]): Curve(
-                    tuple(Step(**step) for step in one["steps"]),
-                    Fit(**one["fit"]) if one["fit"] else None,
-                )
-                for one in value
-            }
-        )
+        curves = {}
+        for curve in value:
+            steps = tuple(Step(**step) for step in curve["steps"])
+            fit = Fit(**curve["fit"]) if curve["fit"] else None
+            curves[curve["detector"], curve["benchmark"]] = Curve(steps, fit)
+        return cls(curves)
 
 
 NO_CALIBRATION = Calibration()
@@ -138,35 +135,33 @@ def calibrate(points: Iterable[Point]) -> Calibration:
     """Return the curves of judged pairs. Their order makes no difference."""
     groups: dict[tuple[str, str], list[Point]] = defaultdict(list)
     pooled: dict[tuple[str, str], Point] = {}  # a text of two benchmarks is one pair
-    for one in sorted(points):
-        groups[one.detector, one.benchmark].append(one)
-        pooled[one.detector, one.pair] = one
-    for one in pooled.values():
-        groups[one.detector, ALL].append(one)
-    return Calibration({key: _curve(of_key) for key, of_key in sorted(groups.items())})
-
-
-def _curve(points: Sequence[Point]) -> Curve:
-    return Curve(
-        fit_steps([(point.score, point.is_sd) for point in points]), cross_validated(points)
-    )
+    for point in sorted(points):
+        groups[point.detector, point.benchmark].append(point)
+        pooled[point.detector, point.pair] = point
+    for point in pooled.values():
+        groups[point.detector, ALL].append(point)
+    curves = {}
+    for key, members in sorted(groups.items()):
+        steps = fit_steps((point.score, point.is_sd) for point in members)
+        curves[key] = Curve(steps, cross_validated(members))
+    return Calibration(curves)
 
 
 def fit_steps(judged: Iterable[tuple[float, bool]]) -> tuple[Step, ...]:
     """Return the steps of a curve from scores and judgements, lowest first."""
     pooled: list[_Bin] = []
-    for one in _bins(judged):
-        pooled.append(one)
+    for scores in _bins(judged):
+        pooled.append(scores)
         # Compared as products: shares are fractions, which rounding could make unequal.
         while len(pooled) > 1 and pooled[-2].exceeds(pooled[-1]):
             pooled[-2:] = [pooled[-2].joined(pooled[-1])]
-    intervals = [wilson(one.n_sd / one.n, one.n) for one in pooled]
+    intervals = [wilson(scores.n_sd / scores.n, scores.n) for scores in pooled]
     # The probability never falls, so a bound of one step holds for those beyond it.
     lows = [max(low for low, _ in intervals[: at + 1]) for at in range(len(pooled))]
     highs = [min(high for _, high in intervals[at:]) for at in range(len(pooled))]
     return tuple(
-        Step(one.first, one.last, one.n, one.n_sd, low, high)
-        for one, low, high in zip(pooled, lows, highs, strict=True)
+        Step(scores.first, scores.last, scores.n, scores.n_sd, low, high)
+        for scores, low, high in zip(pooled, lows, highs, strict=True)
     )
 
 
@@ -194,15 +189,15 @@ def _bins(judged: Iterable[tuple[float, bool]]) -> list[_Bin]:
     for raw, is_sd in judged:
         score = round(raw, _DECIMALS)
         known = by_score.get(score, _Bin(score, score, 0, 0))
-        by_score[score] = known._replace(n=known.n + 1, n_sd=known.n_sd + is_sd)
-    n = sum(one.n for one in by_score.values())
+        by_score[score] = known.joined(_Bin(score, score, 1, is_sd))
+    n = sum(scores.n for scores in by_score.values())
     size = max(LEAST_JUDGED, math.ceil(min(n / _N_BINS, _OF_ROOT * math.sqrt(n))))
     bins: list[_Bin] = []
-    for _, one in sorted(by_score.items(), reverse=True):
+    for _, scores in sorted(by_score.items(), reverse=True):
         if bins and bins[-1].n < size:
-            bins[-1] = one.joined(bins[-1])
+            bins[-1] = scores.joined(bins[-1])
         else:
-            bins.append(one)
+            bins.append(scores)
     if len(bins) > 1 and bins[-1].n < size:
         bins[-2:] = [bins[-1].joined(bins[-2])]
     return bins[::-1]
@@ -225,15 +220,12 @@ def cross_validated(points: Sequence[Point]) -> Fit | None:
     n = len(predicted)
     brier = math.fsum((by_curve - is_sd) ** 2 for by_curve, _, is_sd in predicted) / n
     flat = math.fsum((share - is_sd) ** 2 for _, share, is_sd in predicted) / n
-    return Fit(brier, flat, _error([(by_curve, is_sd) for by_curve, _, is_sd in predicted]))
-
-
-def _error(predicted: Sequence[tuple[float, bool]]) -> float:
-    """Return the mean gap of prediction and share over tenths of the predicted probability."""
+    # The gaps of prediction and judgement, by tenths of the predicted probability.
     tenths: dict[int, list[float]] = defaultdict(list)
-    for probability, is_sd in predicted:
-        tenths[min(int(probability * 10), 9)].append(probability - is_sd)
-    return math.fsum(abs(math.fsum(gaps)) for gaps in tenths.values()) / len(predicted)
+    for by_curve, _, is_sd in predicted:
+        tenths[min(int(by_curve * 10), 9)].append(by_curve - is_sd)
+    error = math.fsum(abs(math.fsum(gaps)) for gaps in tenths.values()) / n
+    return Fit(brier, flat, error)
 
 
 def wilson(share: float, n: float) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -25,6 +25,7 @@ from decon_core.decisions.annotations import (
     NO_ANNOTATIONS,
     Annotation,
     Annotations,
+    Line,
     annotation_of,
     key_problems,
     problems_of,
@@ -38,8 +39,6 @@ _KEYS = {
     *("pair", "fingerprint", "benchmark", "split", "instance_index", "test_id", "detector"),
     *("item", "test_text", "text", "corpus_text", "score", "similarity"),
 }
-
-Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,14 +74,16 @@ NO_EVIDENCE = Evidence()
 
 def read_candidates(path: Path) -> list[Candidate]:
     """Read a file of candidates; raise InputError with all problems."""
-    read = _read_table if path.suffix == ".parquet" else _read_lines
-    found = [candidate_of(line, detector=path.stem) for line in read(path)]
-    _require_consistent(path, found)
-    return found
-
-
-def _read_lines(path: Path) -> Sequence[Line]:
-    return read_objects(path, _A_FILE, _problems_of)
+    is_table = path.suffix == ".parquet"
+    lines = _read_table(path) if is_table else read_objects(path, _A_FILE, _problems_of)
+    candidates = [candidate_of(line, detector=path.stem) for line in lines]
+    texts: dict[str, tuple[str, str | None]] = {}
+    for candidate in candidates:  # the key of a pair must not stand for two pairs of texts
+        own = (candidate.item_text, candidate.text)
+        if texts.setdefault(candidate.pair, own) != own:
+            found, expected = "two different pairs of texts", "one: a key names what was found"
+            raise InputError(Problem(f"{path}: pair {candidate.pair}", found, expected))
+    return candidates
 
 
 def _read_table(path: Path) -> Sequence[Line]:
@@ -94,9 +95,9 @@ def _read_table(path: Path) -> Sequence[Line]:
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(Problem(str(path), str(error), _A_FILE)) from None
     rows: list[Line] = table.select([*_KEYS.intersection(table.column_names)]).to_pylist()
-    problems = [
-        one for at, row in enumerate(rows) for one in _problems_of(f"{path}: row {at}", row)
-    ]
+    problems: list[Problem] = []
+    for at, row in enumerate(rows):
+        problems += _problems_of(f"{path}: row {at}", row)
     if problems:
         raise InputError(problems)
     return rows
@@ -119,10 +120,7 @@ def candidate_of(line: Line, *, detector: str) -> Candidate:
 
 
 def read_annotated(path: Path) -> list[Annotation]:
-    """Read annotations that someone else made, keyed by pair or by the two texts.
-
-    Raises InputError with all problems of the file.
-    """
+    """Read annotations of others, by pair or by both texts; raise InputError with all problems."""
     lines = read_objects(path, "annotations, one JSON object per line", _annotation_problems)
     return [annotation_of({"by": path.name, **_with_keys(line)}) for line in lines]
 
@@ -138,8 +136,8 @@ def _annotation_problems(where: str, line: Line) -> Iterator[Problem]:
 def _with_keys(line: Line) -> Line:
     if "pair" in line:
         return line
-    one = candidate_of({**line, "score": None}, detector="")
-    return {**line, "pair": one.pair, "fingerprint": one.fingerprint}
+    candidate = candidate_of({**line, "score": None}, detector="")
+    return {**line, "pair": candidate.pair, "fingerprint": candidate.fingerprint}
 
 
 def _has_texts(line: Line) -> bool:
@@ -178,8 +176,8 @@ def in_fair_order(candidates: Iterable[Candidate], *, seed: int = 0) -> list[lis
     of the candidates.
     """
     by_pair: dict[str, list[Candidate]] = defaultdict(list)
-    for one in candidates:
-        by_pair[one.pair].append(one)
+    for candidate in candidates:
+        by_pair[candidate.pair].append(candidate)
     strata: dict[tuple[str, str, int], list[tuple[bytes, str]]] = defaultdict(list)
     for pair, members in by_pair.items():
         members.sort(key=lambda member: (member.detector, -(member.score or 0.0)))
@@ -193,15 +191,3 @@ def in_fair_order(candidates: Iterable[Candidate], *, seed: int = 0) -> list[lis
         for turn, (hashed, pair) in enumerate(sorted(stratum))
     )
     return [by_pair[pair] for _, _, pair in sorted(turns)]
-
-
-def _require_consistent(path: Path, candidates: Sequence[Candidate]) -> None:
-    """Raise InputError if a pair has two different texts: its key would stand for both."""
-    texts: dict[str, tuple[str, str | None]] = {}
-    for candidate in candidates:
-        if texts.setdefault(candidate.pair, (candidate.item_text, candidate.text)) != (
-            candidate.item_text,
-            candidate.text,
-        ):
-            found, expected = "two different pairs of texts", "one: a key names what was found"
-            raise InputError(Problem(f"{path}: pair {candidate.pair}", found, expected))

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,10 +39,9 @@ from decon_core.text.word_cache import Encoder, FixedVocabulary
 
 Integers = npt.NDArray[np.int64]
 
-# Benchmarks without a tile, by fingerprint of a shard.
+# Benchmarks without a tile, by fingerprint of a shard that could not be scanned against them.
 MissingByShard = Mapping[str, Collection[str]]
 
-_NONE: MissingByShard = MappingProxyType({})
 _TABLE_MB = 16
 
 
@@ -55,12 +53,9 @@ def freeze_common(
     *,
     index: str,
     scan: str,
-    missing: MissingByShard = _NONE,
+    missing: MissingByShard,
 ) -> pa.Table:
-    """Add up the counts of all shards, and store the common n-grams as the current list.
-
-    `missing` has the benchmarks that a shard could not be scanned against; they are left out.
-    """
+    """Add up the counts of all scanned shards, and store the common n-grams as the current list."""
     tables = [COMMON.empty_table()]
     tiles = Tiles(store, scan)
     sources: dict[str, list[Pack]] = defaultdict(list)
@@ -74,7 +69,7 @@ def freeze_common(
             if len(missing.get(shard, ())) < max(len(versions), 1)
         }
         for version in sorted(versions, key=lambda version: version.benchmark):
-            read = [one for one in shards if version.benchmark not in missing.get(one, ())]
+            read = [shard for shard in shards if version.benchmark not in missing.get(shard, ())]
             n_documents = sum(sizes[shard] for shard in read)
             totals = tiles.gram_counts(read, version.fingerprint)
             common = totals.filter(_are_common(totals["n_documents"], n_documents, policy))
@@ -107,7 +102,7 @@ def has_common(
     versions: Sequence[Version],
     policy: Policy,
     scan: str,
-    missing: MissingByShard = _NONE,
+    missing: MissingByShard,
 ) -> bool:
     """Whether the current list was made from exactly these packs, versions and settings."""
     if not store.current_common.is_file():
@@ -212,7 +207,7 @@ def without_common(
 
     A match was kept only if it reached the evidence floor with them, so scores only decrease.
     """
-    by_index = pa.array(names_where(lambda one: one.reads is Reads.INDEX))
+    by_index = pa.array(names_where(lambda each: each.reads is Reads.INDEX))
     is_by_index = pc.is_in(matches["detector"], by_index)
     rows = np.flatnonzero(is_by_index.to_numpy(zero_copy_only=False))
     if not rows.size or not places.size:

@@ -65,7 +65,7 @@ def decide(
     highest = pa.nulls(matches.num_rows)
     if holds_to is not None:
         highest = pa.array(holds_to, from_pandas=True)
-    verdict = {pair: one.verdict for pair, one in verdicts.by_pair.items()}
+    verdict = {pair: latest.verdict for pair, latest in verdicts.by_pair.items()}
     detectors = matches["detector"].unique().to_pylist()
     with_places = [name for name in detectors if get(name).finds_every_place]
     has_places = pl.col("detector").is_in(with_places)
@@ -75,8 +75,8 @@ def decide(
     frame = pl.DataFrame(matches).with_columns(
         place.alias("place"),
         *(pl.Series(name, values) for name, values in judged._asdict().items()),
-        pl.Series("verdict", _of_pairs(matches["pair"], verdict, pa.string())),
-        pl.Series("is_judged_duplicate", _of_pairs(matches["pair"], verdicts.judged, pa.bool_())),
+        pl.Series("verdict", _by_pair(matches["pair"], verdict, pa.string())),
+        pl.Series("is_judged_duplicate", _by_pair(matches["pair"], verdicts.judged, pa.bool_())),
         pl.Series("holds_to", highest).cast(pl.Float64),
     )
     if holds_to is not None:
@@ -132,7 +132,7 @@ def _best_entries(frame: pl.DataFrame) -> pl.DataFrame:
     return ordered.unique(_ITEM, keep="first", maintain_order=True)
 
 
-def _of_pairs(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
+def _by_pair(pairs: pa.ChunkedArray, said: Mapping[str, object], kind: pa.DataType) -> pa.Array:
     """Return what is said of each pair; null where that is nothing."""
     if not said:
         return pa.nulls(len(pairs), kind)
@@ -175,8 +175,8 @@ def is_probable(entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration
     """Return whether judged pairs of such a score are leaks often enough."""
     if leaks.min_probability is None:
         return False
-    found = probability_of(entry, leaks, calibration)
-    return found is not None and reaches(found, leaks.min_probability)
+    probability = probability_of(entry, leaks, calibration)
+    return probability is not None and reaches(probability, leaks.min_probability)
 
 
 def probability_of(

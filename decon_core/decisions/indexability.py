@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from decon_core.config.load import Config
 
 _ITEM = ("split", "instance_index")
-_OF_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
+_READING_TEXTS = (Reads.TEXTS, Reads.TOKENS, Reads.CANONICAL)
 _ABSENT = -1
 
 # Why an item cannot be found that is visible to no other detector than these.
@@ -50,7 +50,7 @@ BlindItems = dict[str, set[tuple[str, int]]]  # by benchmark: split and instance
 
 def indexability(store: Store, versions: Sequence[Version], policy: Policy) -> pa.Table:
     """Return one row per item and chosen detector, with the reason if it cannot see the item."""
-    tables = [_table(*one) for one in _unmet(store, versions, policy)]
+    tables = [_table(*unmet) for unmet in _unmet(store, versions, policy)]
     return pa.concat_tables([INDEXABILITY.empty_table(), *tables])
 
 
@@ -62,30 +62,34 @@ def findable_by_others(
     Asked are the detectors that search for the texts of an item, and find leaks.
     `visible`: the table of `indexability`.
     """
-    finders = registry.names_where(lambda one: one.reads in _OF_TEXTS)
+    finders = registry.names_where(lambda finder: finder.reads in _READING_TEXTS)
     others = [name for name in finders if name not in policy.detectors]
     blind = blind_items(visible, policy)
-    ordered = sorted((one for one in versions if one.benchmark in blind), key=_benchmark_name)
+    ordered = sorted(
+        (version for version in versions if version.benchmark in blind),
+        key=lambda version: version.benchmark,
+    )
     if not others or not ordered:
         return {}
     wide = replace(policy, detectors=(*policy.detectors, *others))
     index = index_fingerprint(store, policy)
     parts = [open_part(store, version, index) for version in ordered]
-    wanted = {}
+    blind_records = {}
     for version in ordered:
         items = _values(load_records(store, version, columns=[*_ITEM]), _ITEM)
-        wanted[version] = [at for at, item in enumerate(items) if item in blind[version.benchmark]]
+        names = blind[version.benchmark]
+        blind_records[version] = [at for at, item in enumerate(items) if item in names]
     ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
-    verbatim = verbatim_of_records(store, wanted, ids, wide)
+    verbatim = verbatim_of_records(store, blind_records, ids, wide)
     counts: dict[str, dict[str, int]] = {}
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
         benchmark = _benchmark(store, version, part, verbatim, number)
-        of_benchmark = wide.for_benchmark(version.benchmark)
+        own_policy = wide.for_benchmark(version.benchmark)
         for name in others:
-            if not detector(name).acts(of_benchmark.leak):
+            if not detector(name).acts(own_policy.leak):
                 continue
-            unmet = detector(name).visibility(benchmark.texts, of_benchmark)
-            deciding = np.intersect1d(_deciding_records(benchmark, unmet), wanted[version])
+            unmet = detector(name).visibility(benchmark.texts, own_policy)
+            deciding = np.intersect1d(_deciding_records(benchmark, unmet), blind_records[version])
             if n := int((unmet.places[deciding] == 0).sum()):
                 counts.setdefault(version.benchmark, {})[name] = n
     return counts
@@ -99,10 +103,6 @@ def blind_items(visible: pa.Table, policy: Policy) -> BlindItems:
     for benchmark, split, number, _ in items.filter(~pl.col("is_seen")).iter_rows():
         blind.setdefault(benchmark, set()).add((split, number))
     return blind
-
-
-def _benchmark_name(version: Version) -> str:
-    return version.benchmark
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,6 @@ class Visibility:
 
     @property
     def as_row(self) -> dict[str, object]:
-        """The row of a metadata table."""
         return {
             "benchmark": self.benchmark,
             "detector": self.detector,
@@ -135,7 +134,14 @@ class Visibility:
 
 def visibilities(store: Store, versions: Sequence[Version], policy: Policy) -> list[Visibility]:
     """Return the visibility of each benchmark to each chosen detector."""
-    return [_visibility(*one) for one in _unmet(store, versions, policy)]
+    visible = []
+    for benchmark, name, unmet in _unmet(store, versions, policy):
+        places = unmet.places[_deciding_records(benchmark, unmet)]
+        n_visible, *n_items = np.bincount(places, minlength=len(unmet.reasons)).tolist()
+        reasons = zip(map(str, unmet.reasons[1:]), n_items, strict=True)
+        why_not = Counter({reason: n for reason, n in reasons if n}).most_common()
+        visible.append(Visibility(benchmark.name, name, places.size, n_visible, dict(why_not)))
+    return visible
 
 
 def required_shortfalls(config: Config, store: Store) -> list[Problem]:
@@ -146,12 +152,12 @@ def required_shortfalls(config: Config, store: Store) -> list[Problem]:
 def shortfalls(config: Config, seen: Iterable[Visibility]) -> list[Problem]:
     return [
         Problem(
-            f"{one.benchmark}, {one.detector}",
-            f"{one.n_visible} of {counted(one.n_items, 'item')} visible",
+            f"{each.benchmark}, {each.detector}",
+            f"{each.n_visible} of {counted(each.n_items, 'item')} visible",
             f"a share of at least {config.evals.least_indexable_share}",
         )
-        for one in seen
-        if not reaches(one.share, config.evals.least_indexable_share)
+        for each in seen
+        if not reaches(each.share, config.evals.least_indexable_share)
     ]
 
 
@@ -203,22 +209,19 @@ def _unmet(
     store: Store, versions: Sequence[Version], policy: Policy
 ) -> Iterator[tuple[_Benchmark, str, Unmet]]:
     """Yield why the records of each benchmark are not visible to each chosen detector."""
-    for benchmark in _benchmarks(store, versions, policy):
-        of_benchmark = policy.for_benchmark(benchmark.name)
-        for name in policy.detectors:
-            yield benchmark, name, detector(name).visibility(benchmark.texts, of_benchmark)
-
-
-def _benchmarks(store: Store, versions: Sequence[Version], policy: Policy) -> Iterator[_Benchmark]:
     index = index_fingerprint(store, policy)
-    ordered = sorted(versions, key=_benchmark_name)  # the order in a scan of all
+    # The order in a scan of all.
+    ordered = sorted(versions, key=lambda version: version.benchmark)
     parts = [open_part(store, version, index) for version in ordered]
     verbatim = None
     if policy.needs_texts and parts:
         ids = np.unique(np.concatenate([part.entries.ids for part in parts]))
         verbatim = open_verbatim(store, ordered, ids, policy, scan=scan_fingerprint(store, policy))
     for number, (version, part) in enumerate(zip(ordered, parts, strict=True)):
-        yield _benchmark(store, version, part, verbatim, number)
+        benchmark = _benchmark(store, version, part, verbatim, number)
+        own_policy = policy.for_benchmark(version.benchmark)
+        for name in policy.detectors:
+            yield benchmark, name, detector(name).visibility(benchmark.texts, own_policy)
 
 
 def _benchmark(
@@ -234,7 +237,7 @@ def _benchmark(
     item_of = _numbered(_values(records, _ITEM))
     question_of = _numbered([*zip(item_of.tolist(), records["sub_index"].to_pylist(), strict=True)])
     is_correct = records["is_correct"].to_pylist()
-    may_be_right = np.array([one is not False for one in is_correct], np.bool_)
+    may_be_right = np.array([value is not False for value in is_correct], np.bool_)
     has_right = np.bincount(question_of, may_be_right) > 0
     is_counted = may_be_right | ~has_right[question_of]
     return _Benchmark(version.benchmark, item_of, question_of, is_counted, texts)
@@ -248,14 +251,6 @@ def _numbered(values: Iterable[tuple[Any, ...]]) -> Integers:
     """Number values in order of first occurrence."""
     numbers: dict[tuple[Any, ...], int] = {}
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
-
-
-def _visibility(benchmark: _Benchmark, name: str, unmet: Unmet) -> Visibility:
-    places = unmet.places[_deciding_records(benchmark, unmet)]
-    n_visible, *n_items = np.bincount(places, minlength=len(unmet.reasons)).tolist()
-    reasons = zip(map(str, unmet.reasons[1:]), n_items, strict=True)
-    why_not = Counter({reason: n for reason, n in reasons if n})
-    return Visibility(benchmark.name, name, places.size, n_visible, dict(why_not.most_common()))
 
 
 def _deciding_records(benchmark: _Benchmark, unmet: Unmet) -> Integers:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from decon_core.config.detector_registry import curve_of
@@ -17,14 +16,13 @@ from decon_core.corpus.packs import Pack
 from decon_core.decisions.annotations import Annotations, labels_of
 from decon_core.decisions.calibration import Calibration, Point, calibrate
 from decon_core.decisions.common_ngrams import current_common
-from decon_core.decisions.match_reader import MatchReader
+from decon_core.decisions.match_reader import SHARDS_AT_ONCE, MatchReader
 from decon_core.errors import DamagedError
-from decon_core.scan.coverage import Gap, gaps_of, missing_by_shard
+from decon_core.scan.coverage import gaps_of, missing_by_shard
 from decon_core.storage.files import read_json, write_json
 
 # Increase this when the same judgements give another calibration.
 _FORMAT = 2
-_SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 _COLUMNS = ["detector", "looked_for", "benchmark", "pair", "fingerprint", "score"]
 
 
@@ -59,7 +57,10 @@ def calibrated(reader: MatchReader, packs: Sequence[Pack], annotations: Annotati
     store, policy, scan = reader.store, reader.policy, reader.scan
     gaps = gaps_of(store, packs, reader.versions, scan)
     value = [
-        *(_FORMAT, scan, decided, reader.verdicts.decisive),
+        _FORMAT,
+        scan,
+        decided,
+        reader.verdicts.decisive,
         policy.decision_settings(version.benchmark for version in reader.versions),
         current_common(store, scan, policy)[0] if policy.leave_out_common else None,
         sorted((version.benchmark, version.fingerprint) for version in reader.versions),
@@ -77,12 +78,18 @@ def judged_points(
     """Return each judged pair that a scan found, once for each detector and benchmark."""
     if not labels:
         return []
+    lacking = missing_by_shard(gaps_of(reader.store, packs, reader.versions, reader.scan))
     is_judged = pc.field("pair").isin(sorted(labels))
-    rows = (
-        row
-        for table in _entries(reader, packs)
-        for row in table.filter(is_judged).select(_COLUMNS).to_pylist()
-    )
+    rows: list[dict[str, Any]] = []
+    in_order = sorted(packs, key=lambda pack: pack.source.name)
+    for source, group in groupby(in_order, key=lambda pack: pack.source.name):
+        shards = [*dict.fromkeys(shard.fingerprint for pack in group for shard in pack.shards)]
+        for at in range(0, len(shards), SHARDS_AT_ONCE):
+            batch = shards[at : at + SHARDS_AT_ONCE]
+            entries = reader.entries_of_shards(
+                batch, reader.versions, source=source, lacking=lacking
+            )
+            rows += entries.filter(is_judged).select(_COLUMNS).to_pylist()
     return points_of(rows, labels)
 
 
@@ -95,15 +102,3 @@ def points_of(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, bool]) -> 
         if before is None or before.score < row["score"]:
             best[key] = Point(*key, row["fingerprint"], row["score"], labels[row["pair"]])
     return [best[key] for key in sorted(best)]
-
-
-def _entries(reader: MatchReader, packs: Sequence[Pack]) -> Iterator[pa.Table]:
-    """Yield the entries of all scanned shards."""
-    gaps: list[Gap] = gaps_of(reader.store, packs, reader.versions, reader.scan)
-    lacking = missing_by_shard(gaps)
-    in_order = sorted(packs, key=lambda pack: pack.source.name)
-    for source, group in groupby(in_order, key=lambda pack: pack.source.name):
-        shards = [*dict.fromkeys(shard.fingerprint for pack in group for shard in pack.shards)]
-        for at in range(0, len(shards), _SHARDS_AT_ONCE):
-            batch = shards[at : at + _SHARDS_AT_ONCE]
-            yield reader.entries_of_shards(batch, reader.versions, source=source, lacking=lacking)

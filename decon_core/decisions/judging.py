@@ -45,10 +45,11 @@ def judge(matches: pa.Table, policy: Policy) -> Judged:
     """Score and classify every match by the settings of its benchmark."""
     n = matches.num_rows
     judged = Judged(np.zeros(n), *(np.zeros(n, np.bool_) for _ in range(4)))
-    for one, rows, of_detector, own in _by_rule(matches, policy):
-        values = _judge_of(one, of_detector, own)(one.configured_threshold(own))
-        for into, of_rows in zip(judged, values, strict=True):
-            into[rows] = of_rows
+    for finder, rows, its_matches, own in _by_rule(matches, policy):
+        judge_at = _judge_of(finder, its_matches, own)
+        values = judge_at(finder.configured_threshold(own))
+        for into, column_values in zip(judged, values, strict=True):
+            into[rows] = column_values
     return judged
 
 
@@ -59,23 +60,18 @@ def highest_thresholds(matches: pa.Table, policy: Policy) -> Floats:
     threshold is a length, the result is the number of matched tokens.
     """
     highest = np.full(matches.num_rows, np.nan)
-    for one, rows, of_detector, own in _by_rule(matches, policy):
-        if one.threshold.is_length:
-            highest[rows] = column(of_detector, "n_matched")
+    hundredths = np.arange(1, _STEPS + 1) / _STEPS
+    for finder, rows, its_matches, own in _by_rule(matches, policy):
+        if finder.threshold.is_length:
+            highest[rows] = column(its_matches, "n_matched")
             continue
-        judge_at = _judge_of(one, of_detector, own)
-        for step in _steps(one, own):
+        threshold = finder.configured_threshold(own)
+        floor = finder.setting(own, finder.threshold.floor) if finder.threshold.floor else 0.0
+        steps = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
+        judge_at = _judge_of(finder, its_matches, own)
+        for step in steps.tolist():
             highest[rows[judge_at(step).is_by_score]] = step
     return highest
-
-
-def _steps(one: Detector, policy: Policy) -> list[float]:
-    """Return the thresholds that a sweep tries."""
-    threshold = one.configured_threshold(policy)
-    floor = one.setting(policy, one.threshold.floor) if one.threshold.floor else 0.0
-    hundredths = np.arange(1, _STEPS + 1) / _STEPS
-    every = np.unique([*hundredths[hundredths >= floor], floor or threshold, threshold])
-    return [*map(float, every)]
 
 
 def _by_rule(
@@ -93,30 +89,30 @@ def _by_rule(
     for is_of_group, own in groups:
         for name in dict.fromkeys(names[is_of_group].tolist()):
             rows = np.flatnonzero(is_of_group & (names == name))
-            of_rows = matches if rows.size == names.size else matches.take(pa.array(rows))
-            yield detector(name), rows, of_rows, own
+            its_matches = matches if rows.size == names.size else matches.take(pa.array(rows))
+            yield detector(name), rows, its_matches, own
 
 
-def _judge_of(one: Detector, matches: pa.Table, policy: Policy) -> Callable[[float], Judged]:
+def _judge_of(finder: Detector, matches: pa.Table, policy: Policy) -> Callable[[float], Judged]:
     """Return what judges matches of a detector at a threshold.
 
     If its kind needs the answer, a match without it is a leak only if there is none to have. A
     short question then says too little, and is not question-only, either.
     """
     is_kind = _kinds_of(matches)
-    has_kind, of = is_kind(kind.name for kind in one.kinds), one.threshold.of
+    has_kind, of = is_kind(kind.name for kind in finder.kinds), finder.threshold.of
     has_threshold = is_kind(filter(None, of)) | (~has_kind & (None in of))
     may_leak = np.where(has_kind, is_kind(policy.leak), None in of)
     may_wait = has_kind & is_kind(policy.review)
-    needs_answer = is_kind(kind.name for kind in one.kinds if kind.needs_answer)
+    needs_answer = is_kind(kind.name for kind in finder.kinds if kind.needs_answer)
     answer = column(matches, "answer_overlap")
     is_right = matches["is_correct"].fill_null(fill_value=True).to_numpy(zero_copy_only=False)
     is_answered = (answer >= LEAST_ANSWER_OVERLAP) & is_right.astype(np.bool_)
     lacks_answer = needs_answer & ~np.isnan(answer) & ~is_answered
-    is_telling = column(matches, "question_tokens") >= one.fewest_words
+    is_telling = column(matches, "question_tokens") >= finder.fewest_words
 
     def judge_at(threshold: float) -> Judged:
-        ruled = one.rule(matches, policy, threshold)
+        ruled = finder.rule(matches, policy, threshold)
         is_enough = ruled.reaches | ~has_threshold
         is_copy, is_candidate = may_leak & is_enough, may_wait & is_enough
         is_leak = is_copy & ~lacks_answer & (is_answered | is_telling)
@@ -133,18 +129,18 @@ def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Booleans]:
     names = encoded.dictionary.to_pylist()
     number: Integers = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
 
-    def is_kind(wanted: Iterable[str]) -> Booleans:
-        among = {*wanted}
-        is_wanted: Booleans = np.array([*(name in among for name in names), False], np.bool_)
-        return is_wanted[number]
+    def is_kind(kinds: Iterable[str]) -> Booleans:
+        chosen = {*kinds}
+        is_chosen: Booleans = np.array([*(name in chosen for name in names), False], np.bool_)
+        return is_chosen[number]
 
     return is_kind
 
 
 def may_be_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
     """Return whether each match is a candidate if its score is enough and no verdict says more."""
-    of_benchmarks = (policy.for_benchmark(name).review for name in policy.benchmark)
-    kinds = {*policy.review, *chain(*of_benchmarks)}
+    own_kinds = (policy.for_benchmark(name).review for name in policy.benchmark)
+    kinds = {*policy.review, *chain(*own_kinds)}
     return pc.is_in(matches["looked_for"], pa.array(kinds, pa.string()))
 
 
@@ -159,32 +155,32 @@ def may_prove(policy: Policy) -> pl.Expr:
 
 def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an entry lacks to be a leak by its kind and score, in words."""
-    one = detector(entry["detector"])
-    kind = next((kind for kind in one.kinds if kind.name == entry["looked_for"]), None)
+    finder = detector(entry["detector"])
+    kind = next((kind for kind in finder.kinds if kind.name == entry["looked_for"]), None)
     name = kind and kind.name
     may_leak = name is None or name in policy.leak
     if entry["is_by_score"] and may_leak:
         return
     if kind and not may_leak:
         yield kind.lacks or f"[policy] leak does not name {name}"
-    elif entry["question_tokens"] < one.fewest_words:
+    elif entry["question_tokens"] < finder.fewest_words:
         yield f"the question has only {entry['question_tokens']} words"
-    elif name is None and None not in one.threshold.of:
+    elif name is None and None not in finder.threshold.of:
         yield "no score of it is a proof"
-    yield from one.unmet_gates(entry, policy)
-    needed = one.score_threshold(policy)
-    is_low = name in one.threshold.of and not one.reaches_threshold(entry["score"], needed)
+    yield from finder.unmet_gates(entry, policy)
+    needed = finder.score_threshold(policy)
+    is_low = name in finder.threshold.of and not finder.reaches_threshold(entry["score"], needed)
     if is_low or kind:
         is_wrong = kind and kind.needs_answer and entry["is_correct"] is False
-        for part in one.needed_parts:
+        for part in finder.needed_parts:
             if part == "answer" and is_wrong and entry["answer_overlap"]:
                 yield "the answer that was found is a wrong choice"
             elif record[part]:
                 yield from _part_missing(part, entry[f"{part}_overlap"], policy)
     if is_low:
-        more = "more than " if one.threshold.is_exclusive else ""
+        more = "more than " if finder.threshold.is_exclusive else ""
         yield f"score {of_needed(entry['score'], needed, more)}"
-        if entry["score"] < entry["base_score"] and not one.threshold.is_length:
+        if entry["score"] < entry["base_score"] and not finder.threshold.is_length:
             yield (
                 f"score lowered from {entry['base_score']:.3f} because the matched texts are short "
                 f"({entry['total_tokens']} tokens)"

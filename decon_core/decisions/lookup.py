@@ -78,7 +78,7 @@ def look_up(
         raise MissingError(Problem("lookup", found, "one or more", "`decon-assets run`"))
     with draft_folder(store.drafts, "lookup") as folder:
         scratch = linked_store(store, folder / "store", _SHARED)
-        versions = [save_records(scratch, one, table) for one, table in sorted(tables.items())]
+        versions = [save_records(scratch, each, table) for each, table in sorted(tables.items())]
         snapshot = current_snapshot(scratch, policy)
         for version in versions:
             build_part(scratch, version, snapshot, policy)
@@ -112,8 +112,8 @@ def _found(
         n_of_shard = len(open_blocks(store, sketch, shard.fingerprint)) if sketch else 0
         n_blocks += n_of_shard
         for version in versions:
-            found = tiles.answer(shard.fingerprint, version.fingerprint)
-            read = found["blocks_read"] if found else range(n_of_shard)  # else scanned in full
+            answer = tiles.answer(shard.fingerprint, version.fingerprint)
+            read = answer["blocks_read"] if answer else range(n_of_shard)  # else scanned in full
             blocks |= {(pack.name, shard.name, block) for block in read}
     tables = [ENTRIES.empty_table()]
     tables += [entries for _, _, entries in reader.iter_entries(searched, versions)]

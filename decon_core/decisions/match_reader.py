@@ -36,7 +36,7 @@ from decon_core.storage.tables import no_rows
 One = TypeVar("One")
 
 _SCAN_FIRST = "materialize `scan` for these cells first; a shard that was not scanned is not clean"
-_SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
+SHARDS_AT_ONCE = 64  # whose matches are in memory at the same time
 _ROWS_AT_ONCE = 200_000  # matches of shards that are read together
 
 
@@ -54,8 +54,6 @@ class _Kept:
 
 @dataclass(frozen=True)
 class MatchReader:
-    """Reads the tiles of shards and decides which matches are leaks."""
-
     store: Store
     versions: tuple[Version, ...]
     policy: Policy
@@ -77,29 +75,15 @@ class MatchReader:
         return self.tiles
 
     def matches(
-        self,
-        shards: Collection[str],
-        version: Version,
-        *,
-        columns: Sequence[str] = MATCHES.names,
+        self, shards: Collection[str], version: Version, *, columns: Sequence[str] = MATCHES.names
     ) -> pa.Table:
         """Return the matches of scanned shards, and what is found in them beside the scan."""
         name = version.fingerprint
-        found = self._of_tiles(lambda tiles: tiles.matches(shards, name, columns=columns))
-        return pa.concat_tables(
-            [
-                found,
-                *(
-                    nomination.matches(shards, name, columns=columns)
-                    for nomination in self.nominations
-                ),
-            ]
-        )
+        tables = [self._read_tiles(lambda tiles: tiles.matches(shards, name, columns=columns))]
+        tables += [each.matches(shards, name, columns=columns) for each in self.nominations]
+        return pa.concat_tables(tables)
 
-    def _n_matches(self, shards: Sequence[str], version: Version) -> int:
-        return self._of_tiles(lambda tiles: tiles.n_matches(shards, version.fingerprint))
-
-    def _of_tiles(self, read: Callable[[Tiles], One]) -> One:
+    def _read_tiles(self, read: Callable[[Tiles], One]) -> One:
         """Return what is read of tiles, which are listed again if one is missing."""
         try:
             return read(self.tiles)
@@ -127,21 +111,21 @@ class MatchReader:
         kept = self._kept
         if kept.what != what or shard.fingerprint not in kept.entries:
             together = self._read_with(shard.fingerprint, versions)
-            found = _by_shard(self.entries_of_shards(together, versions, source=source))
+            entries = _by_shard(self.entries_of_shards(together, versions, source=source))
             kept.what = what
-            kept.entries = {one: found.get(one, no_rows(ENTRIES)) for one in together}
+            kept.entries = {name: entries.get(name, no_rows(ENTRIES)) for name in together}
         return kept.entries[shard.fingerprint]
 
     def _read_with(self, shard: str, versions: Sequence[Version]) -> Sequence[str]:
         """Return the shards whose tiles are in one folder with those of a shard."""
-        names = [version.fingerprint for version in versions]
-        wanted, tiles = frozenset(names), self.tiles
-        if tiles.missing(shard, wanted):
+        names = frozenset(version.fingerprint for version in versions)
+        tiles = self.tiles
+        if tiles.missing(shard, names):
             tiles = self.list_tiles_again()
-        if not names or tiles.missing(shard, wanted):
+        if not names or tiles.missing(shard, names):
             return [shard]  # to read nothing, or to fail for the missing tile
-        folder = tiles.folder(shard, names[0])
-        shards = [one for one in folder.shards if not tiles.missing(one, wanted)]
+        folder = tiles.folder(shard, versions[0].fingerprint)
+        shards = [other for other in folder.shards if not tiles.missing(other, names)]
         n = self.n_shards_at_once(shards, versions)
         first = shards.index(shard) // n * n
         return shards[first : first + n]
@@ -153,10 +137,12 @@ class MatchReader:
         lacking: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> int:
         """Return how many of these shards to read together, to have few enough rows in memory."""
-        n_rows = 0
-        for version in versions:
-            scanned = [shard for shard in shards if version.benchmark not in lacking.get(shard, ())]
-            n_rows += self._n_matches(scanned, version)
+        n_rows = self._read_tiles(
+            lambda tiles: sum(
+                tiles.n_matches(_scanned(shards, version, lacking), version.fingerprint)
+                for version in versions
+            )
+        )
         return max(len(shards) * _ROWS_AT_ONCE // max(n_rows, 1), 1)
 
     def iter_entries(
@@ -168,8 +154,8 @@ class MatchReader:
         """
         for source, group in groupby(packs, key=lambda pack: pack.source.name):
             shards = [(pack, shard) for pack in group for shard in pack.shards]
-            for at in range(0, len(shards), _SHARDS_AT_ONCE):
-                batch = shards[at : at + _SHARDS_AT_ONCE]
+            for at in range(0, len(shards), SHARDS_AT_ONCE):
+                batch = shards[at : at + SHARDS_AT_ONCE]
                 fingerprints = [*dict.fromkeys(shard.fingerprint for _, shard in batch)]
                 entries = self.entries_of_shards(fingerprints, versions, source=source)
                 tables = _by_shard(entries)
@@ -191,14 +177,10 @@ class MatchReader:
         `is_swept`: also compute the highest threshold at which each entry would be a leak.
         `lacking`: benchmarks without a tile, by shard. Any other missing tile raises an error.
         """
-        read = (
-            (
-                version,
-                [shard for shard in shards if version.benchmark not in lacking.get(shard, ())],
-            )
+        matches = (
+            (version, self.matches(_scanned(shards, version, lacking), version))
             for version in sorted(versions, key=lambda version: version.benchmark)
         )
-        matches = ((one, self.matches(of_version, one)) for one, of_version in read)
         return self.decide(matches, source=source, is_swept=is_swept)
 
     def decide(
@@ -220,7 +202,7 @@ class MatchReader:
                 places = common[version.benchmark]
                 rows = without_common(table, places, store, version, policy, index=index)
             tables += [rows, _repeat_for_twins(rows, twins_of(store.root, version, index))]
-            tables.append(self._of_verdicts(rows, version))
+            tables.append(self._with_verdicts(rows, version))
         every = pa.concat_tables(tables)
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
@@ -230,42 +212,48 @@ class MatchReader:
 
         No entry for a shard that is not scanned.
         """
-        name = version.fingerprint
         pairs: dict[str, set[str]] = {
-            shard: set() for shard in shards if self.tiles.has(shard, name)
+            shard: set() for shard in shards if self.tiles.has(shard, version.fingerprint)
         }
         columns = ["shard", "pair", "record", "detector", "looked_for", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
-        matches = pa.concat_tables([rows, self._of_verdicts(rows, version)])
+        matches = pa.concat_tables([rows, self._with_verdicts(rows, version)])
         never = pc.invert(may_be_candidate(matches, self.policy))
         for kind in (True, False):
-            wanted = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
-            is_wanted = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], wanted))
-            for row in matches.filter(is_wanted).select(["shard", "pair"]).to_pylist():
+            deciding = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
+            is_decided = pc.and_(pc.equal(never, kind), pc.is_in(matches["pair"], deciding))
+            for row in matches.filter(is_decided).select(["shard", "pair"]).to_pylist():
                 pairs[row["shard"]].add(row["pair"])
         return pairs
 
-    def _of_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
+    def _with_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
         """Return matches of records with a verdict that share the match of another record."""
-        known = {one.fingerprint for one in self.verdicts.by_pair.values()}
+        known = {verdict.fingerprint for verdict in self.verdicts.by_pair.values()}
         shared = matches.filter(pc.is_valid(matches["n_alike"])) if known else matches.slice(0, 0)
         if not shared.num_rows:
             return shared
         records = load_records(self.store, version, columns=["fingerprint", "is_correct"])
         is_known = pc.is_in(records["fingerprint"], pa.array([*known], pa.string()))
-        wanted = np.flatnonzero(is_known.to_numpy())
+        known_records = np.flatnonzero(is_known.to_numpy())
         first = shared["first_record"].to_numpy()
-        edges = np.searchsorted(wanted, [first, first + shared["n_alike"].to_numpy()])
+        edges = np.searchsorted(known_records, [first, first + shared["n_alike"].to_numpy()])
         rows = []
         for at in np.flatnonzero(edges[1] > edges[0]).tolist():
             match = shared.slice(at, 1).to_pylist()[0]
-            for record in wanted[slice(*edges[:, at])].tolist():
+            for record in known_records[slice(*edges[:, at])].tolist():
                 if record == match["record"]:
                     continue
-                of_record = records.slice(record, 1).to_pylist()[0]
-                pair = pair_name(of_record["fingerprint"], match["words"])
-                rows.append({**match, **of_record, "record": record, "pair": pair})
+                values = records.slice(record, 1).to_pylist()[0]
+                pair = pair_name(values["fingerprint"], match["words"])
+                rows.append({**match, **values, "record": record, "pair": pair})
         return pa.Table.from_pylist(rows, schema=matches.schema)
+
+
+def _scanned(
+    shards: Iterable[str], version: Version, lacking: Mapping[str, Collection[str]]
+) -> list[str]:
+    """Return the shards that do not lack a tile of a benchmark."""
+    return [shard for shard in shards if version.benchmark not in lacking.get(shard, ())]
 
 
 def _by_shard(entries: pa.Table) -> dict[str, pa.Table]:
@@ -284,7 +272,7 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
     Detectors that search texts look for all of them. The texts are equal, so the pair is the same.
     """
-    by_index = names_where(lambda one: one.uses_ngram_index)
+    by_index = names_where(lambda each: each.uses_ngram_index)
     is_repeated = (pc.field("detector").isin([*by_index])) & pc.field("record").isin([*twins])
     rows = [
         {**match, **twin}
@@ -296,10 +284,10 @@ def _repeat_for_twins(matches: pa.Table, twins: Mapping[int, list[dict[str, Any]
 
 def require_scanned(reader: MatchReader, pack: Pack, versions: Sequence[Version]) -> None:
     """Raise `MissingError` unless every shard has a tile for every benchmark."""
-    wanted = reader.store, [pack], versions, reader.scan
-    gaps = gaps_of(*wanted, tiles=reader.tiles)
+    gaps = gaps_of(reader.store, [pack], versions, reader.scan, tiles=reader.tiles)
     if gaps:  # or tiles that were written since they were listed
-        gaps = gaps_of(*wanted, tiles=reader.list_tiles_again())
+        tiles = reader.list_tiles_again()
+        gaps = gaps_of(reader.store, [pack], versions, reader.scan, tiles=tiles)
     problems = []
     for gap in gaps:
         where = f"shard {gap.shard.name!r} of pack {gap.pack.name!r}"

@@ -38,15 +38,12 @@ class NominatedPlaces:
             return no_rows(MATCHES).select(columns)
         in_shards = pc.field("shard").isin(pa.array([*shards], pa.string()))
         rows = read_parquet(self.path(version), columns=MATCHES.names, filters=in_shards)
-        return self._for_review(rows).select(columns)
-
-    def _for_review(self, rows: pa.Table) -> pa.Table:
-        if self.review_from is None:
-            return rows
-        waits = reaches(rows["base_score"].to_numpy(), self.review_from)
-        at, kind = rows.schema.get_field_index("looked_for"), rows.schema.field("looked_for")
-        none = pa.scalar(None, pa.string())
-        return rows.set_column(at, kind, pc.if_else(pa.array(waits), FOR_REVIEW, none))
+        if self.review_from is not None:
+            waits = pa.array(reaches(rows["base_score"].to_numpy(), self.review_from))
+            kinds = pc.if_else(waits, FOR_REVIEW, pa.scalar(None, pa.string()))
+            at = rows.schema.get_field_index("looked_for")
+            rows = rows.set_column(at, rows.schema.field(at), kinds)
+        return rows.select(columns)
 
     def texts(self, pairs: Collection[str], version: str) -> dict[str, str]:
         """Return the texts of these pairs, of those that it found."""

@@ -22,8 +22,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-LEVEL = 0.95
-_ALPHA = 1 - LEVEL
+_ALPHA = 1 - 0.95
 _ROUNDING = 1e-6
 
 
@@ -44,17 +43,14 @@ def documents(
     `n_draws`: how many draws there were, also those that met no document.
     """
     least, most = float(n_found), float(n_documents - (n_sampled - n_found))
-    low, high = _mean_of_draws(n_found, max(n_draws, n_sampled))
+    # The interval of the number that is expected of independent, unequal draws.
+    low, high = 0.0, math.inf
+    if n_draws := max(n_draws, n_sampled):
+        low = _least_mean(n_found, n_draws)
+        high = n_draws - _least_mean(n_draws - n_found, n_draws)
     value, low, high = (min(max(mean / share, least), most) for mean in (n_found, low, high))
     # Numbers of documents are whole.
     return Estimate(value, math.ceil(low - _ROUNDING), math.floor(high + _ROUNDING))
-
-
-def _mean_of_draws(n_found: int, n_draws: int) -> tuple[float, float]:
-    """Return the interval of the expected number found by independent, unequal draws."""
-    if not n_draws:
-        return 0.0, math.inf
-    return _least_mean(n_found, n_draws), n_draws - _least_mean(n_draws - n_found, n_draws)
 
 
 def _least_mean(n_found: int, n_draws: int) -> float:

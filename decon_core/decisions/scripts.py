@@ -6,13 +6,11 @@ its tokens. Detectors whose score is a share of tokens miss it. docs/detectors.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from decon_core.benchmarks.records import Version, load_records
-from decon_core.config import detector_registry as registry
-from decon_core.config.detector_registry import Reads
 from decon_core.config.policy import Policy
 from decon_core.errors import Problem
 from decon_core.storage.store import Store
@@ -30,29 +28,26 @@ def split_scripts(store: Store, versions: Sequence[Version], policy: Policy) -> 
 
     None if no chosen detector compares tokens.
     """
-    if all(registry.get(name).reads is not Reads.TOKENS for name in policy.detectors):
-        return []
-    return [*_split_scripts(store, versions, policy.tokenizer_str)]
-
-
-def _split_scripts(store: Store, versions: Sequence[Version], name: str) -> Iterator[Problem]:
-    for version in versions:
+    problems = []
+    name = policy.tokenizer_str
+    for version in versions if policy.compares_tokens else ():
         questions = load_records(store, version, columns=["question"])["question"].unique()
         at = np.linspace(0, len(questions) - 1, min(_N_QUESTIONS, len(questions))).astype(np.int64)
         text = "\n".join(questions.take(at).to_pylist())
-        letters = [one for one in text if one.isalpha()]
+        letters = [character for character in text if character.isalpha()]
         if 2 * sum(letter > _LAST_LATIN for letter in letters) <= len(letters):
             continue
         times = _n_tokens(load_tokenizer(name), text) / _n_tokens(load_tokenizer(_FEWEST), text)
         if times >= _MOST:
-            yield Problem(
-                version.benchmark,
+            found = (
                 f"{times:.1f} times as many tokens by {name} as by {_FEWEST}, as most of its "
                 "letters are not Latin: what it shares with text in another script is a small "
-                "share of its tokens, and may be missed",
-                f"less than {_MOST:g} times as many",
-                f'tokenizer_str = "{_FEWEST}" in [policy]; everything is scanned again',
+                "share of its tokens, and may be missed"
             )
+            expected = f"less than {_MOST:g} times as many"
+            remedy = f'tokenizer_str = "{_FEWEST}" in [policy]; everything is scanned again'
+            problems.append(Problem(version.benchmark, found, expected, remedy))
+    return problems
 
 
 def _n_tokens(tokenizer: Tokenizer, text: str) -> int:

@@ -9,7 +9,7 @@ Random numbers are seeded by a name, so the same results give the same numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import comb
 
@@ -66,10 +66,10 @@ def _effective_draws(counts: Sequence[tuple[int, int]], mean: float) -> float:
     0 for groups without a hit; with it alone, very small groups would vary too little.
     """
     squared = len(counts) ** 2
-    of_equal = squared / sum(1 / n for _, n in counts)
+    n_equal = squared / sum(1 / n for _, n in counts)
     smoothed = [((hits + mean) / (n + 1), n) for hits, n in counts]
     variance = sum(share * (1 - share) / n for share, n in smoothed) / squared
-    return min(of_equal, mean * (1 - mean) / variance) if variance else of_equal
+    return min(n_equal, mean * (1 - mean) / variance) if variance else n_equal
 
 
 def _gaps(leaked: Floats, clean: Floats, name: str) -> Floats:
@@ -93,14 +93,20 @@ def _means(scores: Floats, name: str) -> Floats:
         return np.asarray(values[0] + (values[1] - values[0]) * n_high / n)
     if (spacing := _spacing(values)) is not None:
         return _means_of_lattice(scores, float(values[0]), spacing, name)
-    means = np.empty(N_DRAWS)
-    step = max(_MOST_AT_ONCE // scores.size, 1)
+    return np.concatenate(
+        [
+            scores[(drawn * scores.size).astype(np.int64)].mean(axis=1)
+            for drawn in _fractions(name, scores.size)
+        ]
+    )
+
+
+def _fractions(name: str, size: int) -> Iterator[Floats]:
+    """Yield `size` random numbers in [0, 1) for each of N_DRAWS rows, a few rows at a time."""
+    step = max(_MOST_AT_ONCE // size, 1)
     for start in range(0, N_DRAWS, step):
-        stop = min(start + step, N_DRAWS)
-        size, first = (stop - start) * scores.size, start * scores.size
-        drawn = seeding.fractions(name, size, first=first).reshape(-1, scores.size)
-        means[start:stop] = scores[(drawn * scores.size).astype(np.int64)].mean(axis=1)
-    return means
+        n_rows = min(step, N_DRAWS - start)
+        yield seeding.fractions(name, n_rows * size, first=start * size).reshape(n_rows, size)
 
 
 def _spacing(values: Floats) -> float | None:
@@ -149,11 +155,8 @@ def p_value(leaked: Floats, clean: Floats, name: str) -> float:
         sums = scores[draws].sum(axis=1)
         return float((np.abs(sums - expected) >= observed).mean())
     n_hits = 0
-    step = max(_MOST_AT_ONCE // scores.size, 1)
-    for start in range(0, N_DRAWS, step):
-        n_rows = min(step, N_DRAWS - start)
-        keys = seeding.fractions(name, n_rows * scores.size, first=start * scores.size)
-        drawn = np.argpartition(keys.reshape(n_rows, -1), small.size - 1, axis=1)
+    for keys in _fractions(name, scores.size):
+        drawn = np.argpartition(keys, small.size - 1, axis=1)
         sums = scores[drawn[:, : small.size]].sum(axis=1)
         n_hits += int((np.abs(sums - expected) >= observed).sum())
     return (n_hits + 1) / (N_DRAWS + 1)
@@ -196,11 +199,8 @@ def paired_p_value(differences: Floats, name: str) -> float:
         signs = 1 - 2 * (np.arange(2**sizes.size)[:, None] >> np.arange(sizes.size) & 1)
         return float((np.abs(signs @ sizes) >= observed).mean())
     n_hits = 0
-    step = max(_MOST_AT_ONCE // sizes.size, 1)
-    for start in range(0, N_DRAWS, step):
-        n_rows = min(step, N_DRAWS - start)
-        drawn = seeding.fractions(name, n_rows * sizes.size, first=start * sizes.size)
-        signs = np.where(drawn.reshape(n_rows, -1) < 0.5, -1.0, 1.0)
+    for drawn in _fractions(name, sizes.size):
+        signs = np.where(drawn < 0.5, -1.0, 1.0)
         n_hits += int((np.abs(signs @ sizes) >= observed).sum())
     return (n_hits + 1) / (N_DRAWS + 1)
 

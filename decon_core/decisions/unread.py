@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from decon_core.config.layouts import covers_any
-from decon_core.corpus.packs import Pack, Shard
+from decon_core.corpus.packs import Pack
 from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import Problem
 from decon_core.wording import percent, size
@@ -47,7 +47,6 @@ class UnreadText:
 
     @property
     def share(self) -> float:
-        """The share of the source's text."""
         return self.n_bytes / (self.n_bytes + self.n_bytes_read)
 
     def line(self, whole: str = "") -> str:
@@ -70,17 +69,14 @@ def unread_texts(
     unread: dict[str, Counter[str]] = {}
     for source, ledger in ledgers:
         n_read[source] += ledger["n_bytes"]
-        for one in ledger["unread"]:
-            if not rule.is_ignored(source, one["path"]):
-                unread.setdefault(source, Counter())[one["path"]] += one["n_bytes"]
-    return [
-        UnreadText(source, n_read[source], tuple(sorted(paths.items(), key=_most_first)))
-        for source, paths in unread.items()
-    ]
-
-
-def _most_first(path: tuple[str, int]) -> tuple[int, str]:
-    return -path[1], path[0]
+        for field in ledger["unread"]:
+            if not rule.is_ignored(source, field["path"]):
+                unread.setdefault(source, Counter())[field["path"]] += field["n_bytes"]
+    texts = []
+    for source, n_bytes in unread.items():
+        paths = sorted(n_bytes.items(), key=lambda path: (-path[1], path[0]))
+        texts.append(UnreadText(source, n_read[source], tuple(paths)))
+    return texts
 
 
 def sources_without_text(ledgers: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Problem]:
@@ -105,9 +101,5 @@ def ledgers_of(reader: MatchReader, packs: Iterable[Pack]) -> Iterator[tuple[str
     """Yield source and ledger of each shard that was scanned."""
     for pack in packs:
         for shard in pack.shards:
-            if _is_read(reader, shard):
+            if reader.store.ledger(reader.scan, shard.fingerprint).is_file():
                 yield pack.source.name, reader.ledger(shard)
-
-
-def _is_read(reader: MatchReader, shard: Shard) -> bool:
-    return reader.store.ledger(reader.scan, shard.fingerprint).is_file()

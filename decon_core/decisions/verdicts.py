@@ -13,7 +13,6 @@ seen, and any other key; no decision depends on them. The last line about a pair
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -22,7 +21,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from decon_core.config.validation import did_you_mean
-from decon_core.decisions.annotations import Annotations, Label, judgement_problems, labels_of
+from decon_core.decisions.annotations import (
+    KEYS,
+    Annotations,
+    Label,
+    judgement_problems,
+    key_problems,
+    labels_of,
+    shown,
+)
 from decon_core.errors import Problem
 from decon_core.storage.line_log import append_objects, read_objects
 
@@ -32,8 +39,6 @@ VERDICTS = (LEAK, *CLEARING, "unsure")
 TAKEN_BACK = "none"
 
 Judged = Literal["leak", "review"]  # what a duplicate is that only a file or a model judged
-
-_KEY = re.compile(r"[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +89,9 @@ class Verdicts:
         """Return them with the judgements of all pairs about which no person is sure."""
         said = labels_of({}, annotations)
         judged = {
-            pair: one.is_sd
-            for pair, one in said.items()
-            if one.is_sd is not None
+            pair: label.is_sd
+            for pair, label in said.items()
+            if label.is_sd is not None
             and (pair not in self.by_pair or self.by_pair[pair].label.is_sd is None)
         }
         return replace(self, judged=judged, judged_is=judged_is)
@@ -96,15 +101,15 @@ class Verdicts:
         """Whether a pair is a leak, for each pair with a deciding verdict."""
         deciding = {LEAK, *self.clears}
         return {
-            pair: one.verdict == LEAK
-            for pair, one in sorted(self.by_pair.items())
-            if one.verdict in deciding
+            pair: latest.verdict == LEAK
+            for pair, latest in sorted(self.by_pair.items())
+            if latest.verdict in deciding
         }
 
     @property
     def labels(self) -> dict[str, Label]:
         """What people say of pairs, as annotations."""
-        return {pair: one.label for pair, one in self.by_pair.items()}
+        return {pair: verdict.label for pair, verdict in self.by_pair.items()}
 
     def may_decide(self, *, never_candidate: bool = False) -> set[str]:
         """Return the pairs with a verdict or a judgement that may decide about them.
@@ -125,7 +130,7 @@ class Verdicts:
     @property
     def digest(self) -> str:
         """Digest of all verdicts with their notes, deciding or not, as a report shows them all."""
-        said = {pair: asdict(one) for pair, one in self.by_pair.items()}
+        said = {pair: asdict(verdict) for pair, verdict in self.by_pair.items()}
         return _digest([self.decisive, said, self.judged_is if self.judged else None])
 
 
@@ -137,10 +142,7 @@ def _digest(value: object) -> str:
 
 
 def read_verdicts(path: Path, *, clears: Sequence[str] = CLEARING) -> Verdicts:
-    """Read the current verdicts of a file, which may be missing.
-
-    Raises InputError with all problems of the file.
-    """
+    """Read the verdicts of a file, which may be missing; raise InputError with all problems."""
     current: dict[str, Verdict] = {}
     names = [field.name for field in fields(Verdict)]
     for line in read_lines(path) if path.exists() else ():
@@ -157,15 +159,12 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _problems_of(where: str, value: Mapping[str, Any]) -> Iterator[Problem]:
-    for name in ("pair", "fingerprint"):
-        key = value.get(name)
-        if not isinstance(key, str) or not _KEY.fullmatch(key):
-            yield Problem(f"{where}: {name}", _format(key), "16 hex digits, as in the report")
+    yield from key_problems(where, {name: value.get(name) for name in KEYS})
     known = (*VERDICTS, TAKEN_BACK)
     verdict = value.get("verdict")
     if verdict not in known:
         expected, remedy = f"one of {', '.join(known)}", did_you_mean(verdict, known)
-        yield Problem(f"{where}: verdict", _format(verdict), expected, remedy)
+        yield Problem(f"{where}: verdict", shown(verdict), expected, remedy)
     elif "match_type" in value or "confidence" in value:
         match_type = value.get("match_type", "related")
         is_sd = verdict == LEAK or (verdict not in CLEARING and match_type != "unrelated")
@@ -176,10 +175,6 @@ def fits(match_type: str, verdict: str) -> bool:
     """Return whether a kind of match does not contradict a verdict; "" is none."""
     line = {"pair": "0" * 16, "fingerprint": "0" * 16, "verdict": verdict}
     return not match_type or not [*_problems_of("", {**line, "match_type": match_type})]
-
-
-def _format(value: object) -> str:
-    return "nothing" if value is None else f"{value!r:.60}"
 
 
 def append_verdicts(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

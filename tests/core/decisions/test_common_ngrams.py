@@ -105,6 +105,7 @@ class World:
             self.policy,
             index=self.index,
             scan=self.scan,
+            missing={},
         )
 
     def matches(self):
