@@ -106,7 +106,7 @@ def load_report_items(report: Path, detectors: Sequence[str] = ()) -> ReportItem
         query, values = (_BY_DETECTORS, [chosen, chosen]) if chosen else (_QUERY, [])
         items = connection.execute(query, values).fetchall()
         runs = connection.execute("SELECT state, threshold, policy FROM runs").fetchone()
-        without_total = frozenset(name for (name,) in connection.sql(unknown_totals).fetchall())
+        without_total = frozenset(name for (name,) in connection.execute(unknown_totals).fetchall())
     state, threshold, policy = runs or ("", None, "{}")
     rows = [
         ItemRow(
