@@ -54,8 +54,9 @@ class Plan:
 
     @cached_property
     def packs(self) -> tuple[Pack, ...]:
-        """The registered packs, sorted by name."""
-        return tuple(list_packs(self.store)) if self.registered is None else self.registered
+        """The registered packs, sorted by name: products are fingerprints of them in order."""
+        packs = list_packs(self.store) if self.registered is None else self.registered
+        return tuple(sorted(packs, key=lambda pack: pack.name))
 
     @cached_property
     def n_shards(self) -> int:

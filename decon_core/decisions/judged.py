@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import groupby
@@ -80,17 +80,19 @@ def judged_points(
         return []
     lacking = missing_by_shard(gaps_of(reader.store, packs, reader.versions, reader.scan))
     is_judged = pc.field("pair").isin(sorted(labels))
-    rows: list[dict[str, Any]] = []
-    in_order = sorted(packs, key=lambda pack: pack.source.name)
-    for source, group in groupby(in_order, key=lambda pack: pack.source.name):
-        shards = [*dict.fromkeys(shard.fingerprint for pack in group for shard in pack.shards)]
-        for at in range(0, len(shards), SHARDS_AT_ONCE):
-            batch = shards[at : at + SHARDS_AT_ONCE]
-            entries = reader.entries_of_shards(
-                batch, reader.versions, source=source, lacking=lacking
-            )
-            rows += entries.filter(is_judged).select(_COLUMNS).to_pylist()
-    return points_of(rows, labels)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        in_order = sorted(packs, key=lambda pack: pack.source.name)
+        for source, group in groupby(in_order, key=lambda pack: pack.source.name):
+            shards = [*dict.fromkeys(shard.fingerprint for pack in group for shard in pack.shards)]
+            for at in range(0, len(shards), SHARDS_AT_ONCE):
+                batch = shards[at : at + SHARDS_AT_ONCE]
+                entries = reader.entries_of_shards(
+                    batch, reader.versions, source=source, lacking=lacking
+                )
+                yield from entries.filter(is_judged).select(_COLUMNS).to_pylist()
+
+    return points_of(rows(), labels)
 
 
 def points_of(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, bool]) -> list[Point]:

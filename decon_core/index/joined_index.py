@@ -154,8 +154,8 @@ def open_own_index(
     path = store.search(scan, f"{search_name(versions)}-{detector}")
 
     def write() -> None:
-        tables = [load_records(store, version, columns=columns) for version in versions]
-        write_arrays(path, build([table.to_pylist() for table in tables]))
+        rows = [load_records(store, version, columns=columns).to_pylist() for version in versions]
+        write_arrays(path, build(rows))
 
     arrays, _ = map_or_build(path, write)
     is_built(path)

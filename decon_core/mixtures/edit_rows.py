@@ -67,7 +67,7 @@ def replaced(value: Any, keys: Keys, text: str | None) -> Any:
             raise NotExactError
         return encode(new_inner)
     first, rest = keys[0], keys[1:]
-    if rest[:1] == (KEY,):
+    if text is not None and rest[:1] == (KEY,):
         raise NotExactError
     if isinstance(value, dict):
         return {**value, first: replaced(value[first], rest, text)}

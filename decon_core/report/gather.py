@@ -252,18 +252,22 @@ def _write(job: _Job) -> None:
     n_at_once = reader.n_shards_at_once(all_fingerprints, reader.versions, job.missing)
     with pq.ParquetWriter(job.path, schema, compression="zstd") as writer:
         for at in range(0, len(job.shards), n_at_once):
-            packs, names, fingerprints = zip(*job.shards[at : at + n_at_once], strict=True)
-            entries = reader.entries_of_shards(
-                [*dict.fromkeys(fingerprints)],  # shards with the same bytes share a tile
-                reader.versions,
-                source=job.source,
-                is_swept=True,
-                lacking=job.missing,
-            )
-            places = pl.DataFrame({"pack": packs, "shard_name": names, "shard": fingerprints})
-            matches = places.join(pl.DataFrame(entries), on="shard", maintain_order="left_right")
-            named = matches.with_columns(pl.lit(job.source).alias("source"))
-            writer.write_table(named.select(schema.names).to_arrow().cast(schema))
+            writer.write_table(_matches(job, job.shards[at : at + n_at_once]).cast(schema))
+
+
+def _matches(job: _Job, shards: Sequence[tuple[str, str, str]]) -> pa.Table:
+    packs, names, fingerprints = zip(*shards, strict=True)
+    entries = job.reader.entries_of_shards(
+        [*dict.fromkeys(fingerprints)],  # shards with the same bytes share a tile
+        job.reader.versions,
+        source=job.source,
+        is_swept=True,
+        lacking=job.missing,
+    )
+    places = pl.DataFrame({"pack": packs, "shard_name": names, "shard": fingerprints})
+    matches = places.join(pl.DataFrame(entries), on="shard", maintain_order="left_right")
+    named = matches.with_columns(pl.lit(job.source).alias("source"))
+    return named.select(TABLES["matches"].schema.names).to_arrow()
 
 
 def mixture_tables(builder: Builder, showing: Report) -> tuple[dict[str, pa.Table], int]:

@@ -130,13 +130,13 @@ def _compare_mixtures(builder: Builder, connection: duckdb.DuckDBPyConnection) -
     columns = "shard", "n_documents_in", "n_documents_out"
     in_store: dict[tuple[str, ...], list[list[str]]] = {}
     mixtures = [mixture.name for mixture in builder.mixtures]
-    configured = {*product(mixtures, [pack.name for pack in builder.packs])}
+    configured = dict.fromkeys(product(mixtures, [pack.name for pack in builder.packs]))
     for mixture, pack in configured:
         path = builder.store.mixture_manifest(mixture, pack)
         if path.is_file() and builder.store.mixture(mixture, pack).is_dir():
             shards = read_json(path)["shards"]
             in_store[mixture, pack] = sorted([str(row[name]) for name in columns] for row in shards)
-    for name in sorted(configured | in_report.keys()):
+    for name in sorted({*configured, *in_report}):
         where = "mixtures: " + ", ".join(name)
         if name in in_report and name not in in_store:
             yield Problem(where, "no files in the store", "those listed in the report", _BUILD)

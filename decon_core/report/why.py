@@ -108,16 +108,15 @@ def _by_known_id(
     """Yield the documents of this id that have matches or are in a mixture's list."""
     has_id = pl.col("doc_id") == document
     matched = {*_rows_where(builder, shards, has_id, ["shard", "row"])}
-    listed: set[tuple[str, str, int]] = set()
-    for pack_name in {pack.name for pack, _ in shards}:
+    listed: dict[tuple[str, str], set[int]] = {}  # rows by pack and shard
+    for pack_name in dict.fromkeys(pack.name for pack, _ in shards):
         for path in builder.store.removed_from(pack_name):
             table = read_parquet(path, schema=REMOVED, columns=["shard", "row", "doc_id"])
             for row in table.filter(pc.field("doc_id") == document).to_pylist():
-                listed.add((pack_name, row["shard"], row["row"]))
+                listed.setdefault((pack_name, row["shard"]), set()).add(row["row"])
     for pack, shard in shards:
         rows = {row for fingerprint, row in matched if fingerprint == shard.fingerprint}
-        here = pack.name, shard.name
-        rows |= {row for *names, row in listed if tuple(names) == here}
+        rows |= listed.get((pack.name, shard.name), set())
         yield from (Place(pack, shard, row) for row in sorted(rows))
 
 

@@ -252,21 +252,22 @@ def documents_of(blocks):
 KILLED = """
 import os, sys
 from pathlib import Path
+from decon_core.storage import mirror
 from decon_core.storage.mirror import Mirror
 from decon_core.storage.paths import parse_path, use_options
 
 use_options({"s3": {"endpoint_url": sys.argv[3]}})
-send, n_left = Mirror._send, int(sys.argv[4])
+send, n_left = mirror.send, int(sys.argv[4])
 
-def send_some(self, names):
+def send_some(work, kept, names):
     global n_left
     if not n_left:
-        send(self, names[: len(names) // 2])
+        send(work, kept, names[: len(names) // 2])
         os.kill(os.getpid(), 9)
     n_left -= 1
-    send(self, names)
+    send(work, kept, names)
 
-Mirror._send = send_some
+mirror.send = send_some
 Mirror(Path(sys.argv[1]), parse_path(sys.argv[2])).push()
 """
 

@@ -8,6 +8,7 @@ import pytest
 
 from decon_core.benchmarks.configured import benchmarks_of
 from decon_core.config.load import load_config
+from decon_core.corpus.packs import Pack
 from decon_core.errors import ConfigError
 from decon_core.planner import Plan, input_files
 from decon_core.storage.store import Store
@@ -29,6 +30,17 @@ def config_of(folder, *, n_benchmarks):
         """
     )
     return load_config(path)
+
+
+def test_packs_just_registered_are_in_the_order_of_names_like_those_of_the_store(tmp_path):
+    """In the order of the sources, a blend of two was made anew by every run."""
+    config = config_of(tmp_path, n_benchmarks=1)
+    packs = [
+        Pack(name=name, source=config.corpus.sources[0], shards=())
+        for name in ("web-0000", "agents-0000")
+    ]
+    plan = Plan(config, Store(tmp_path / "store"), tuple(packs))
+    assert [pack.name for pack in plan.packs] == ["agents-0000", "web-0000"]
 
 
 def config_of_a_translation(folder, template, **recipe):

@@ -163,7 +163,7 @@ def test_a_materialization_says_which_version_it_is_and_how_many_rows_it_has(pag
 
 
 def test_the_pages_of_an_asset_of_each_group_open_without_an_error(page, site):
-    for asset in [group[0] for group in GROUPS.values()]:
+    for asset in ("corpus", "records", "scan", "report", "study"):
         page.goto(f"/assets/{asset}")
         expect(page.get_by_role("button", name="Description")).to_be_visible()
         expect(page.get_by_text("No description")).to_have_count(0)

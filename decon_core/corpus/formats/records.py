@@ -172,7 +172,7 @@ class RecordFormat(ShardFormat):
         ):
             row = 0  # the next one to be read
             for place in places:
-                n_between, row = place.row - row, place.row + place.n_rows
+                n_between, row = max(place.row - row, 0), place.row + place.n_rows
                 following = islice(all_records, n_between, n_between + place.n_rows)
                 records = [record for record in following if not record.is_end]
                 part = self._part(path, place.row, records)

@@ -94,8 +94,8 @@ def _batches_of(
         raise ConfigError(_no_room(capacities // together, n, contamination))
     units = np.arange(n_units)
     if contamination.form == "apart":
-        most = np.minimum(capacities, n_units)
-        slots = np.sort(_slots(most, 2 * n_units, contamination, name))
+        most_of_pairs = np.minimum(capacities, n_units)
+        slots = np.sort(_slots(most_of_pairs, 2 * n_units, contamination, name))
         # No batch has more than half of the slots, so the slots of a pair are in two batches.
         pairs = np.stack([slots[:n_units], slots[n_units:]])[:, shuffled(f"{name} pairs", n_units)]
         is_turned = (numbers(f"{name} turns", n_units) & np.uint64(1)).astype(np.bool_)

@@ -117,6 +117,7 @@ def plan_blend(builder: Builder, blend: Blend, rewordings: Rewordings) -> Plan:
         name = f"{blend.seed} contamination {number}"
         insertions = insert(room, contamination, sizes, name)
         contaminated.append(Contaminated(contamination, items, sizes, insertions))
+    # The documents that remain and the items, in the order of the stream.
     is_left = np.ones(len(stream), np.bool_)
     for planned in contaminated:
         is_left[planned.insertions.replaced] = False

@@ -179,7 +179,7 @@ def _onnx_of_tokens(session: Any, tokenizer: Path, file: ModelFile, name: Scorer
             encoding = encoder.encode(text)
             given = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask}
             given["token_type_ids"] = encoding.type_ids
-            fed = {name: np.array([given[name]], np.int64) for name in names}
+            fed = {key: np.array([given[key]], np.int64) for key in names}
             logits = np.asarray(session.run([output], fed)[0], np.float64).reshape(-1)
             at = _position_of(file.label, range(logits.size), name)
             weights = np.exp(logits - logits.max())

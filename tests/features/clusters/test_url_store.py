@@ -31,7 +31,7 @@ from decon_core.storage.paths import RemotePath, list_files, parse_path, use_opt
 from tests.assets.test_remote import contents, run, settings_for
 from tests.core.conftest import Bench, words
 from tests.features.clusters.conftest import NO_RAY, files_of, make_shards, packs_of, require
-from tests.features.clusters.test_pipeline import command
+from tests.features.clusters.test_pipeline import MIXTURES, command
 from tests.long_runs import only_in_long_runs
 
 # Ray leaves sockets and files to the garbage collector.
@@ -256,7 +256,6 @@ def assert_same(world, expected):
     assert [name for name in world.files if world.files[name] != expected.files[name]] == []
 
 
-@only_in_long_runs("test_slurm.py loses a node; the pipeline below makes the same bytes on nodes")
 def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     nodes, engine, worlds, tmp_path, requests, shards, caplog
 ):
@@ -276,7 +275,7 @@ def test_a_store_is_the_same_byte_for_byte_when_a_node_is_lost(
     assert unjoined_at(engine.store_url) == []
 
 
-@only_in_long_runs("the pipeline below fetches and sends the same files")
+@only_in_long_runs("a lost node and the pipeline fetch and send the same files")
 def test_later_benchmarks_read_blocks_and_each_node_fetches_an_index_once(
     engine, worlds, tmp_path, tmp_path_factory, requests, shards
 ):
@@ -351,7 +350,7 @@ def test_damaged_files_of_a_node_are_fetched_again(
     assert_same(there, here)
 
 
-@only_in_long_runs("the pipeline below fetches and sends the same files")
+@only_in_long_runs("a lost node and the pipeline fetch and send the same files")
 def test_a_scan_goes_on_on_another_machine_with_what_workers_had_sent(
     engine, packs, worlds, requests, shards, tmp_path
 ):
@@ -379,7 +378,7 @@ def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
 ):
     world.write_config()
     with world.config_path.open("a") as file:
-        file.write("[sketch]\n")
+        file.write(f"[sketch]\n{MIXTURES}")
     for path in world.folder.glob("corpus/*"):
         s3.put_file(str(path), f"mill/in/corpus/{path.name}")
     for path in (world.folder / "evals.yaml", *world.folder.glob("*.jsonl")):
@@ -401,7 +400,7 @@ def test_the_pipeline_makes_the_same_files_with_nodes_that_share_no_folder(
     assert folders_of_nodes(tmp_path_factory, parse_path(store))
     assert "this step runs on this machine" in done.stdout
     run(world.config_path)
-    made = ("records/", "idf/", "index/", "tiles/", "sketch/", "clean/")
+    made = ("records/", "idf/", "index/", "tiles/", "sketch/", "clean/", "mixtures/", "blends/")
     found, expected = (contents(one, *made) for one in (config.parent / ".decon", world.store.root))
     assert found.keys() == expected.keys()
     assert [name for name in found if found[name] != expected[name]] == []

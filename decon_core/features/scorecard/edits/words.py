@@ -52,7 +52,7 @@ def reworded(
         spans = plain_words(text)
         chosen = m.rng.sample(spans, round(rate * len(spans)))
         changes = [change(m, text, span) for span in chosen]
-        known = [change for change in changes if change is not None]
+        known = [made for made in changes if made is not None]
         return finish(spliced(text, known)) if changes and len(known) == len(changes) else None
 
     question = changed(m.item.question)
