@@ -54,6 +54,8 @@ class _Kept:
 
 @dataclass(frozen=True)
 class MatchReader:
+    """Reads the tiles of shards and decides which matches are leaks."""
+
     store: Store
     versions: tuple[Version, ...]
     policy: Policy
