@@ -22,7 +22,6 @@ from decon_core.config.policy import QUESTIONS_LEFT_OUT
 from decon_core.errors import MissingError, StaleError
 from decon_core.report import html as page_package
 from decon_core.report.html import charts, labels, pairs, sections, write_page
-from decon_core.report.html import documents as packing
 from decon_core.report.html import gather as gathering
 from decon_core.report.html.gather import MOST_PLACES_OF_PAIR, gather
 from tests.core.report.pages import data_of, outside_of_data, packed_in
@@ -247,8 +246,8 @@ def test_of_documents_and_pairs_beyond_its_limits_the_page_has_the_first_and_all
         ],
     )
     monkeypatch.setattr(gathering, "MOST_DOCUMENTS", 2)
-    monkeypatch.setattr(packing, "MOST_PAIRS_OF_DOCUMENT", 2)
-    monkeypatch.setattr(packing, "MOST_PAIRS_OF_DOCUMENTS", 3)
+    monkeypatch.setattr(pairs, "MOST_PAIRS_OF_DOCUMENT", 2)
+    monkeypatch.setattr(pairs, "MOST_PAIRS_OF_DOCUMENTS", 3)
     write_page(report, tmp_path / "r.html")
     documents = data_of(tmp_path / "r.html", "documents")
     assert (documents["n"], documents["n_all"]) == (2, 3)
