@@ -1,7 +1,8 @@
 """The errors that this project raises.
 
-`DeconError` and its subclasses are permanent: the same inputs give the same error. Temporary failures (a full disk, a network
-error) remain `OSError`, so that a scheduler can retry only those (`decon_assets/failures.py`).
+`DeconError` and its subclasses are permanent: the same inputs give the same error. Temporary
+failures (a full disk, a network error) remain `OSError`, so that a scheduler can retry only those
+(`decon_assets/failures.py`).
 """
 
 from __future__ import annotations
