@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import fsspec
@@ -89,10 +90,10 @@ def settings_for(folder: Path, world, endpoint, *, store=f"{BUCKET}/out") -> Pat
     return folder / "decon.toml"
 
 
-def run(config: Path) -> list[str]:
+def run(config: Path, *, until: Sequence[str] = ("mixture", "clean_benchmark")) -> list[str]:
     said: list[str] = []
     with DagsterInstance.ephemeral() as instance:
-        graph = graph_until("mixture", "clean_benchmark")
+        graph = graph_until(*until)
         Pipeline(config, instance, said.append, graph=graph).run()
     return said
 
