@@ -261,7 +261,8 @@ def _place_in_yaml(place: Place, path: Sequence[str | int], value: Any) -> Place
     `expand_choices` and the like.
     """
     for key in path:
-        wrapper = next((key for key in WRAPPERS if isinstance(value, dict) and key in value), None)
+        wrappers = (name for name in WRAPPERS if isinstance(value, dict) and name in value)
+        wrapper = next(wrappers, None)
         if wrapper is not None and key not in value:
             place, value = (*place, wrapper), value[wrapper]
         if isinstance(value, dict) and (key != "text" or key in value):

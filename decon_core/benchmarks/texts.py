@@ -348,7 +348,9 @@ def _labels_of(value: object) -> list[str] | None:
 def _labels_beside(row: Row, field: str) -> list[str] | None:
     """Return the labels beside a field: `choices.label` for `choices.text`, as in ARC."""
     parent, _, leaf = field.rpartition(".")
-    for key in _LABEL_KEYS if parent and leaf in _TEXT_KEYS else ():
+    if not parent or leaf not in _TEXT_KEYS:
+        return None
+    for key in _LABEL_KEYS:
         with suppress(FieldError):
             return _labels_of(value_at(row, f"{parent}.{key}"))
     return None

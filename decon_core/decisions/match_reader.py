@@ -204,7 +204,7 @@ class MatchReader:
                 places = common[version.benchmark]
                 rows = without_common(table, places, store, version, policy, index=index)
             tables += [rows, _repeat_for_twins(rows, twins_of(store.root, version, index))]
-            tables.append(self._with_verdicts(rows, version))
+            tables.append(self._alike_with_verdicts(rows, version))
         every = pa.concat_tables(tables)
         highest = highest_thresholds(every, policy) if is_swept else None
         return decide(every, policy, self.verdicts, holds_to=highest)
@@ -219,7 +219,7 @@ class MatchReader:
         }
         columns = ["shard", "pair", "record", "detector", "looked_for", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
-        matches = pa.concat_tables([rows, self._with_verdicts(rows, version)])
+        matches = pa.concat_tables([rows, self._alike_with_verdicts(rows, version)])
         never = pc.invert(may_be_candidate(matches, self.policy))
         for kind in (True, False):
             deciding = pa.array(sorted(self.verdicts.may_decide(never_candidate=kind)), pa.string())
@@ -228,7 +228,7 @@ class MatchReader:
                 pairs[row["shard"]].add(row["pair"])
         return pairs
 
-    def _with_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
+    def _alike_with_verdicts(self, matches: pa.Table, version: Version) -> pa.Table:
         """Return matches of records with a verdict that share the match of another record."""
         known = {verdict.fingerprint for verdict in self.verdicts.by_pair.values()}
         shared = matches.filter(pc.is_valid(matches["n_alike"])) if known else matches.slice(0, 0)

@@ -28,9 +28,11 @@ def split_scripts(store: Store, versions: Sequence[Version], policy: Policy) -> 
 
     None if no chosen detector compares tokens.
     """
+    if not policy.compares_tokens:
+        return []
     problems = []
     name = policy.tokenizer_str
-    for version in versions if policy.compares_tokens else ():
+    for version in versions:
         questions = load_records(store, version, columns=["question"])["question"].unique()
         at = np.linspace(0, len(questions) - 1, min(_N_QUESTIONS, len(questions))).astype(np.int64)
         text = "\n".join(questions.take(at).to_pylist())

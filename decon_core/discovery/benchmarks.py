@@ -128,8 +128,8 @@ def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:
         file.resolve()
         for path in recipes
         for recipe in load_recipes(path).values()
-        for files in files_by_split(recipe, base=path.parent).values()
-        for file in files
+        for of_split in files_by_split(recipe, base=path.parent).values()
+        for file in of_split
     }
     survey.left_out += [str(file) for file in rows if file.resolve() not in read]
     return []
@@ -291,7 +291,7 @@ def _open_guess(name: str, head: Sequence[str], choice: OpenChoice, where: str) 
         found = f"fields {', '.join(choice.why) or 'without values'}"
         raise InputError(Problem(where, found, expected, remedy))
     doubt = "no field is convincing as the question: choose one, and remove the # of these lines"
-    names = [json.dumps(name, ensure_ascii=False) for name in choice.candidates]
-    first, *others = [f"prompt: {name}" for name in names]
+    fields = [json.dumps(field, ensure_ascii=False) for field in choice.candidates]
+    first, *others = [f"prompt: {field}" for field in fields]
     lines = (*head, first, *(f"# {other}" for other in others), _NO_ANSWER)
     return Guess(name, lines, choice.why, (doubt,), candidates=choice.candidates)

@@ -99,7 +99,7 @@ def build_search(
 ) -> None:
     """Join the parts of these versions and save the result, unless it exists."""
     path = store.search(scan, search_name(versions))
-    if is_built(path):
+    if mark_used(path):
         return
     parts = [open_part(store, version, index) for version in versions]
     write_arrays(path, join(parts, policy))
@@ -112,8 +112,8 @@ def build_search(
         union.unlink(missing_ok=True)
 
 
-def is_built(path: Path) -> bool:
-    """Return whether a file exists, and mark it as recently used: the oldest are deleted first."""
+def mark_used(path: Path) -> bool:
+    """Mark a file as recently used, as the oldest are deleted first; return whether it exists."""
     try:
         os.utime(path)
     except FileNotFoundError:
@@ -158,7 +158,7 @@ def open_own_index(
         write_arrays(path, build(rows))
 
     arrays, _ = map_or_build(path, write)
-    is_built(path)
+    mark_used(path)
     return arrays
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from decon_core.benchmarks.records import Version, load_records
 from decon_core.config.policy import Policy
-from decon_core.index.joined_index import is_built, map_or_build, search_name
+from decon_core.index.joined_index import map_or_build, mark_used, search_name
 from decon_core.index.ngram_counts import pair_filter
 from decon_core.index.record_texts import (
     ANSWER,
@@ -174,7 +174,7 @@ def build_verbatim(
 ) -> None:
     """Build and save the text index of these versions, unless it exists."""
     path = _path(store, versions, scan)
-    if not is_built(path):
+    if not mark_used(path):
         arrays, about = _built(Pool(), store, versions, ids, policy)
         write_arrays(path, arrays, about=about)
 

@@ -81,7 +81,7 @@ def write_tile_draft(
 ) -> None:
     """Write a tile to a draft, which the caller renames; take the tables one at a time.
 
-    Without the Arrow schema, which would be two thirds of a tile without rows. `about` is a JSON
+    The Arrow schema is left out: it would be two thirds of a tile without rows. `about` is a JSON
     value that `read_about` returns.
     """
     groups = _row_groups(tables)

@@ -98,10 +98,11 @@ def chunks(facts: Facts) -> Iterator[list[list[Any]]]:
     With snippets off, no text of a document is included, even if the report contains it.
     """
     pairs = facts.pairs
-    for name in () if facts.has_snippets else ("text", "text_marks", "agreement"):
-        at = pairs.column_names.index(name)
-        empty = pa.nulls(pairs.num_rows, pairs.schema.field(name).type)
-        pairs = pairs.set_column(at, pairs.schema.field(name), empty)
+    if not facts.has_snippets:
+        for name in ("text", "text_marks", "agreement"):
+            at = pairs.column_names.index(name)
+            empty = pa.nulls(pairs.num_rows, pairs.schema.field(name).type)
+            pairs = pairs.set_column(at, pairs.schema.field(name), empty)
     pairs = pairs.select([*_TEXTS, *(f"{name}_marks" for name in _TEXTS), "agreement", "pair"])
     for start in range(0, pairs.num_rows, PAIRS_PER_CHUNK):
         yield [

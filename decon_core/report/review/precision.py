@@ -66,8 +66,8 @@ def estimate(tallies: Sequence[Tally]) -> Precision:
     """Estimate the share of leaks among all calls of these strata."""
     drawn = [stratum for stratum in tallies if stratum.n_drawn]
     least = _weighted(drawn, [stratum.n_leaks / stratum.n_drawn for stratum in drawn])
-    others = _weighted(drawn, [1 - stratum.n_others / stratum.n_drawn for stratum in drawn])
-    most = others if drawn else 1.0
+    not_cleared = _weighted(drawn, [1 - stratum.n_others / stratum.n_drawn for stratum in drawn])
+    most = not_cleared if drawn else 1.0
     judged = [stratum for stratum in tallies if stratum.n_judged]
     if not judged:
         return Precision(share=None, low=0.0, high=1.0, least=least, most=most, n_effective=None)
