@@ -141,7 +141,7 @@ def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
     for finding in findings:
         question = index.record(finding)["question"]
         is_planted = question == plant.item.question and plant.form not in NEIGHBOURS
-        said[is_planted].append((finding.call, finding.looked_for or ""))
+        said[is_planted].append((finding.call, finding.kind or ""))
         if not is_planted and finding.call != "no leak":
             others.add(question)
     best = {

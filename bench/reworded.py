@@ -62,11 +62,11 @@ class Detector:
         """Return matches of either kind, once for each item and document."""
         found = self._search.findings(Batch.of_texts(texts))
         return [
-            Hit(document, item, one.score, one.looked_for == REWORDED)
+            Hit(document, item, one.score, one.kind == REWORDED)
             for (document, item), one in {
                 (one.document, self.item_of[one.record]): one
                 for one in found
-                if one.looked_for == REWORDED or (one.question_overlap or 0) >= _WORDS_OF_VARIANT
+                if one.kind == REWORDED or (one.question_overlap or 0) >= _WORDS_OF_VARIANT
             }.items()
         ]
 

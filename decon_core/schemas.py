@@ -191,10 +191,15 @@ _MATCH = pa.schema(
         field("answer_overlap", pa.float64(), "the same for the answer; null: it has none"),
         field("passage_overlap", pa.float64(), "the same for the passage; null: it has none"),
         field(
-            "looked_for",
+            "kind",
             pa.string(),
-            "exact: which text; aligned, reworded, code: the kind, what the place is to the item; "
-            "null: its fields",
+            "what the place is to the item: verbatim, edited, variant, …; null: its detector "
+            "only has a score",
+        ),
+        field(
+            "searched_text",
+            pa.string(),
+            "exact, ratcliff: which text of the item was searched for, such as question and answer",
         ),
         required(
             "n_matched",

@@ -31,7 +31,7 @@ FROM flow GROUP BY benchmark ORDER BY benchmark;
 
 -- 6. Are there copies of whole benchmarks, or exercise books?
 SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks
-FROM documents_with_many_items LIMIT 20;
+FROM documents WHERE n_leaked_items > 1 ORDER BY n_leaked_items DESC LIMIT 20;
 
 -- 7. What if the threshold were another one? Every fifth step.
 SELECT detector, threshold, sum(n_leaked)::BIGINT AS n_leaked

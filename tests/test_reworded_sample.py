@@ -50,7 +50,7 @@ def after(before, folder, run):
 
 def rows(folder):
     query = """SELECT doc_id, benchmark, split, instance_index, is_candidate, is_contaminated
-               FROM decisions"""
+               FROM findings"""
     with duckdb.connect(str(report(folder)), read_only=True) as connection:
         return connection.sql(query).fetchall()
 

@@ -225,7 +225,7 @@ def clean_benchmark(context: dg.AssetExecutionContext, config: Config, store: St
     origins={**_REPORT_ORIGINS, "removed.shard_name": ("mixture", "shard")},
 )
 def report(context: dg.AssetExecutionContext, config: Config, store: Store) -> Metadata:
-    """All matches, decisions and removed documents in one DuckDB file.
+    """All matches, findings and removed documents in one DuckDB file.
 
     Shards that could not be scanned are listed in it, and the report is then marked as incomplete.
     """

@@ -6,13 +6,13 @@
 CREATE TABLE shards_of_first AS
 SELECT source, shard_name, max(shard) AS shard
 FROM (SELECT source, shard_name, shard FROM one.shards
-      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM one.decisions)
+      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM one.findings)
 GROUP BY source, shard_name;
 
 CREATE TABLE shards_of_second AS
 SELECT source, shard_name, max(shard) AS shard
 FROM (SELECT source, shard_name, shard FROM two.shards
-      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM two.decisions)
+      UNION ALL SELECT DISTINCT source, shard_name, NULL FROM two.findings)
 GROUP BY source, shard_name;
 
 -- A folder scan has no sources: then shards are paired by name, if the name is unique on both sides.
@@ -124,9 +124,9 @@ WITH joined AS (
            CASE WHEN b.is_contaminated THEN 'leak' WHEN b.is_question_only THEN 'question-only'
                 WHEN b.is_candidate THEN 'candidate' END
                AS class_of_second
-    FROM (SELECT s.number, d.* FROM one.decisions d
+    FROM (SELECT s.number, d.* FROM one.findings d
           JOIN shard_pairs s ON (s.source_of_first, s.shard_name) = (d.source, d.shard_name)) a
-    FULL JOIN (SELECT s.number, d.* FROM two.decisions d
+    FULL JOIN (SELECT s.number, d.* FROM two.findings d
           JOIN shard_pairs s ON (s.source_of_second, s.shard_name) = (d.source, d.shard_name)) b
     USING (number, row, benchmark, split, instance_index)
 ), placed AS (

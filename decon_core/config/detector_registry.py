@@ -57,7 +57,7 @@ class Threshold:
 class Kind:
     """What a match may be to its item: the policy says if that is a leak."""
 
-    name: str  # a value of `looked_for`
+    name: str  # a value of `kind`
     lacks: str = ""  # why it is less than a copy of the item, if it is
     _: KW_ONLY
     is_apart: bool = False  # its judged pairs tell nothing of the detector's other matches

@@ -53,7 +53,7 @@ PUNCTUATION = "!’\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~”“‘—"
 VERDICT_VERSION = 4
 
 # Increased when the content of tiles changes: shards are scanned again, benchmarks not indexed.
-TILE_VERSION = 7
+TILE_VERSION = 8
 
 # Increased when the content of a sketch changes.
 _SKETCH_VERSION = 1

@@ -41,8 +41,8 @@ _BEST_FIRST = (
 )
 _TIE_BREAKERS = ("record", "question_stop")
 _ITEM = [
-    *("shard", "row", "benchmark", "split", "instance_index", "detector", "looked_for"),
-    *("slot_kind", "place"),
+    *("shard", "row", "benchmark", "split", "instance_index", "detector", "kind"),
+    *("searched_text", "slot_kind", "place"),
 ]
 # Records of an item found at one place by the same words: mostly choices whose answer was not
 # found. A verdict that clears the best of them applies to the others as well.
@@ -183,7 +183,7 @@ def probability_of(
     entry: Mapping[str, Any], leaks: Leaks, calibration: Calibration
 ) -> float | None:
     """Return the probability of an entry's score; None if too little is known."""
-    curve = curve_of(entry["detector"], entry["looked_for"])
+    curve = curve_of(entry["detector"], entry["kind"])
     return calibration.probability(
         curve, entry["benchmark"], entry["score"], least=leaks.min_judged
     )

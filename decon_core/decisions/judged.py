@@ -23,7 +23,7 @@ from decon_core.storage.files import read_json, write_json
 
 # Increase this when the same judgements give another calibration.
 _FORMAT = 2
-_COLUMNS = ["detector", "looked_for", "benchmark", "pair", "fingerprint", "score"]
+_COLUMNS = ["detector", "kind", "benchmark", "pair", "fingerprint", "score"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def points_of(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, bool]) -> 
     """Return the points of matches; of several of a pair the one with the highest score."""
     best: dict[tuple[str, str, str], Point] = {}
     for row in rows:
-        key = curve_of(row["detector"], row.get("looked_for")), row["benchmark"], row["pair"]
+        key = curve_of(row["detector"], row.get("kind")), row["benchmark"], row["pair"]
         before = best.get(key)
         if before is None or before.score < row["score"]:
             best[key] = Point(*key, row["fingerprint"], row["score"], labels[row["pair"]])

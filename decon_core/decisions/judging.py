@@ -125,7 +125,7 @@ def _judge_of(finder: Detector, matches: pa.Table, policy: Policy) -> Callable[[
 
 def _kinds_of(matches: pa.Table) -> Callable[[Iterable[str]], Booleans]:
     """Return what tells the matches whose kind is among some names."""
-    encoded = matches["looked_for"].combine_chunks().dictionary_encode()
+    encoded = matches["kind"].combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     number: Integers = encoded.indices.fill_null(len(names)).to_numpy(zero_copy_only=False)
 
@@ -141,7 +141,7 @@ def may_be_candidate(matches: pa.Table, policy: Policy) -> pa.Array:
     """Return whether each match is a candidate if its score is enough and no verdict says more."""
     own_kinds = (policy.for_benchmark(name).review for name in policy.benchmark)
     kinds = {*policy.review, *chain(*own_kinds)}
-    return pc.is_in(matches["looked_for"], pa.array(kinds, pa.string()))
+    return pc.is_in(matches["kind"], pa.array(kinds, pa.string()))
 
 
 def may_prove(policy: Policy) -> pl.Expr:
@@ -156,7 +156,7 @@ def may_prove(policy: Policy) -> pl.Expr:
 def missing(entry: Mapping[str, Any], policy: Policy, record: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an entry lacks to be a leak by its kind and score, in words."""
     finder = detector(entry["detector"])
-    kind = next((kind for kind in finder.kinds if kind.name == entry["looked_for"]), None)
+    kind = next((kind for kind in finder.kinds if kind.name == entry["kind"]), None)
     name = kind and kind.name
     may_leak = name is None or name in policy.leak
     if entry["is_by_score"] and may_leak:

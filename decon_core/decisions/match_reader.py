@@ -217,7 +217,7 @@ class MatchReader:
         pairs: dict[str, set[str]] = {
             shard: set() for shard in shards if self.tiles.has(shard, version.fingerprint)
         }
-        columns = ["shard", "pair", "record", "detector", "looked_for", *ALIKE.names]
+        columns = ["shard", "pair", "record", "detector", "kind", *ALIKE.names]
         rows = self.matches(pairs, version, columns=columns)
         matches = pa.concat_tables([rows, self._alike_with_verdicts(rows, version)])
         never = pc.invert(may_be_candidate(matches, self.policy))

@@ -41,7 +41,7 @@ class NominatedPlaces:
         if self.review_from is not None:
             waits = pa.array(reaches(rows["base_score"].to_numpy(), self.review_from))
             kinds = pc.if_else(waits, FOR_REVIEW, pa.scalar(None, pa.string()))
-            at = rows.schema.get_field_index("looked_for")
+            at = rows.schema.get_field_index("kind")
             rows = rows.set_column(at, rows.schema.field(at), kinds)
         return rows.select(columns)
 

@@ -358,7 +358,7 @@ class _AlignedSearch(Search):
                 question=(nomination.start, nomination.stop),
                 question_place=(comparison.start, comparison.stop),
                 answer_place=answer,
-                looked_for=_with_answer(kind[0], overlap, stop - start),
+                kind=_with_answer(kind[0], overlap, stop - start),
             )
 
 

@@ -434,7 +434,7 @@ class _CodeSearch(Search):
                 n_matched=n_matched,
                 question_tokens=searched.n_tokens,
                 total_tokens=searched.n_tokens,
-                looked_for=kind,
+                kind=kind,
                 question_place=place if has_question else None,
                 answer_place=place if has_answer else None,
             )

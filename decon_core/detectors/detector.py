@@ -79,7 +79,8 @@ class Finding(NamedTuple):
     answer: Span | None = None
     question_place: Span | None = None
     answer_place: Span | None = None
-    looked_for: str | None = None
+    kind: str | None = None  # of `kinds` of its declaration
+    searched_text: str | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,7 +103,8 @@ class Nominations:
     passage_overlap: Floats | float = float(ABSENT)
     total_tokens: Integers | None = None  # default: those of the question
     n_grams: Integers | None = None  # likewise
-    looked_for: npt.NDArray[np.object_] | None = None
+    kind: npt.NDArray[np.object_] | None = None
+    searched_text: npt.NDArray[np.object_] | None = None
     matched: Sequence[bytes] | None = None  # one bit for each of `n_grams`
 
     def __len__(self) -> int:
@@ -138,10 +140,10 @@ class Nominations:
 
 def _column(findings: Sequence[Finding], name: str) -> npt.NDArray[Any]:
     values = [getattr(finding, name) for finding in findings]
-    if name == "looked_for":
+    if name in ("kind", "searched_text"):
         return np.array([*values, None], object)[:-1]
-    kind = np.float64 if name in ("score", "question_overlap", "answer_overlap") else np.int64
-    return np.array([ABSENT if value is None else value for value in values], kind)
+    dtype = np.float64 if name in ("score", "question_overlap", "answer_overlap") else np.int64
+    return np.array([ABSENT if value is None else value for value in values], dtype)
 
 
 def _spans(findings: Sequence[Finding], *names: str) -> Integers:

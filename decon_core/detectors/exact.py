@@ -73,5 +73,5 @@ class _ExactSearch(Search):
             question_tokens=np.zeros(row.size, np.int64),
             tokens=np.full((row.size, 2), ABSENT),
             places=np.column_stack([start, stop])[row],
-            looked_for=np.array(NAMES, object)[verbatim.use_kind[use]],
+            searched_text=np.array(NAMES, object)[verbatim.use_kind[use]],
         )

@@ -7,7 +7,7 @@ from functools import cache
 from decon_core.config.detector_registry import Kind, Threshold
 from decon_core.detectors.detector import Detector
 
-FOR_REVIEW = "near in meaning"  # `looked_for` of a place that waits for a person or a judge
+FOR_REVIEW = "near in meaning"  # `kind` of a place that waits for a person or a judge
 
 
 class Nominator(Detector):

@@ -103,9 +103,7 @@ class _RatcliffSearch(Search):
             question_tokens=runs.n_tokens,
             tokens=np.column_stack([runs.start, runs.stop]),
             places=np.column_stack([runs.first_byte, runs.last_byte]),
-            looked_for=None
-            if self._kind == QUESTION
-            else np.full(row.size, NAMES[self._kind], object),
+            searched_text=np.full(row.size, NAMES[self._kind], object),
         )
 
     def _aligned(self, document: Shared) -> Runs:

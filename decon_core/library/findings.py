@@ -46,7 +46,10 @@ class Finding:
     slot_kind: str
     """visible, or hidden: in a reference answer, a rubric or the like, which no model sees."""
     detector: str
-    looked_for: str | None
+    kind: str | None
+    """What the place is to the item: verbatim, edited, variant, ...; None: it only has a score."""
+    searched_text: str | None
+    """By exact and ratcliff: which text of the item was searched for."""
     score: float
     is_leak: bool
     """Whether it is one by the policy's thresholds for this detector and benchmark."""

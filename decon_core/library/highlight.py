@@ -33,9 +33,10 @@ def summary_of(findings: Findings) -> str:
 
 
 def line_of(finding: Finding) -> str:
-    """Describe a finding in one line: `leak: gsm8k test 16, by decon, score 0.920; question …`."""
-    kind = "" if finding.slot_kind == "visible" else f" ({finding.slot_kind})"
-    head = f"{finding.call}{kind}: {finding.item}, by {finding.detector}, score {finding.score:.3f}"
+    """Describe a finding in one line: `leak (edited): gsm8k test 16, by aligned, score 0.92; …`."""
+    about = [finding.kind, "" if finding.slot_kind == "visible" else finding.slot_kind]
+    what = f" ({', '.join(filter(None, about))})" if any(about) else ""
+    head = f"{finding.call}{what}: {finding.item}, by {finding.detector}, score {finding.score:.3f}"
     return "; ".join([head, *(place for part in PARTS if (place := _place(finding, part)))])
 
 

@@ -215,7 +215,7 @@ def _choose_by_leaks(
 
 def reason_of(entry: dict[str, Any]) -> Reason:
     """Return why a row was removed or cut."""
-    details = [entry["looked_for"] or ""]
+    details = [entry["kind"] or "", entry["searched_text"] or ""]
     if entry["verdict"] == LEAK:
         details.append("a person called it a leak")
     if entry["is_judged_duplicate"]:

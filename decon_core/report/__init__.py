@@ -1,4 +1,4 @@
-"""The report: findings, decisions and removals as one DuckDB file.
+"""The report: matches, findings and removals as one DuckDB file.
 
 tables.py declares the tables, gather.py fills them from the store, pairs.py and excerpts.py add
 texts of the corpus, database.py writes the file, and build.py runs these steps. The HTML page, the

@@ -37,7 +37,7 @@ _SHOWING = Report()
 _SUMMARY = """
     SELECT (SELECT count(*) FROM items),
            (SELECT count(*) FROM item_status WHERE status = 'leaked'),
-           (SELECT count(*) FROM decisions WHERE is_contaminated),
+           (SELECT count(*) FROM findings WHERE is_contaminated),
            (SELECT count(*) FROM documents WHERE is_contaminated),
            (SELECT count(*) FROM unreadable),
            (SELECT count(*) FROM item_status WHERE status = 'question-only'),

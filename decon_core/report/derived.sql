@@ -9,11 +9,11 @@ CREATE MACRO answer_in_words(overlap) AS CASE
 -- The decisive match (`best`) of a document and an item: leaks come first, then question-only matches,
 -- then candidates, then matches that reach a threshold, then the highest score. So a reviewer who clears
 -- the match that made the leak does not have to review another one.
-CREATE TABLE decisions AS
+CREATE TABLE findings AS
 SELECT * EXCLUDE (best, answer_overlap, is_by_score, is_contaminated, is_question_only,
                  is_candidate),
        answer_overlap, answer_in_words(answer_overlap) AS answer_found,
-       best.score AS score, best.pair AS pair, best.verdict AS verdict,
+       best.kind AS kind, best.score AS score, best.pair AS pair, best.verdict AS verdict,
        is_by_score, is_contaminated, is_question_only AND NOT is_contaminated AS is_question_only,
        is_candidate AND NOT (is_contaminated OR is_question_only) AS is_candidate
 FROM (
@@ -25,10 +25,10 @@ FROM (
            -- A choice that is known to be wrong does not reveal the answer. Some of the texts that
            -- `exact` searches for contain the answer.
            CASE WHEN bool_or(is_contaminated) THEN
-                coalesce(max(CASE WHEN looked_for IN ('question and answer', 'continuation') THEN 1
+                coalesce(max(CASE WHEN searched_text IN ('question and answer', 'continuation') THEN 1
                                   WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END)
                          FILTER (is_contaminated), 0) END AS answer_overlap,
-           arg_max({score: score, pair: pair, verdict: verdict},
+           arg_max({kind: kind, score: score, pair: pair, verdict: verdict},
                    (is_contaminated, is_question_only, is_candidate, is_by_score, score, pair)) AS best,
            bool_or(is_by_score) AS is_by_score,
            bool_or(is_contaminated) AS is_contaminated,
@@ -38,33 +38,35 @@ FROM (
     GROUP BY source, pack, shard_name, row, benchmark, split, instance_index
 )
 ORDER BY source, shard_name, row, benchmark, split, instance_index;
-COMMENT ON TABLE decisions IS
-    'One row per document and item that was found in it: whether it is a leak, by which detectors or by which verdict, or whether it is question-only';
-COMMENT ON COLUMN decisions.source IS 'name of the source';
-COMMENT ON COLUMN decisions.pack IS 'pack of the shard: shards that are scanned together';
-COMMENT ON COLUMN decisions.shard_name IS 'name of the shard within its source';
-COMMENT ON COLUMN decisions.row IS 'row of the document in its shard';
-COMMENT ON COLUMN decisions.doc_id IS 'id of the document, if it has one';
-COMMENT ON COLUMN decisions.benchmark IS 'name of the benchmark';
-COMMENT ON COLUMN decisions.config IS 'subset of the benchmark';
-COMMENT ON COLUMN decisions.split IS 'split of the item';
-COMMENT ON COLUMN decisions.instance_index IS 'row of the item within its split';
-COMMENT ON COLUMN decisions.n_matches IS 'number of rows in `matches`';
-COMMENT ON COLUMN decisions.detectors IS 'detectors with a match that is a leak, by score or by verdict';
-COMMENT ON COLUMN decisions.detectors_by_score IS
+COMMENT ON TABLE findings IS
+    'One row per finding, a document and an item that was found in it: its kind, and whether it is a leak, question-only or a candidate, by which detectors or by which verdict';
+COMMENT ON COLUMN findings.source IS 'name of the source';
+COMMENT ON COLUMN findings.pack IS 'pack of the shard: shards that are scanned together';
+COMMENT ON COLUMN findings.shard_name IS 'name of the shard within its source';
+COMMENT ON COLUMN findings.row IS 'row of the document in its shard';
+COMMENT ON COLUMN findings.doc_id IS 'id of the document, if it has one';
+COMMENT ON COLUMN findings.benchmark IS 'name of the benchmark';
+COMMENT ON COLUMN findings.config IS 'subset of the benchmark';
+COMMENT ON COLUMN findings.split IS 'split of the item';
+COMMENT ON COLUMN findings.instance_index IS 'row of the item within its split';
+COMMENT ON COLUMN findings.n_matches IS 'number of rows in `matches`';
+COMMENT ON COLUMN findings.detectors IS 'detectors with a match that is a leak, by score or by verdict';
+COMMENT ON COLUMN findings.detectors_by_score IS
     'detectors whose score reaches the threshold, whatever the verdict';
-COMMENT ON COLUMN decisions.score IS 'score of the decisive match';
-COMMENT ON COLUMN decisions.answer_overlap IS
+COMMENT ON COLUMN findings.kind IS
+    'what the document is to the item by the decisive match: verbatim, edited, variant, ...; null: its detector only has a score';
+COMMENT ON COLUMN findings.score IS 'score of the decisive match';
+COMMENT ON COLUMN findings.answer_overlap IS
     'for a leak, the largest share of the answer that was found in the document; 0 if none of it was found; null if it is no leak';
-COMMENT ON COLUMN decisions.answer_found IS
+COMMENT ON COLUMN findings.answer_found IS
     'for a leak: with its answer (answer_overlap >= 0.5), with part of its answer, or without its answer; null if it is no leak';
-COMMENT ON COLUMN decisions.pair IS 'pair of the decisive match';
-COMMENT ON COLUMN decisions.verdict IS 'verdict of a reviewer on that pair; null if there is none';
-COMMENT ON COLUMN decisions.is_by_score IS 'whether a score reaches its threshold';
-COMMENT ON COLUMN decisions.is_contaminated IS 'whether it is a leak: by score or by verdict';
-COMMENT ON COLUMN decisions.is_question_only IS
+COMMENT ON COLUMN findings.pair IS 'pair of the decisive match';
+COMMENT ON COLUMN findings.verdict IS 'verdict of a reviewer on that pair; null if there is none';
+COMMENT ON COLUMN findings.is_by_score IS 'whether a score reaches its threshold';
+COMMENT ON COLUMN findings.is_contaminated IS 'whether it is a leak: by score or by verdict';
+COMMENT ON COLUMN findings.is_question_only IS
     'whether it is no leak, but the document contains the question, verbatim or nearly so, without its answer';
-COMMENT ON COLUMN decisions.is_candidate IS
+COMMENT ON COLUMN findings.is_candidate IS
     'whether it is neither, but found in a way that is no proof, and nobody confirmed or cleared it';
 
 CREATE TABLE documents AS
@@ -78,7 +80,7 @@ SELECT source, pack, shard_name, row, any_value(doc_id) AS doc_id,
        bool_or(is_contaminated) AS is_contaminated,
        bool_or(is_question_only) AND NOT bool_or(is_contaminated) AS is_question_only,
        bool_or(is_candidate) AND NOT bool_or(is_contaminated OR is_question_only) AS is_candidate
-FROM decisions
+FROM findings
 GROUP BY source, pack, shard_name, row
 ORDER BY source, shard_name, row;
 COMMENT ON TABLE documents IS

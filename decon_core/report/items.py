@@ -34,7 +34,7 @@ _QUERY = """
     ORDER BY benchmark, split, instance_index
 """
 
-# As `item_status` and `decisions` do it for all detectors. What a detector finds whose score is no
+# As `item_status` and `findings` do it for all detectors. What a detector finds whose score is no
 # proof counts as found here: who names the detector asks for it.
 _BY_DETECTORS = """
     WITH own AS (
@@ -45,7 +45,7 @@ _BY_DETECTORS = """
         GROUP BY ALL
     ), answers AS (
         SELECT benchmark, split, instance_index,
-               max(CASE WHEN looked_for IN ('question and answer', 'continuation') THEN 1
+               max(CASE WHEN searched_text IN ('question and answer', 'continuation') THEN 1
                         WHEN is_correct IS DISTINCT FROM false THEN answer_overlap END) AS overlap
         FROM matches WHERE (is_contaminated OR is_candidate) AND list_contains(?, detector)
         GROUP BY ALL

@@ -20,7 +20,7 @@ totals AS (
     FROM matched GROUP BY pair
 ),
 ranked AS (
-    SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record,
+    SELECT pair, fingerprint, benchmark, config, split, instance_index, verdict, record, kind,
            source, shard_name, shard, row, doc_id, question_part AS text_part,
            question_overlap, answer_overlap, passage_overlap,
            question_char_start, question_char_stop, answer_char_start, answer_char_stop,

@@ -166,7 +166,7 @@ def _compare_matches(connection: duckdb.DuckDBPyConnection) -> Iterator[Problem]
     """Compare the tables derived from `matches` with `matches` and with each other."""
     counts: list[ByName] = [
         {(row["benchmark"],): row["counts"] for row in _rows(connection, name)}
-        for name in ("matches", "decisions")
+        for name in ("matches", "findings")
     ]
     yield from _differences("matches", *counts, remedy=_DAMAGED)
     (row,) = _rows(connection, "documents")

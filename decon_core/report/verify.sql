@@ -20,7 +20,7 @@ FROM mixtures GROUP BY mixture, pack
 SELECT mixture, source, count(*) AS n FROM removed GROUP BY mixture, source
 
 -- name: matches
-SELECT benchmark, format('{} matches, {} pairs, {} leaks', sum(n)::BIGINT, count(*),
+SELECT benchmark, format('{} matches, {} findings, {} leaks', sum(n)::BIGINT, count(*),
                          count(*) FILTER (is_leak)) AS counts
 FROM (
     SELECT benchmark, count(*) AS n, bool_or(is_contaminated) AS is_leak FROM matches
@@ -28,16 +28,16 @@ FROM (
 )
 GROUP BY benchmark
 
--- name: decisions
-SELECT benchmark, format('{} matches, {} pairs, {} leaks', sum(n_matches)::BIGINT, count(*),
+-- name: findings
+SELECT benchmark, format('{} matches, {} findings, {} leaks', sum(n_matches)::BIGINT, count(*),
                          count(*) FILTER (is_contaminated)) AS counts
-FROM decisions GROUP BY benchmark
+FROM findings GROUP BY benchmark
 
 -- name: documents
-SELECT format('{} pairs, {} leaks', coalesce(sum(n_found_items), 0)::BIGINT,
+SELECT format('{} findings, {} leaks', coalesce(sum(n_found_items), 0)::BIGINT,
               coalesce(sum(n_leaked_items), 0)::BIGINT) AS found,
-       (SELECT format('{} pairs, {} leaks', count(*), count(*) FILTER (is_contaminated))
-        FROM decisions) AS expected
+       (SELECT format('{} findings, {} leaks', count(*), count(*) FILTER (is_contaminated))
+        FROM findings) AS expected
 FROM documents
 
 -- name: is_current

@@ -36,7 +36,7 @@ LEFT JOIN (
            array_to_string(list_sort(list_distinct(flatten(
                list(detectors) FILTER (is_contaminated)))), ', ') AS found_by,
            max(answer_overlap) FILTER (is_contaminated) AS answer_overlap
-    FROM decisions WHERE is_contaminated OR is_question_only OR is_candidate
+    FROM findings WHERE is_contaminated OR is_question_only OR is_candidate
     GROUP BY benchmark, split, instance_index
 ) f USING (benchmark, split, instance_index);
 COMMENT ON VIEW item_status IS
@@ -141,14 +141,6 @@ ORDER BY n_documents DESC, best_score DESC, benchmark, split, instance_index
 LIMIT 1000;
 COMMENT ON VIEW top_items IS 'The 1,000 leaked items that occur in the most documents';
 
-CREATE VIEW question_only_items AS
-SELECT benchmark, split, instance_index, n_question_only_documents AS n_documents, question
-FROM item_status
-WHERE status = 'question-only'
-ORDER BY n_documents DESC, benchmark, split, instance_index;
-COMMENT ON VIEW question_only_items IS
-    'Items that did not leak, but whose question was found in documents without the answer';
-
 CREATE VIEW pair_documents AS
 SELECT pair, source, shard_name, row, any_value(doc_id) AS doc_id,
        string_agg(DISTINCT detector, ', ' ORDER BY detector) AS detectors,
@@ -187,7 +179,7 @@ LEFT JOIN (
 ) d USING (source)
 LEFT JOIN (
     SELECT source, count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
-    FROM decisions WHERE is_contaminated
+    FROM findings WHERE is_contaminated
     GROUP BY source
 ) i USING (source)
 ORDER BY s.source;
@@ -221,7 +213,7 @@ SELECT benchmark, source,
        count(DISTINCT (shard_name, row)) FILTER (is_contaminated) AS n_documents,
        count(DISTINCT (split, instance_index)) FILTER (is_question_only) AS n_question_only,
        count(DISTINCT (shard_name, row)) FILTER (is_question_only) AS n_question_only_documents
-FROM decisions
+FROM findings
 WHERE is_contaminated OR is_question_only
 GROUP BY benchmark, source
 ORDER BY benchmark, source;
@@ -229,14 +221,6 @@ COMMENT ON VIEW by_benchmark_and_source IS
     'Per benchmark and source: number of leaked items and of documents with a leak; number of question-only items and documents';
 COMMENT ON COLUMN by_benchmark_and_source.n_question_only IS
     'these items may also have leaked, in other documents';
-
-CREATE VIEW documents_with_many_items AS
-SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks, best_score
-FROM documents
-WHERE n_leaked_items > 1
-ORDER BY n_leaked_items DESC, source, shard_name, row;
-COMMENT ON VIEW documents_with_many_items IS
-    'Documents into which several items leaked: often copies of a benchmark, exercise books or answer keys';
 
 -- 1e-9 as in policy.py: a score of 0.7 + 0.1 equals 0.8 and belongs to the bin from 0.8 on.
 CREATE VIEW score_histogram AS
@@ -377,6 +361,20 @@ LEFT JOIN item_detectors f USING (benchmark, split, instance_index, detector);
 COMMENT ON VIEW items_by_detector IS
     'Every benchmark item with its class by each chosen detector (leaked, question-only, candidate, clean, not indexable, not fully scanned), and why a detector cannot find it';
 
+CREATE VIEW by_kind AS
+SELECT benchmark, kind,
+       count(*) AS n_findings,
+       count(DISTINCT (split, instance_index)) AS n_items,
+       count(DISTINCT (source, shard_name, row)) AS n_documents,
+       count(*) FILTER (is_contaminated) AS n_leaks,
+       count(*) FILTER (is_question_only) AS n_question_only,
+       count(*) FILTER (is_candidate) AS n_candidates
+FROM findings
+GROUP BY benchmark, kind
+ORDER BY benchmark, kind;
+COMMENT ON VIEW by_kind IS
+    'Per benchmark and kind (verbatim, edited, variant, ...): number of findings, of their items and documents, and what the policy calls them; a finding without a kind has only a score';
+
 CREATE VIEW by_detector AS
 SELECT i.benchmark, i.detector,
        count(*) FILTER (i.status = 'leaked') AS n_leaked,
@@ -419,10 +417,10 @@ SELECT benchmark, config, split, instance_index, source,
 FROM (
     SELECT benchmark, split, instance_index, source,
            max(n_matched) AS n_occurrences,
-           coalesce(sum(n_matched) FILTER (looked_for = 'question'), 0) AS n_question,
-           coalesce(sum(n_matched) FILTER (looked_for = 'question and answer'), 0)
+           coalesce(sum(n_matched) FILTER (searched_text = 'question'), 0) AS n_question,
+           coalesce(sum(n_matched) FILTER (searched_text = 'question and answer'), 0)
                AS n_question_and_answer,
-           coalesce(sum(n_matched) FILTER (looked_for = 'continuation'), 0) AS n_continuation
+           coalesce(sum(n_matched) FILTER (searched_text = 'continuation'), 0) AS n_continuation
     FROM matches WHERE detector = 'exact' AND is_contaminated
     GROUP BY benchmark, split, instance_index, source, shard_name, row
 )
@@ -466,7 +464,7 @@ COMMENT ON VIEW exact_by_source IS
     'exact, per benchmark, split and source: number of leaked items and their share of those that exact can find, and the median number of their occurrences';
 
 CREATE VIEW exact_too_common AS
-SELECT m.benchmark, i.config, m.split, m.instance_index, m.looked_for,
+SELECT m.benchmark, i.config, m.split, m.instance_index, m.searched_text,
        max(m.score) AS score,
        sum(m.n_matched)::BIGINT AS n_occurrences,
        count(DISTINCT (m.shard_name, m.source, m.row)) AS n_documents,
@@ -475,7 +473,7 @@ FROM matches m
 JOIN items i USING (benchmark, split, instance_index)
 WHERE m.detector = 'exact' AND NOT m.is_contaminated
 GROUP BY ALL
-ORDER BY n_documents DESC, m.benchmark, m.split, m.instance_index, m.looked_for;
+ORDER BY n_documents DESC, m.benchmark, m.split, m.instance_index, m.searched_text;
 COMMENT ON VIEW exact_too_common IS
     'exact, per item and text that was found but is too common to be a leak: number of occurrences and documents';
 
@@ -534,7 +532,7 @@ FROM (
            coalesce(any_value(own.benchmark), '') AS curve
     FROM (
         SELECT pair, detector, benchmark, score,
-               CASE WHEN list_contains(near_kinds(), looked_for) THEN looked_for END AS kind,
+               CASE WHEN list_contains(near_kinds(), kind) THEN kind END AS kind,
                concat_ws(' ', detector, kind) AS judged_as
         FROM matches
     ) of_kind

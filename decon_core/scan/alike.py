@@ -68,12 +68,13 @@ def without_alike(columns: Columns, items_of_part: Callable[[int], Items]) -> Co
 
 def _compared(columns: Columns, item: Integers, *, compares_fields: bool) -> Floats:
     """Return rows of numbers that are the same for matches that are alike."""
-    numbers = {text: number for number, text in enumerate(dict.fromkeys(columns["looked_for"]))}
-    looked_for = [numbers[text] for text in columns["looked_for"].tolist()]
+    names = [*zip(columns["kind"].tolist(), columns["searched_text"].tolist(), strict=True)]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    named = [numbers[name] for name in names]
     of_answer = np.array([columns[name] for name in _OF_ANSWER], np.float64)
     if compares_fields:
         of_answer[:, columns["answer_start"] == ABSENT] = ABSENT
-    return np.array([item, looked_for, *(columns[name] for name in _EQUAL), *of_answer], np.float64)
+    return np.array([item, named, *(columns[name] for name in _EQUAL), *of_answer], np.float64)
 
 
 def _digests(compared: Floats) -> Words64:

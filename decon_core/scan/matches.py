@@ -44,7 +44,8 @@ def columns_of(
     columns: Columns = {
         "part": found.part.astype(np.int32),
         "record": found.record,
-        "looked_for": np.full(n, found.looked_for, object),
+        "kind": np.full(n, found.kind, object),
+        "searched_text": np.full(n, found.searched_text, object),
         "matched": _objects(found.matched or [None] * n),
         "base_score": found.score,
         "question_overlap": found.question_overlap,

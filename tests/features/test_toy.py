@@ -194,5 +194,5 @@ def test_a_toy_feature_format_key_and_column_are_all_that_they_should_be(world, 
     assert "how many items there are" in run(folder, environment, *PROGRAM, "--help")
     assert 'content="7"' in world.store.report_page.read_text()
     assert "7" in told("report", "--query", "SELECT n_toys FROM benchmarks LIMIT 1")
-    query = "SELECT source FROM decisions WHERE is_contaminated AND source = 'tabs'"
+    query = "SELECT source FROM findings WHERE is_contaminated AND source = 'tabs'"
     assert "tabs" in told("report", "--query", query)

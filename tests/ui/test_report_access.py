@@ -124,7 +124,7 @@ def test_tab_goes_through_the_page_in_the_order_of_reading_and_shows_where_it_is
     assert [name for name, _ in places] == [
         *("Skip to the content", "to-overview", "to-pairs", "to-documents"),
         *("export", "theme", "help"),
-        *("d-q", "d-kind", "d-benchmark", "d-source", "d-least", "d-sort", "d-clear"),
+        *("d-q", "d-call", "d-benchmark", "d-source", "d-least", "d-sort", "d-clear"),
         *("d-csv", "grid"),
     ]
     assert [name for name, is_visible in places if not is_visible] == []

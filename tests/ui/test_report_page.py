@@ -312,7 +312,7 @@ def test_of_very_many_documents_the_page_says_where_the_others_are(show, tmp_pat
 
 def test_a_question_without_its_answer_is_neither_a_leak_nor_a_near_miss(show, report):
     (pair,) = ask(report, "SELECT min(pair) FROM pairs WHERE is_question_only")[0]
-    page = show(report, f"#pairs?pair={pair}&kind=question")
+    page = show(report, f"#pairs?pair={pair}&call=question")
     detail = page.locator("#detail")
     expect(detail).to_contain_text("question-only")
     expect(detail).to_contain_text("no leak, and not clean")

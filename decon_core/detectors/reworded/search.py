@@ -205,7 +205,7 @@ class RewordedSearch(Search):
                 question_tokens=n_looked_for,
                 total_tokens=n_looked_for,
                 question_place=characters,
-                looked_for=evidence.kind,
+                kind=evidence.kind,
             )
 
 

@@ -113,6 +113,10 @@ SELECT detector, sum(n_leaked)::BIGINT AS n_leaked, sum(n_candidates)::BIGINT AS
        sum(n_leaked_by_it_alone)::BIGINT AS n_leaked_by_it_alone
 FROM by_detector GROUP BY detector ORDER BY detector
 
+-- name: kinds
+SELECT * EXCLUDE (kind), coalesce(kind, 'no kind: only a score') AS kind_name, kind
+FROM by_kind ORDER BY benchmark, kind NULLS LAST
+
 -- name: mixtures
 FROM by_mixture
 
@@ -132,10 +136,14 @@ GROUP BY mixture, what, why ORDER BY mixture, what, why
 FROM top_items LIMIT 50
 
 -- name: question_only_items
-FROM question_only_items LIMIT 50
+SELECT benchmark, split, instance_index, n_question_only_documents AS n_documents, question
+FROM item_status WHERE status = 'question-only'
+ORDER BY n_documents DESC, benchmark, split, instance_index LIMIT 50
 
 -- name: documents
-FROM documents_with_many_items LIMIT 50
+SELECT source, shard_name, row, doc_id, n_leaked_items, n_benchmarks, best_score
+FROM documents WHERE n_leaked_items > 1
+ORDER BY n_leaked_items DESC, source, shard_name, row LIMIT 50
 
 -- name: unread_text
 WITH unread AS (

@@ -23,7 +23,7 @@ _DECIMALS = 4
 # Columns with few distinct values are stored as dictionaries.
 _NAMES = (
     *("benchmark", "config", "split", "detectors", "source", "shard_name"),
-    *("text_part", "why_no_text"),
+    *("kind", "text_part", "why_no_text"),
 )
 _PLAIN = (
     *("pair", "fingerprint", "instance_index", "row", "doc_id", "n_documents", "n_matches"),
@@ -43,7 +43,7 @@ _TEXTS = ("question", "answer", "passage", "text")
 _PARTS = ("question", "answer", "passage")
 
 _COUNTS = ("n_leaked_items", "n_question_only_items", "n_candidate_items", "n_found_items")
-_KINDS = {"is_contaminated": "leak", "is_question_only": "question", "is_candidate": "candidate"}
+_CALLS = {"is_contaminated": "leak", "is_question_only": "question", "is_candidate": "candidate"}
 
 
 def columns(facts: Facts) -> dict[str, Any]:
@@ -140,9 +140,9 @@ def documents(facts: Facts) -> dict[str, Any]:
         left -= len(pairs[-1])
     names = {name: rows[name].to_pylist() for name in ("source", "shard_name", "shard")}
     names["benchmarks"] = [tuple(benchmarks or ()) for benchmarks in rows["benchmarks"].to_pylist()]
-    names["kind"] = [
-        next((kind for flag, kind in _KINDS.items() if row[flag]), "near")
-        for row in rows.select([*_KINDS]).to_pylist()
+    names["call"] = [
+        next((call for flag, call in _CALLS.items() if row[flag]), "near")
+        for row in rows.select([*_CALLS]).to_pylist()
     ]
     return {
         "n": rows.num_rows,

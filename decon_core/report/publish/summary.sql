@@ -59,7 +59,7 @@ LEFT JOIN (
            count(DISTINCT (source, shard_name, row))
                FILTER (d.is_question_only AND documents.is_question_only)
                AS n_question_only_documents
-    FROM decisions d JOIN documents USING (source, shard_name, row)
+    FROM findings d JOIN documents USING (source, shard_name, row)
     WHERE d.is_contaminated OR d.is_question_only GROUP BY d.benchmark
 ) d USING (benchmark)
 ORDER BY b.benchmark
@@ -101,7 +101,7 @@ WITH all_shards AS (
 ), leaks AS (
     SELECT source, count(DISTINCT (d.source, shard_name, row)) AS n,
            count(DISTINCT (benchmark, split, instance_index)) AS n_leaked_items
-    FROM decisions d WHERE is_contaminated GROUP BY GROUPING SETS ((source), ())
+    FROM findings d WHERE is_contaminated GROUP BY GROUPING SETS ((source), ())
 ), questions AS (
     SELECT source, count(*) AS n
     FROM documents WHERE is_question_only GROUP BY GROUPING SETS ((source), ())

@@ -163,8 +163,8 @@ class Report:
         return [row["pair"] for row in rows_of(self.connection, query, [start])]
 
     def names(self, column: str) -> list[str]:
-        """Return the different values of `benchmark` or `source` in the decisions."""
-        rows = rows_of(self.connection, f"SELECT DISTINCT {column} FROM decisions ORDER BY 1")
+        """Return the different values of `benchmark` or `source` in the findings."""
+        rows = rows_of(self.connection, f"SELECT DISTINCT {column} FROM findings ORDER BY 1")
         return [row[column] for row in rows]
 
 

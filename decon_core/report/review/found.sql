@@ -7,13 +7,13 @@ WHERE (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], 
   AND (len($detectors::VARCHAR[]) = 0
        OR list_has_any(string_split(detectors, ', '), $detectors::VARCHAR[]))
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source)
-       OR pair IN (SELECT pair FROM decisions WHERE list_contains($sources::VARCHAR[], source)))
+       OR pair IN (SELECT pair FROM findings WHERE list_contains($sources::VARCHAR[], source)))
   AND (len($documents::VARCHAR[]) = 0
        OR pair IN (SELECT pair FROM matches WHERE list_contains($documents::VARCHAR[], doc_id)))
 ORDER BY pair
 
 -- name: calls
-FROM decisions
+FROM findings
 WHERE is_by_score
   AND (len($benchmarks::VARCHAR[]) = 0 OR list_contains($benchmarks::VARCHAR[], benchmark))
   AND (len($sources::VARCHAR[]) = 0 OR list_contains($sources::VARCHAR[], source))

@@ -77,7 +77,7 @@ def _found(
         found = rows_of(connection, _QUERIES["found"], files)
         near = {**files, "near_kinds": near_kinds()}
         for row in rows_of(connection, _QUERIES["counts"], near):
-            curve = curve_of(row["detector"], row["looked_for"])
+            curve = curve_of(row["detector"], row["kind"])
             n_pairs[curve, row["benchmark"] or ALL] = row["n_pairs"]
     return found, n_pairs
 
@@ -133,7 +133,7 @@ def _fit_rows(
     kinds: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in found:
         label = labels[row["pair"]]
-        judged_as = curve_of(row["detector"], row.get("looked_for"))
+        judged_as = curve_of(row["detector"], row.get("kind"))
         kind = "unjudged" if label.is_sd is None else label.kind
         for benchmark in (row["benchmark"], ALL):
             kinds[judged_as, benchmark][kind].add(row["pair"])

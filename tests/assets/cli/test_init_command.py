@@ -66,7 +66,7 @@ def test_awkward_folders_give_a_file_that_runs(world, instance, monkeypatch, cap
     Pipeline(Path("decon.toml"), instance, lambda _: None).run()
     with duckdb.connect(str(world.store.report), read_only=True) as report:
         rows = report.execute(
-            "SELECT DISTINCT shard_name FROM decisions WHERE instance_index = 4 "
+            "SELECT DISTINCT shard_name FROM findings WHERE instance_index = 4 "
             "AND benchmark = 'harbor' AND is_contaminated"
         ).fetchall()
         (n_unreadable,) = report.execute("SELECT count(*) FROM unreadable").fetchone()

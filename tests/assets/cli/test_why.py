@@ -267,7 +267,7 @@ def test_a_question_without_its_answer_is_told_as_question_only_and_not_as_clean
     assert main(["why", "prompts-1"]) == 0
     told_of_it = capsys.readouterr().out
     assert "neither a leak nor clean: it holds a question without its answer" in told_of_it
-    assert "question-only: harbor test 4, by aligned" in told_of_it
+    assert "question-only (verbatim): harbor test 4, by aligned" in told_of_it
     assert f"decon-assets review set {entry['pair']} leak" in told_of_it
     assert main(["report"]) == 0
     assert "1 more holds a question without its answer" in capsys.readouterr().out
@@ -288,7 +288,7 @@ def test_a_near_miss_tells_what_it_lacks_to_be_a_leak(ask, capsys):
 NEAR_MISS = {
     "detector": "decon",
     "is_by_score": False,
-    "looked_for": None,
+    "kind": None,
     "question_overlap": 1.0,
     "answer_overlap": None,
     "passage_overlap": None,

@@ -39,7 +39,7 @@ def matches(draw):
                 {
                     "detector": st.sampled_from(BUILT_IN),
                     "base_score": shares,
-                    "looked_for": st.sampled_from([*kinds(), None]),
+                    "kind": st.sampled_from([*kinds(), None]),
                     "question_overlap": shares,
                     "n_matched": st.integers(8, 40),
                     "question_tokens": st.integers(1, 80),

@@ -165,7 +165,7 @@ def matches(*rows):
     ],
 )
 def test_the_policy_says_what_a_kind_of_any_detector_is(detector, kind, values):
-    found = matches({"detector": detector, "looked_for": kind, "base_score": 0.9, **values})
+    found = matches({"detector": detector, "kind": kind, "base_score": 0.9, **values})
     for leak, review, said in ((kind, "variant", "leak"), ("variant", kind, "candidate")):
         judged = judge(found, Policy(leak=(leak,), review=(review,)))
         assert (judged.is_leak[0], judged.is_candidate[0]) == (said == "leak", said != "leak")
@@ -266,7 +266,7 @@ def test_a_report_shows_which_thresholds_applied_and_is_stale_when_they_change(p
     assert is_todays()
     with duckdb.connect(str(store.report), read_only=True) as connection:
         rows = connection.execute("SELECT benchmark, thresholds FROM benchmarks").fetchall()
-        leaked = connection.execute("SELECT benchmark FROM decisions WHERE is_contaminated")
+        leaked = connection.execute("SELECT benchmark FROM findings WHERE is_contaminated")
         assert leaked.fetchall() == [("b",)]
     told = {name: json.loads(thresholds) for name, thresholds in rows}
     assert told == {

@@ -190,7 +190,7 @@ def test_a_judgement_clears_what_is_no_leak_by_its_score_and_nothing_else():
     other = saying({}, judged={PAIRS[0]: False})
     (found,) = entries([match(pair=PAIRS[0], base_score=1.0)], other)
     assert found["is_contaminated"]
-    kind = {"detector": "reworded", "pair": PAIRS[0], "base_score": 0.9, "looked_for": "reworded"}
+    kind = {"detector": "reworded", "pair": PAIRS[0], "base_score": 0.9, "kind": "reworded"}
     (found,) = entries([match(**kind)], saying({}))
     assert found["is_candidate"]
     (found,) = entries([match(**kind)], other)

@@ -79,14 +79,14 @@ def told(index, text):
     """What is said of each item of which more than a template was found."""
     found = []
     for one in index.check(text):
-        if one.looked_for == "template":
+        if one.kind == "template":
             assert not (one.is_leak)
             assert not (one.is_question_only)
             assert not (one.is_candidate)
             continue
         decision = "leak" if one.is_leak else "question only" if one.is_question_only else None
         decision = decision or ("candidate" if one.is_candidate else "no leak")
-        found.append((QUESTIONS.index(index.record(one)["question"]), one.looked_for, decision))
+        found.append((QUESTIONS.index(index.record(one)["question"]), one.kind, decision))
     return found
 
 
@@ -157,14 +157,12 @@ def test_beside_its_own_long_answer_a_question_with_another_number_is_an_edited_
     changed = asked.replace("three", "four")
     (alone,) = index.check(document(changed))
     (beside,) = index.check(document(f"{changed} {told}."))
-    assert (alone.looked_for, alone.is_candidate) == ("variant", True)
-    assert (beside.looked_for, beside.is_leak) == ("edited", True)
+    assert (alone.kind, alone.is_candidate) == ("variant", True)
+    assert (beside.kind, beside.is_leak) == ("edited", True)
 
 
 def test_of_a_family_the_planted_one_is_found_and_the_others_are_named_a_template(index):
-    kinds = {
-        index.record(one)["question"]: one.looked_for for one in index.check(document(FAMILY[2]))
-    }
+    kinds = {index.record(one)["question"]: one.kind for one in index.check(document(FAMILY[2]))}
     assert kinds == {one: "verbatim" if one == FAMILY[2] else "template" for one in FAMILY}
     assert told(index, document(FAMILY[0].replace("lynx", "beetle"))) == []
 
@@ -292,9 +290,7 @@ def test_benchmarks_do_not_influence_each_other():
         *({**row(one), "benchmark": "b"} for one in (TRAIN, *FAMILY)),
     ]
     index = dc.build_index(rows, policy=POLICY)
-    found = [
-        (one.benchmark, one.looked_for, one.is_leak) for one in index.check(with_answer(TRAIN))
-    ]
+    found = [(one.benchmark, one.kind, one.is_leak) for one in index.check(with_answer(TRAIN))]
     assert sorted(found) == [("a", "verbatim", True), ("b", "verbatim", True)]
 
 
@@ -312,7 +308,7 @@ def test_thresholds_of_a_benchmark_apply_without_another_scan(bench):
     def leaks(policy):
         reader = MatchReader(bench.store, tuple(versions), policy, bench.scan)
         entries = reader.entries(shard, versions, source="web").to_pylist()
-        assert {one["looked_for"] for one in entries} == {"edited"}
+        assert {one["kind"] for one in entries} == {"edited"}
         return {one["benchmark"] for one in entries if one["is_contaminated"]}
 
     assert leaks(bench.policy) == {"strict", "usual"}
@@ -340,13 +336,13 @@ def test_the_policy_says_what_a_kind_is_without_another_scan(bench, rule, said):
     (entry,) = reader.entries(pack.shards[0], versions, source="web").to_pylist()
     decisions = {"leak": "is_contaminated", "candidate": "is_candidate"}
     decided = [name for name, column in decisions.items() if entry[column]]
-    assert (entry["looked_for"], decided) == ("variant", [said] if said in decisions else [])
+    assert (entry["kind"], decided) == ("variant", [said] if said in decisions else [])
     (why,) = missing(entry, Policy(), {"answer": None})
     assert why == "numbers or names of the question were replaced by others"
 
 
 def test_a_wrong_choice_is_named_as_what_a_copy_lacks():
-    entry = {"detector": "aligned", "looked_for": "verbatim", "is_by_score": False}
+    entry = {"detector": "aligned", "kind": "verbatim", "is_by_score": False}
     entry |= {"score": 1.0, "base_score": 1.0, "question_tokens": 20, "answer_overlap": 1.0}
     record = {"answer": "the Lena"}
     assert [*missing({**entry, "is_correct": False}, Policy(), record)] == [

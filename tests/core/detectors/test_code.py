@@ -217,7 +217,7 @@ function isRoman(text) { return text.split("").every(letter => "IVX".includes(le
 def test_a_program_in_another_language_is_a_candidate_by_its_names(tmp_path):
     other = "function toRoman(x) { return lookup(x); }\nfunction other(y) { return y + 1; }\n"
     (row,) = scanned(tmp_path, {"translated": ROMAN_IN_JAVASCRIPT, "other": other})
-    assert (row["doc_id"], row["instance_index"], row["looked_for"]) == ("translated", 1, "names")
+    assert (row["doc_id"], row["instance_index"], row["kind"]) == ("translated", 1, "names")
     assert row["base_score"] >= Policy().code_threshold
     calls = {name: row[name] for name in ("is_contaminated", "is_candidate")}
     assert calls == {"is_contaminated": False, "is_candidate": True}

@@ -71,7 +71,7 @@ LESS = settings(SLOW, max_examples=SLOW.max_examples // 3)
 
 FOUR = ("ratcliff", "longest_match", "exact", "ngram_any")
 COMPARED = [
-    *("row", "record", "detector", "looked_for", "base_score", "question_overlap"),
+    *("row", "record", "detector", "searched_text", "base_score", "question_overlap"),
     *("answer_overlap", "n_matched", "n_grams", "question_tokens", "total_tokens"),
     *("question_start", "question_stop", "answer_start", "answer_stop"),
     *("question_char_start", "question_char_stop", "answer_char_start", "answer_char_stop"),
@@ -414,7 +414,8 @@ class Oracle:
                     question = prompt_of(texts, records) if is_whole else texts["question"]
                     for found in says(form, documents[row], question, texts):
                         blank = dict.fromkeys(COMPARED)
-                        blank["looked_for"] = "whole prompt" if is_whole else None
+                        if detector == "ratcliff":
+                            blank["searched_text"] = "whole prompt" if is_whole else "question"
                         yield blank | {"row": row, "record": record, "detector": detector} | found
 
     def is_opened(self, form: Form, text: Form) -> bool:
@@ -545,7 +546,7 @@ class Oracle:
                 continue
             first = form.characters(places[0], places[0] + len(text))
             yield {
-                "looked_for": name,
+                "searched_text": name,
                 "base_score": self.weight(original or ""),
                 "question_overlap": 1.0,
                 "n_matched": len(places),
@@ -681,7 +682,7 @@ def shared(rows: Sequence[Row], records: Sequence[Row]) -> list[Row]:
 
 
 def id_of(row: Row) -> tuple[Any, ...]:
-    return row["detector"], row["row"], row["record"], row["looked_for"]
+    return row["detector"], row["row"], row["record"], row["searched_text"]
 
 
 def seen(row: Row) -> Row:

@@ -104,7 +104,7 @@ def test_the_engine_finds_what_the_oracle_finds(data, questions):
         (one.document, one.record): (
             one.question_place,
             one.score,
-            one.looked_for == SAME_ITEM,
+            one.kind == SAME_ITEM,
         )
         for one in find([questions], texts, policy)
     }
@@ -122,7 +122,7 @@ def test_words_of_many_items_are_found_as_by_the_oracle(data, questions):
     policy = Policy(detectors=("reworded",), reworded_floor=0.2)
     text = data.draw(documents(questions[0]))
     found = {
-        one.record: (one.question_place, one.score, one.looked_for == SAME_ITEM)
+        one.record: (one.question_place, one.score, one.kind == SAME_ITEM)
         for one in find([questions], [text], policy)
     }
     expected = expected_in(text, questions, policy)
@@ -138,13 +138,13 @@ def test_benchmarks_and_documents_do_not_influence_each_other(data, questions):
     texts = [data.draw(documents(question)) for question in questions]
     together = find([[question] for question in questions], texts, policy)
     alone = [
-        (number, part, one.question_place, one.score, one.looked_for)
+        (number, part, one.question_place, one.score, one.kind)
         for number, text in enumerate(texts)
         for part, question in enumerate(questions)
         for one in find([[question]], [text], policy)
     ]
     assert alone == [
-        (one.document, one.part, one.question_place, one.score, one.looked_for) for one in together
+        (one.document, one.part, one.question_place, one.score, one.kind) for one in together
     ]
 
 
@@ -159,7 +159,7 @@ def test_what_stands_far_apart_in_a_long_document_is_found_as_by_the_oracle(data
     ]
     text = " ".join(" ".join(pieces).split())
     found = {
-        one.record: (one.question_place, one.score, one.looked_for == SAME_ITEM)
+        one.record: (one.question_place, one.score, one.kind == SAME_ITEM)
         for one in find([questions], [text], policy)
     }
     expected = expected_in(text, questions, policy)
@@ -216,7 +216,7 @@ NOISE = "The committee met on the first Monday of the month and heard a report o
 @pytest.mark.parametrize("before", ["", NOISE])
 def test_a_reworded_question_is_the_same_item_wherever_it_stands(before):
     (found,) = find([[ITEM]], [before + REWORDED + NOISE], Policy(detectors=("reworded",)))
-    assert found.looked_for == SAME_ITEM
+    assert found.kind == SAME_ITEM
     assert found.score > Policy().reworded_threshold
     start, stop = found.question_place
     assert (before + REWORDED + NOISE)[start:stop] == REWORDED[5:-1]
@@ -233,7 +233,7 @@ def test_a_reworded_question_is_the_same_item_wherever_it_stands(before):
 )
 def test_other_numbers_make_it_another_item(changed, kind):
     (found,) = find([[ITEM]], [changed], Policy(detectors=("reworded",)))
-    assert found.looked_for == kind
+    assert found.kind == kind
 
 
 def test_a_question_without_numbers_is_found_by_its_words():
@@ -246,7 +246,7 @@ def test_a_question_without_numbers_is_found_by_its_words():
         "in a religious movement has to be settled was described by this sociologist."
     )
     (found,) = find([[question]], [other], Policy(detectors=("reworded",)))
-    assert found.looked_for == SAME_ITEM
+    assert found.kind == SAME_ITEM
 
 
 def test_a_text_on_the_same_topic_is_not_found():

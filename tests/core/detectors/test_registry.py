@@ -82,7 +82,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
         'detectors = ["first_sentence", "decon"]\ntokenizer_str = "words"\n'
         "first_sentence_threshold = 0.4\nfirst_sentence_floor = 0.02\n",
     )
-    columns = "row, instance_index, score, is_contaminated, looked_for"
+    columns = "row, instance_index, score, is_contaminated, searched_text"
     assert ask(place, f"SELECT {columns} FROM matches ORDER BY row") == [
         (1, 0, pytest.approx(SHARE), True, "first sentence"),
         (2, 1, pytest.approx(8 / len(SHORT)), False, "first sentence"),
@@ -100,7 +100,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
         ("clean",),
         ("not indexable",),
     ]
-    near_miss = {"detector": "first_sentence", "looked_for": None, "is_by_score": False}
+    near_miss = {"detector": "first_sentence", "kind": None, "is_by_score": False}
     near_miss |= {"score": 8 / len(SHORT), "base_score": 8 / len(SHORT), "question_tokens": 60}
     assert [*missing(near_miss, policy, {})] == ["score 0.03 of 0.40 needed"]
     card = card_from(summary_of(place / "report.duckdb"))

@@ -142,7 +142,7 @@ def test_by_the_whole_prompt_a_short_question_is_found_by_its_choices(bench):
         shards = [pack.shards[0].fingerprint]
         matches = Tiles(bench.store, bench.scan).matches(shards, version.fingerprint)
         found[prompt] = [
-            (entry["row"], entry["record"], entry["looked_for"], entry["is_contaminated"])
+            (entry["row"], entry["record"], entry["searched_text"], entry["is_contaminated"])
             for entry in decide(matches, bench.policy).to_pylist()
         ]
     assert found == {"question": [], "whole": [(0, 0, "whole prompt", True)]}
@@ -241,11 +241,11 @@ def test_there_is_one_entry_for_each_rule_item_and_text_of_a_document(bench, mak
     pack = bench.pack({"a.jsonl": [document, question]})
     (found,) = rows_of(bench, pack, [version])
     entries = decide(found, bench.policy).to_pylist()
-    named = [(row["row"], row["detector"], row["looked_for"]) for row in entries]
+    named = [(row["row"], row["detector"], row["searched_text"]) for row in entries]
     assert sorted(named, key=str) == sorted(
         [
-            *((row, detector, None) for row in (0, 1) for detector in FOUR if detector != "exact"),
-            *((row, "exact", "question") for row in (0, 1)),
+            *((row, name, None) for row in (0, 1) for name in ("longest_match", "ngram_any")),
+            *((row, name, "question") for row in (0, 1) for name in ("exact", "ratcliff")),
             (0, "exact", "question and answer"),
         ],
         key=str,

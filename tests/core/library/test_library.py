@@ -45,7 +45,7 @@ def test_a_leak_is_an_object_a_row_and_a_place_in_the_text(index):
     assert findings.to_arrow().schema == FINDINGS
     assert findings.to_polars()["score"].to_list() == [1.0]
     assert index.record(finding)["answer"] == MATH["answer"]
-    assert "leak: quiz test 0, by aligned, score 1.000; question (1.00) at" in repr(findings)
+    assert "leak (verbatim): quiz test 0, by aligned, score 1.000; question (1.00) at" in repr(findings)
 
 
 def test_a_question_without_its_answer_is_no_leak_and_not_kept(index):
@@ -317,7 +317,7 @@ def test_thresholds_may_change_without_a_build(tmp_path):
     (same,) = strict.check(text)
     assert (same.score, same.call) == (finding.score, "no leak")
     assert strict.check(text).is_kept
-    assert "no leak: evals test 0" in repr(strict.check(text))
+    assert "no leak (edited): evals test 0" in repr(strict.check(text))
 
 
 def test_other_folders_are_neither_opened_nor_replaced(tmp_path):

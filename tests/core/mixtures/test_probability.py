@@ -212,7 +212,7 @@ def test_a_variant_is_as_probable_as_the_judged_variants():
     leaks = Leaks(min_probability=0.9)
     probability = {
         kind: probability_of(
-            {"detector": "aligned", "looked_for": kind, "benchmark": "quiz", "score": 0.9},
+            {"detector": "aligned", "kind": kind, "benchmark": "quiz", "score": 0.9},
             leaks,
             calibration,
         )

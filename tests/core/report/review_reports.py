@@ -67,7 +67,7 @@ def write_report(path, pairs, calls=None, *, policy=None):
     with duckdb.connect(str(path)) as connection:
         for row in calls or [*map(call, pairs)]:
             names, marks = ", ".join(row), ", ".join("?" * len(row))
-            query = f"INSERT INTO decisions ({names}) VALUES ({marks})"
+            query = f"INSERT INTO findings ({names}) VALUES ({marks})"
             connection.execute(query, [*row.values()])
     seal_database(path)
     return path

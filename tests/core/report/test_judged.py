@@ -156,7 +156,7 @@ def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
 def test_variants_have_a_curve_of_their_own(tmp_path):
     """Of sixty places of the same scores those with other numbers are duplicates half as often."""
     found = [
-        match(n, detector="aligned", score=0.8) | {"looked_for": "variant" if n % 2 else "edited"}
+        match(n, detector="aligned", score=0.8) | {"kind": "variant" if n % 2 else "edited"}
         for n in range(N)
     ]
     pq.write_table(table_of("matches", found), tmp_path / "0.parquet")

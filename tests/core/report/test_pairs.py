@@ -181,7 +181,7 @@ def test_what_people_said_stands_in_the_report(scanned):
     ]
     called = "SELECT verdict, is_by_score, is_contaminated FROM {} WHERE instance_index = 0"
     assert ask(made, called.format("pairs")) == [("template", True, False)]
-    assert {*ask(made, called.format("decisions"))} == {("template", True, False)}
+    assert {*ask(made, called.format("findings"))} == {("template", True, False)}
     assert ask(made, "SELECT status FROM item_status WHERE instance_index = 0") == [("clean",)]
     assert ask(made, "SELECT n_leaked_items FROM documents ORDER BY shard_name, row") == [
         (0,), (0,), (1,), (1,)
@@ -209,7 +209,7 @@ def test_what_makes_a_leak_speaks_for_it_and_still_does_when_it_was_cleared(
             {**item, "detector": "longest_match", **other},
         ],
     )
-    assert ask(made, "SELECT pair, verdict, score, is_contaminated FROM decisions") == [expected]
+    assert ask(made, "SELECT pair, verdict, score, is_contaminated FROM findings") == [expected]
 
 
 def test_the_sweep_counts_items_at_every_threshold(scanned):

@@ -16,7 +16,7 @@ def test_an_annotation_builds_the_report_anew_and_removes_nothing(reported, caps
     query = "SELECT DISTINCT pair, fingerprint FROM matches WHERE is_contaminated ORDER BY 1"
     with duckdb.connect(str(store.report), read_only=True) as connection:
         pairs = connection.execute(query).fetchall()
-        leaks = connection.execute("SELECT count(*) FROM decisions WHERE is_contaminated")
+        leaks = connection.execute("SELECT count(*) FROM findings WHERE is_contaminated")
         n_leaks = leaks.fetchone()
     said = {"is_sd": False, "match_type": "unrelated", "kind": "model", "by": "m"}
     lines = [Annotation(pair=pair, fingerprint=item, **said) for pair, item in pairs]
@@ -31,7 +31,7 @@ def test_an_annotation_builds_the_report_anew_and_removes_nothing(reported, caps
     with duckdb.connect(str(store.report), read_only=True) as connection:
         curve = "SELECT n_judged, n_sd FROM calibration_fit WHERE benchmark IS NULL"
         assert connection.execute(curve).fetchone() == (len(pairs), 0)
-        calls = connection.execute("SELECT count(*) FROM decisions WHERE is_contaminated")
+        calls = connection.execute("SELECT count(*) FROM findings WHERE is_contaminated")
         assert calls.fetchone() == n_leaks
     assert main(["status"]) == 0
 

@@ -619,7 +619,7 @@ def test_the_report_says_of_which_leaks_the_answer_was_found(report):
 
 
 @pytest.mark.parametrize(
-    ("overlap", "is_correct", "looked_for", "has_answer", "expected"),
+    ("overlap", "is_correct", "searched_text", "has_answer", "expected"),
     [
         (0.0, None, None, True, "without its answer"),
         (None, None, None, True, "without its answer"),
@@ -634,10 +634,10 @@ def test_the_report_says_of_which_leaks_the_answer_was_found(report):
     ],
 )
 def test_a_leak_is_with_its_answer_from_half_of_it_on_and_not_from_a_single_common_ngram(
-    tmp_path, overlap, is_correct, looked_for, has_answer, expected
+    tmp_path, overlap, is_correct, searched_text, has_answer, expected
 ):
     item = {"benchmark": "quiz", "split": "test", "instance_index": 2}
-    found = {"answer_overlap": overlap, "is_correct": is_correct, "looked_for": looked_for}
+    found = {"answer_overlap": overlap, "is_correct": is_correct, "searched_text": searched_text}
     called = {"score": 1.0, "is_by_score": True, "is_contaminated": True}
     made = write_report(
         tmp_path / "report.duckdb",

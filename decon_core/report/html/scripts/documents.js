@@ -1,6 +1,6 @@
 // The table of documents: each unfolds to its pairs. Only the visible rows are in the page.
 
-const DOCUMENT_FILTERS = ["q", "kind", "benchmark", "source", "least", "sort"];
+const DOCUMENT_FILTERS = ["q", "call", "benchmark", "source", "least", "sort"];
 const LINE_PIXELS = 44;
 const DOCUMENT = -1; // a line of the document itself; others are the place of one of its pairs,
 const NOT_LISTED = -2; // or tell how many pairs the page does not have
@@ -92,7 +92,7 @@ const DOCUMENT_ORDERS = {
     papers.plain.row[a] - papers.plain.row[b],
 };
 
-function documentPasses({ q, kind, benchmark, source, least }) {
+function documentPasses({ q, call, benchmark, source, least }) {
   const { names, plain: own } = papers;
   const hasBenchmark = benchmark ? names.benchmarks.values.map((some) => some.includes(benchmark)) : null;
   const sourceAt = source ? placeOf(names.source.values, source) : null;
@@ -103,7 +103,7 @@ function documentPasses({ q, kind, benchmark, source, least }) {
   return (number) =>
     (hasBenchmark === null || hasBenchmark[names.benchmarks.at[number]]) &&
     (sourceAt === null || names.source.at[number] === sourceAt) &&
-    (!kind || ofDocument("kind", number) === kind) &&
+    (!call || ofDocument("call", number) === call) &&
     (!least || papers.best_score[number] >= Number(least)) &&
     (!q || inShard[names.shard_name.at[number]] || inSource[names.source.at[number]] || has(own.doc_id[number]));
 }
@@ -162,13 +162,13 @@ function documentRow(number) {
   const { row, doc_id, n_pairs, n_leaked_items } = papers.plain;
   const [source, shard] = [plain(ofDocument("source", number)), plain(ofDocument("shard_name", number))];
   const name = plain(doc_id[number]) || `${shard} · row ${row[number]}`;
-  const kind = ofDocument("kind", number);
+  const call = ofDocument("call", number);
   return made(
     "div",
     { class: "line", role: "row", "aria-level": 1, "aria-expanded": String(isOpen) },
-    gridCell(1, { class: `score is-${kind}`, text: papers.best_score[number]?.toFixed(2) ?? "–" }),
+    gridCell(1, { class: `score is-${call}`, text: papers.best_score[number]?.toFixed(2) ?? "–" }),
     gridCell(2, { class: "name", title: name }, made("span", { "aria-hidden": "true", class: "fold", text: isOpen ? "▾" : "▸" }), name),
-    gridCell(3, { class: "kind-name", text: KINDS[kind] }),
+    gridCell(3, { class: "call-name", text: CALLS[call] }),
     gridCell(4, { class: "source", text: source }),
     gridCell(5, { class: "shard", text: shard }),
     gridCell(6, { class: "is-number row-number", text: row[number] == null ? "–" : counted(row[number]) }),
@@ -185,9 +185,9 @@ function documentPairRow(number, at) {
   return made(
     "div",
     { class: "line is-pair", role: "row", "aria-level": 2 },
-    gridCell(1, { class: `score is-${kindOf(pair)}`, text: columns.scores.score[pair].toFixed(2) }),
+    gridCell(1, { class: `score is-${callOf(pair)}`, text: columns.scores.score[pair].toFixed(2) }),
     gridCell(2, { class: "name", title: itemName(pair) }, link),
-    gridCell(3, { class: "kind-name", text: verdict ? `${KINDS[kindOf(pair)]}; verdict: ${plain(verdict)}` : KINDS[kindOf(pair)] }),
+    gridCell(3, { class: "call-name", text: verdict ? `${CALLS[callOf(pair)]}; verdict: ${plain(verdict)}` : CALLS[callOf(pair)] }),
     gridCell(4, { class: "question", "aria-colspan": 6, dir: "auto", text: columns.head[pair] || "–" }),
   );
 }
@@ -255,7 +255,7 @@ function listenToDocuments() {
 
 // A row for each document shown, with the ids of its pairs in the page.
 function saveDocuments() {
-  const names = ["source", "shard_name", "shard", "kind"];
+  const names = ["source", "shard_name", "shard", "call"];
   const values = Object.entries(papers.plain);
   const heads = [...names, ...values.map(([name]) => name), "best_score", "benchmarks", "n_pairs_listed", "pairs"];
   const line = (number) => {

@@ -3,7 +3,7 @@
 let columns = null;
 let searched = null; // by number: whether texts or ids contain the search words
 
-const FILTERS = ["q", "kind", "benchmark", "split", "source", "detector", "verdict", "least", "sort"];
+const FILTERS = ["q", "call", "kind", "benchmark", "split", "source", "detector", "verdict", "least", "sort"];
 const ITEM = "instance_index";
 
 const named = (name, number) => columns.names[name]?.values[columns.names[name].at[number]] ?? null;
@@ -13,13 +13,13 @@ const itemName = (number) =>
 
 // Question-only pairs and candidates are neither leaks nor near misses. Nor is a pair of a detector whose
 // score is no proof if other words make the item a leak in the document.
-function kindOf(number) {
+function callOf(number) {
   if (columns.is_leak[number]) return "leak";
   if (columns.is_question_only[number]) return "question";
   if (columns.is_candidate[number]) return "candidate";
   return columns.is_by_score[number] && !columns.plain.verdict[number] ? "also" : "near";
 }
-const KINDS = { leak: "leak", question: "question-only", candidate: "candidate", also: "found by other words, too", near: "near miss" };
+const CALLS = { leak: "leak", question: "question-only", candidate: "candidate", also: "found by other words, too", near: "near miss" };
 
 // Filter -------------------------------------------------------------------------------------------
 
@@ -27,6 +27,7 @@ let itemFilter = "";
 
 function fillFilters() {
   const detectors = new Set(columns.names.detectors.values.flatMap((names) => names.split(", ")));
+  fillOptions("kind", columns.names.kind.values);
   fillOptions("benchmark", columns.names.benchmark.values);
   fillOptions("split", columns.names.split.values);
   fillOptions("source", columns.names.source.values);
@@ -46,8 +47,8 @@ function placeOf(values, value) {
 
 function passes(filter) {
   const place = (name, value) => (value ? placeOf(columns.names[name].values, value) : null);
-  const [benchmark, split, source] = ["benchmark", "split", "source"].map((name) => place(name, filter[name]));
-  const { benchmark: ofBenchmark, split: ofSplit, source: ofSource, detectors: ofDetectors } = columns.names;
+  const [benchmark, split, source, kind] = ["benchmark", "split", "source", "kind"].map((name) => place(name, filter[name]));
+  const { benchmark: ofBenchmark, split: ofSplit, source: ofSource, kind: ofKind, detectors: ofDetectors } = columns.names;
   const hasDetector = filter.detector ? ofDetectors.values.map((names) => names.split(", ").includes(filter.detector)) : null;
   const least = filter.least ? Number(filter.least) : null;
   const item = filter[ITEM] ? Number(filter[ITEM]) : null;
@@ -55,8 +56,9 @@ function passes(filter) {
     (benchmark === null || ofBenchmark.at[number] === benchmark) &&
     (split === null || ofSplit.at[number] === split) &&
     (source === null || ofSource.at[number] === source) &&
+    (kind === null || ofKind.at[number] === kind) &&
     (hasDetector === null || hasDetector[ofDetectors.at[number]]) &&
-    (!filter.kind || kindOf(number) === filter.kind) &&
+    (!filter.call || callOf(number) === filter.call) &&
     (least === null || columns.scores.score[number] >= least) &&
     (item === null || columns.plain.instance_index[number] === item) &&
     (!filter.verdict || hasVerdict(number, filter.verdict)) &&
@@ -72,13 +74,13 @@ function hasVerdict(number, wanted) {
 // Sorted once per order: filtering keeps it.
 const sorted = new Map();
 
-function numbersBy(kind) {
-  if (!sorted.has(kind)) {
+function numbersBy(order) {
+  if (!sorted.has(order)) {
     const all = Array.from({ length: columns.n }, (_, number) => number);
-    const by = COMPARED[kind];
-    sorted.set(kind, by ? all.sort((a, b) => by(a, b) || a - b) : all);
+    const by = COMPARED[order];
+    sorted.set(order, by ? all.sort((a, b) => by(a, b) || a - b) : all);
   }
-  return sorted.get(kind);
+  return sorted.get(order);
 }
 
 const COMPARED = {

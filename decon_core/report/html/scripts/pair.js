@@ -103,16 +103,17 @@ function facts(number) {
     if (values.some((value) => value !== null && value !== "")) list.append(made("div", {}, made("dt", { text: name }), made("dd", {}, ...values)));
   };
   const { plain: own, scores } = columns;
-  const kind = kindOf(number);
-  const isAsScored = ["candidate", "also"].includes(kind) || columns.is_leak[number] === columns.is_by_score[number];
-  put("score", `${scores.score[number].toFixed(3)} · ${KINDS[kind]}${isAsScored ? "" : ", by a verdict"}`);
+  const call = callOf(number);
+  const isAsScored = ["candidate", "also"].includes(call) || columns.is_leak[number] === columns.is_by_score[number];
+  put("score", `${scores.score[number].toFixed(3)} · ${CALLS[call]}${isAsScored ? "" : ", by a verdict"}`);
+  put("kind", plain(named("kind", number)));
   put("detector", detectorsOf(number).map((detector) => detectorName(detector, named("benchmark", number))).join(", "));
   for (const part of PARTS) {
     const share = scores[`${part}_overlap`][number];
     if (share !== null) put(`${part} found`, meter(share, part), ` ${percent(share)}`);
   }
-  if (kind === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
-  if (kind === "candidate") put("candidate", "found in a way that is no proof: it counts as a leak by a verdict only");
+  if (call === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
+  if (call === "candidate") put("candidate", "found in a way that is no proof: it counts as a leak by a verdict only");
   put("probability of a duplicate", plain(own.probability[number]));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));

@@ -64,14 +64,15 @@ function listRow(place) {
   const node = made(
     "div",
     { class: "row", role: "option", id: `pair-${place}`, "aria-posinset": place + 1, "aria-setsize": order.length },
-    made("span", { class: `score is-${kindOf(number)}`, text: columns.scores.score[number].toFixed(2) }),
+    made("span", { class: `score is-${callOf(number)}`, text: columns.scores.score[number].toFixed(2) }),
     made("span", { class: "item", text: itemName(number) }),
     made("span", { class: "where", text: `${plain(named("source", number))}${n > 1 ? ` × ${counted(n)}` : ""}` }),
     made("span", { class: "head", dir: "auto", text: columns.head[number] || "–" }),
   );
   for (const child of node.children) child.title = child.textContent;
-  const kind = kindOf(number);
-  if (["question", "candidate"].includes(kind) && !verdict) node.append(made("span", { class: "kind", text: KINDS[kind] }));
+  const call = callOf(number);
+  const badges = [["question", "candidate"].includes(call) ? CALLS[call] : null, named("kind", number)].filter(Boolean);
+  if (badges.length && !verdict) node.append(made("span", { class: `kind is-${call}`, text: badges.join(", ") }));
   if (verdict) node.append(made("span", { class: "verdict", text: plain(verdict) }));
   node.addEventListener("click", () => {
     choose(place);
