@@ -42,6 +42,7 @@ SELECT (SELECT CASE WHEN count(*) = count(n_items) THEN (SELECT count(*) FROM it
        (SELECT count(*) FROM documents WHERE n_leaked_items > 1) AS n_crowded_documents,
        (SELECT count(*) FROM pairs) AS n_pairs,
        (SELECT count(*) FROM pairs WHERE is_contaminated) AS n_leak_pairs,
+       (SELECT count(*) FROM pairs WHERE is_candidate) AS n_candidate_pairs,
        (SELECT count(*) FROM item_status WHERE status = 'leaked') AS n_leaked,
        (SELECT count(*) FROM item_status WHERE status = 'question-only')
            AS n_question_only,
@@ -55,6 +56,25 @@ SELECT b.*, f.n_clean, f.n_with_answer, f.n_with_part_of_answer, f.n_without_ans
        f.n_leaked_without_having_one, f.n_not_fully_scanned
 FROM by_benchmark b JOIN flow f USING (benchmark, split)
 ORDER BY b.leak_rate DESC NULLS LAST, b.n_items DESC, benchmark, split
+
+-- name: ranked
+-- Benchmarks, all splits together, and the source from which most of their items leaked.
+SELECT b.*, n_leaked_findable / nullif(n_findable, 0) AS rate,
+       wilson_low(n_leaked_findable, n_findable) AS low,
+       wilson_high(n_leaked_findable, n_findable) AS high, s.source
+FROM (
+    SELECT benchmark, sum(n_leaked)::BIGINT AS n_leaked,
+           sum(n_findable)::BIGINT AS n_findable,
+           sum(n_leaked_findable)::BIGINT AS n_leaked_findable,
+           sum(n_question_only)::BIGINT AS n_question_only,
+           sum(n_candidates)::BIGINT AS n_candidates
+    FROM by_benchmark GROUP BY benchmark
+) b
+LEFT JOIN (
+    SELECT benchmark, arg_min(source, (-n_leaked, source)) AS source
+    FROM by_benchmark_and_source WHERE n_leaked > 0 GROUP BY benchmark
+) s USING (benchmark)
+ORDER BY rate DESC NULLS LAST, n_leaked DESC, n_question_only + n_candidates DESC, benchmark
 
 -- name: versions
 SELECT benchmark, version, n_items, n_records, thresholds FROM benchmarks ORDER BY benchmark

@@ -3,6 +3,7 @@
 function showOverview(overview, run) {
   element("incomplete").textContent = overview.notice;
   element("incomplete").hidden = !overview.notice;
+  showOpening(overview.opening);
   element("headlines").append(...overview.headlines.map(headline));
   element("asked").textContent = overview.words.join(" ");
   const title = overview.corpus ? `Contamination report: ${overview.corpus}` : document.title;
@@ -17,6 +18,44 @@ function showOverview(overview, run) {
   );
   element("sections").append(...overview.sections.map(section));
   element("made").textContent = `Made by ${plain(run.made_by) || "an unknown program"} from report ${plain(run.state) || "unknown"}.`;
+}
+
+function showOpening({ tone, verdict, ranked, left_out, next }) {
+  element("verdict").textContent = verdict;
+  element("verdict").className = `is-${tone}`;
+  const most = Math.max(...ranked.map(({ high }) => high ?? 0)) || 1;
+  const heads = ["Benchmark", "Leak rate, with its 95 % interval", "", "Leaked", "Mainly from", "Question-only or to review"];
+  const rows = ranked.map((row) =>
+    made("tr", {},
+      made("th", { scope: "row" }, made("a", { href: pairsHash(row.filter), text: row.benchmark })),
+      made("td", {}, rateBar(row, most)),
+      made("td", { class: "is-share", text: row.rate === null ? "–" : percent(row.rate) }),
+      made("td", { text: row.leaked }),
+      made("td", { text: row.source }),
+      made("td", { class: "is-number", text: row.open ? counted(row.open) : "–" }),
+    ),
+  );
+  const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text) => made("th", { scope: "col", text })))), made("tbody", {}, ...rows));
+  const steps = next.map((step) => made("li", {}, ...nextStep(step)));
+  if (rows.length) element("opening").append(made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": "Benchmarks by leak rate" }, table));
+  if (left_out) element("opening").append(made("p", { class: "left-out", text: left_out }));
+  element("opening").append(made("h2", { class: "next", text: "Next" }), made("ol", { class: "next" }, ...steps));
+}
+
+// A bar as long as the rate, and a line from one end of the interval to the other.
+function rateBar({ rate, low, high }, most) {
+  if (rate === null) return made("span", {});
+  const at = (value) => `${(100 * value) / most}%`;
+  const bar = made("span", { class: "bar", style: `width: ${at(rate)}` });
+  const line = made("span", { class: "interval", style: `left: ${at(low)}; width: ${at(high - low)}` });
+  return made("span", { class: "rate", role: "img", "aria-label": `${percent(rate)}, from ${percent(low)} to ${percent(high)}` }, bar, line);
+}
+
+function nextStep({ text, filter, href, link, command }) {
+  const parts = filter ? [made("a", { href: pairsHash(filter), text })] : [made("span", { text })];
+  if (href) parts.push(": ", made("a", { href, text: link }));
+  if (command) parts.push(": ", made("code", { text: command }));
+  return parts;
 }
 
 function headline({ value, name, note }) {
