@@ -524,16 +524,16 @@ COMMENT ON VIEW longest_match_by_benchmark IS
     'longest_match, per benchmark and split: number of items by the field that leaked';
 
 CREATE VIEW pair_probabilities AS
-SELECT found.pair, found.detector, found.kind, found.benchmark, found.score,
+SELECT found.pair, found.detector, found.kind_apart AS kind, found.benchmark, found.score,
        steps.probability, steps.low, steps.high, steps.n_judged,
        found.curve = '' AS is_of_all_benchmarks
 FROM (
-    SELECT pair, of_kind.detector, kind, benchmark, judged_as, max(score) AS score,
+    SELECT pair, of_kind.detector, kind_apart, benchmark, judged_as, max(score) AS score,
            coalesce(any_value(own.benchmark), '') AS curve
     FROM (
         SELECT pair, detector, benchmark, score,
-               CASE WHEN list_contains(near_kinds(), kind) THEN kind END AS kind,
-               concat_ws(' ', detector, kind) AS judged_as
+               CASE WHEN list_contains(near_kinds(), kind) THEN kind END AS kind_apart,
+               concat_ws(' ', detector, kind_apart) AS judged_as
         FROM matches
     ) of_kind
     LEFT JOIN (

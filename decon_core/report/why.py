@@ -46,7 +46,7 @@ _MOST_MATCHES = 5
 _MOST_DOCUMENTS = 100  # of a pair
 _MOST_TEXT = 400  # characters of each text
 _ENTRY_COLUMNS = (
-    "slot_kind",
+    *("kind", "searched_text", "slot_kind"),
     *("is_contaminated", "is_question_only", "is_candidate", "is_by_score", "detector"),
     *("benchmark", "config"),
     *("split", "instance_index", "record", "score", "base_score"),

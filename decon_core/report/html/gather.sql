@@ -213,7 +213,7 @@ LEFT JOIN (
              ELSE concat('unjudged: ', unjudged) END,
         match_type, 'sure ' || format('{:.2f}', confidence), judged_by, 'prompt ' || prompt,
         reasoning)) AS judgement
-    FROM judged_pairs WHERE kind <> 'person' GROUP BY pair
+    FROM judged_pairs WHERE judge <> 'person' GROUP BY pair
 ) j USING (pair)
 LEFT JOIN (
     SELECT pair, string_agg(format('{} {:.0f} % ({:.0f} to {:.0f} %)', detector,

@@ -88,11 +88,11 @@ def test_every_judgement_is_listed_with_its_score_and_who_made_it(matches):
     rows = {(row["pair"], row["detector"]): row for row in tables["judged_pairs"]}
     assert len(rows) == 6  # one by two detectors
     model = rows[key(6), "decon"]
-    assert (model["score"], model["is_sd"], model["kind"]) == (0.1, True, "model")
+    assert (model["score"], model["is_sd"], model["judge"]) == (0.1, True, "model")
     assert (model["judged_by"], model["item"], model["reasoning"]) == ("m", "test 6", "same")
     assert rows[key(7), "decon"]["unjudged"] == "HTTP 500"
     assert rows[key(999), None]["score"] is None
-    assert {rows[key(2), one]["kind"] for one in ("decon", "ratcliff")} == {"person"}
+    assert {rows[key(2), one]["judge"] for one in ("decon", "ratcliff")} == {"person"}
     assert rows[key(2), "decon"]["is_sd"] is True
     assert rows[key(8), "decon"]["unjudged"] == "a person is unsure"
 

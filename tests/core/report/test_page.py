@@ -226,8 +226,8 @@ def test_every_document_of_the_report_is_in_the_page_with_its_pairs(report, page
     )
     assert sorted(got) == sorted(rows)
     assert documents["n"] == documents["n_all"] == len(rows)
-    kinds = [("leak", "question", "candidate", "near").index(kind) for kind in names["kind"]]
-    assert kinds == sorted(kinds)  # leaks first
+    calls = [("leak", "question", "candidate", "near").index(call) for call in names["call"]]
+    assert calls == sorted(calls)  # leaks first
 
 
 def test_of_documents_and_pairs_beyond_its_limits_the_page_has_the_first_and_all_counts(
