@@ -53,7 +53,7 @@ class _Search(Search):
                 question_tokens=len(question.split()),
                 total_tokens=len(question.split()),
                 question_place=(0, len(beginning)),
-                searched_text="first sentence",
+                kind="first sentence",
             )
             for number in range(texts.batch.starts.size)
             if (beginning := _beginning(texts.screened.content(number))) in self._questions

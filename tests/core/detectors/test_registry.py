@@ -82,7 +82,7 @@ def test_a_new_detector_is_scanned_decided_and_reported_by_its_own_file_alone(pl
         'detectors = ["first_sentence", "decon"]\ntokenizer_str = "words"\n'
         "first_sentence_threshold = 0.4\nfirst_sentence_floor = 0.02\n",
     )
-    columns = "row, instance_index, score, is_contaminated, searched_text"
+    columns = "row, instance_index, score, is_contaminated, kind"
     assert ask(place, f"SELECT {columns} FROM matches ORDER BY row") == [
         (1, 0, pytest.approx(SHARE), True, "first sentence"),
         (2, 1, pytest.approx(8 / len(SHORT)), False, "first sentence"),
