@@ -143,6 +143,14 @@ FROM by_mixture
 -- name: current_mixtures
 FROM by_mixture WHERE is_current
 
+-- name: clean_mixtures
+-- Those that lack nothing but leaks: whole documents first, then the one with the most documents.
+FROM by_mixture m WHERE is_current AND NOT EXISTS (
+    FROM removed r WHERE r.mixture = m.mixture
+    AND r.why NOT IN ('leak', 'question only', 'candidate', 'unreadable')
+) AND EXISTS (FROM removed r WHERE r.mixture = m.mixture)
+ORDER BY n_cut, n_documents_out DESC, mixture
+
 -- name: removed
 -- A document with several reasons is counted under each, with its tokens.
 SELECT mixture, what, why, count(*) AS n_documents, sum(n_tokens)::BIGINT AS n_tokens

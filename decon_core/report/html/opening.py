@@ -1,4 +1,4 @@
-"""How the page opens: what was found in a sentence, benchmarks by leak rate, and what to do next."""
+"""How the page opens: what was found in a sentence, benchmarks by leak rate, and next steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from decon_core.report.html.gather import Facts, Row
+from decon_core.report.html.gather import Facts, Rows
 from decon_core.report.html.labels import count, share, shown
 from decon_core.wording import counted
 
@@ -48,42 +48,47 @@ def _tone(facts: Facts) -> str:
 
 def _verdict(facts: Facts) -> str:
     totals = facts.totals
-    n_open = totals["n_candidates"]
-    waiting = f"{counted(n_open, 'item')} may have leaked, as changed or partial text was found"
+    n_open, n_question_only = totals["n_candidates"], totals["n_question_only"]
+    waiting = (
+        f"{counted(n_open, 'item')} may have leaked, changed or in part: to be reviewed."
+        if n_open
+        else ""
+    )
     if totals["n_leaked"]:
-        leaked = f"{_leaked(facts)}{_worst(facts['ranked'])}."
-        return f"{leaked} {waiting}: to be reviewed." if n_open else leaked
-    n_question_only = totals["n_question_only"]
-    questions = f"{counted(n_question_only, 'question')} found without its answer."
-    if n_open:
-        said = f"No leak is confirmed, but {waiting}: to be reviewed."
-    elif n_question_only:
-        said = "No item leaked with its answer."
-    elif totals["n_findable"]:
-        n_documents = totals["n_documents"]
-        place = "the corpus" if n_documents is None else counted(n_documents, "document")
-        return f"No leak: none of the {count(totals['n_findable'])} items is in {place}."
-    else:
+        worst = _worst(facts["ranked"])
+        return " ".join(filter(None, [_leaked(facts), worst, waiting]))
+    if n_open or n_question_only:
+        questions = f"{counted(n_question_only, 'question')} found without an answer."
+        said = ["No leak is confirmed.", waiting, questions if n_question_only else ""]
+        return " ".join(filter(None, said))
+    if not totals["n_findable"]:
         return "No leak was found."
-    return f"{said} {questions}" if n_question_only else said
+    return f"No leak: none of the {_items(facts)} is in the documents."
 
 
 def _leaked(facts: Facts) -> str:
     n_leaked, n_findable = facts.totals["n_leaked"], facts.totals["n_findable"]
     if not n_findable:
-        return f"{counted(n_leaked, 'item')} leaked"
+        return f"{counted(n_leaked, 'item')} leaked."
     n = facts.totals["n_leaked_findable"]
-    return f"{count(n)} of {counted(n_findable, 'item')} leaked ({share(n, n_findable)})"
+    return f"{count(n)} of {_items(facts)} leaked ({share(n, n_findable)})."
 
 
-def _worst(ranked: list[Row]) -> str:
+def _items(facts: Facts) -> str:
+    n_findable, n_items = facts.totals["n_findable"], facts.totals["n_items"]
+    items = counted(n_findable, "item")
+    return items if n_findable == n_items else f"{items} that can be checked"
+
+
+def _worst(ranked: Rows) -> str:
     """Name the benchmark with the highest rate, and the source that most of it is in."""
     worst = ranked[0]
-    said = ""
-    if len(ranked) > 1 and worst["rate"]:
-        n, n_findable = worst["n_leaked_findable"], worst["n_findable"]
-        said = f", most of {shown(worst['benchmark'])} ({share(n, n_findable)})"
-    return f"{said}, mainly from {shown(worst['source'])}" if worst["source"] else said
+    source = f"mainly from {shown(worst['source'])}" if worst["source"] else ""
+    if len(ranked) == 1 or not worst["rate"]:
+        return f"They are {source}." if source else ""
+    leaked = _leaked_of(worst["n_leaked_findable"], worst["n_findable"], worst["n_leaked"])
+    parts = [f"Worst: {shown(worst['benchmark'])}", leaked, source]
+    return f"{', '.join(filter(None, parts))}."
 
 
 def _leaked_of(n: int | None, n_findable: int | None, n_leaked: int) -> str:
@@ -99,7 +104,7 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
     if n := facts.totals["n_candidate_pairs"]:
         text = f"Review {counted(n, 'doubtful finding')}"
         yield {"text": text, "filter": {"call": "candidate"}, "command": "decon-assets review"}
-    for mixture in facts["current_mixtures"][:1]:
+    for mixture in facts["clean_mixtures"][:1]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
         name = mixture["mixture"]
         text = f"Train on the clean data, {count(kept)} of {counted(whole, 'document')}"

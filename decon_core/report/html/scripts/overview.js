@@ -21,8 +21,8 @@ function showOverview(overview, run) {
 }
 
 function showOpening({ tone, verdict, ranked, left_out, next }) {
-  element("verdict").textContent = verdict;
-  element("verdict").className = `is-${tone}`;
+  element("summary").textContent = verdict.replaceAll(" %", "\u00a0%");
+  element("summary").className = `is-${tone}`;
   const most = Math.max(...ranked.map(({ high }) => high ?? 0)) || 1;
   const heads = ["Benchmark", "Leak rate, with its 95 % interval", "", "Leaked", "Mainly from", "Question-only or to review"];
   const rows = ranked.map((row) =>
@@ -32,7 +32,7 @@ function showOpening({ tone, verdict, ranked, left_out, next }) {
       made("td", { class: "is-share", text: row.rate === null ? "–" : percent(row.rate) }),
       made("td", { text: row.leaked }),
       made("td", { text: row.source }),
-      made("td", { class: "is-number", text: row.open ? counted(row.open) : "–" }),
+      made("td", { text: row.open ? counted(row.open) : "–" }),
     ),
   );
   const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text) => made("th", { scope: "col", text })))), made("tbody", {}, ...rows));
@@ -64,7 +64,7 @@ function headline({ value, name, note }) {
     { class: "headline" },
     made("strong", { text: value }),
     made("span", { text: name }),
-    made("small", { text: note }),
+    made("small", { text: note.replaceAll(" %", "\u00a0%") }),
   );
 }
 

@@ -3,7 +3,7 @@
 let order = []; // the filtered pairs, sorted
 let chosen = -1; // place in `order`
 
-const ROW_PIXELS = 104;
+const ROW_PIXELS = 64;
 const pairList = longList(element("list"), element("rows"), ROW_PIXELS, listRow);
 
 function putHash() {
@@ -34,9 +34,17 @@ function openLinked(pair, missing) {
     chosen = -1;
     showNothing();
     element("to-pairs").href = location.hash;
+    if (!pair && order.length) showFirst();
   }
   document.body.classList.toggle("is-open", place >= 0);
   tellMissing(missing, number >= 0 && place < 0 ? "The pair of this link does not pass the filter of this link." : "");
+}
+
+// The first pair lies beside the list, without an entry in the address.
+function showFirst() {
+  chosen = 0;
+  pairList.mark(chosen);
+  showDetail(order[chosen]).catch(tellTrouble);
 }
 
 function refresh() {

@@ -1,0 +1,129 @@
+"""The first lines of the page: what was found, where most, and what to do next."""
+
+import pytest
+
+from decon_core.report.html.gather import Facts
+from decon_core.report.html.opening import opening
+
+TOTALS = {
+    "n_items": 20,
+    "n_findable": 18,
+    "n_leaked": 0,
+    "n_leaked_findable": 0,
+    "n_question_only": 0,
+    "n_candidates": 0,
+    "n_candidate_pairs": 0,
+    "n_documents": 1_200,
+    "n_unreadable": 0,
+    "n_bytes_unread": 0,
+}
+COUNTS = {"n_findable": 9, "n_question_only": 0, "n_candidates": 0}
+CLEAN = {"n_leaked": 0, "n_leaked_findable": 0, "rate": 0.0, "low": 0.0, "high": 0.3}
+RANKED = [
+    {
+        **COUNTS,
+        "benchmark": "quiz",
+        "n_leaked": 3,
+        "n_leaked_findable": 3,
+        "rate": 1 / 3,
+        "low": 0.1,
+        "high": 0.6,
+        "source": "web",
+    },
+    {**COUNTS, **CLEAN, "benchmark": "poll", "source": None},
+]
+MIXTURE = {"mixture": "clean data", "n_documents_in": 1_200, "n_documents_out": 1_190}
+
+
+def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
+    results = {
+        "totals": [TOTALS | totals],
+        "ranked": ranked,
+        "mixtures": mixtures,
+        "clean_mixtures": mixtures,
+    }
+    return opening(Facts(results, None, {}, None, notice))
+
+
+MOSTLY = "3 of 18 items that can be checked leaked (16.7 %). They are mainly from web."
+WAITING = "2 items may have leaked, changed or in part: to be reviewed."
+GREEN = "No leak: none of the 18 items that can be checked is in the documents."
+LEAKED = {"n_leaked": 3, "n_leaked_findable": 3}
+
+
+@pytest.mark.parametrize(
+    ("facts", "tone", "verdict"),
+    [
+        (
+            LEAKED | {"n_items": 18},
+            "leaked",
+            "3 of 18 items leaked (16.7 %). Worst: quiz, 3 of 9, mainly from web.",
+        ),
+        (
+            {**LEAKED, "ranked": RANKED[:1]},
+            "leaked",
+            MOSTLY,
+        ),
+        (
+            {**LEAKED, "ranked": RANKED[:1], "n_candidates": 1},
+            "leaked",
+            f"{MOSTLY} 1 item may have leaked, changed or in part: to be reviewed.",
+        ),
+        (  # imported from a program that lists only what leaked
+            {**LEAKED, "n_findable": None, "ranked": [RANKED[0] | {"rate": None}]},
+            "leaked",
+            "3 items leaked. They are mainly from web.",
+        ),
+        (
+            {"n_candidates": 2, "n_question_only": 1},
+            "open",
+            f"No leak is confirmed. {WAITING} 1 question found without an answer.",
+        ),
+        ({}, "clean", GREEN),
+        ({"n_unreadable": 1}, "open", GREEN),
+        ({"n_bytes_unread": 9}, "open", GREEN),
+        ({"n_findable": 0}, "open", "No leak was found."),
+        (
+            {"notice": "1 shard is missing"},
+            "open",
+            f"{GREEN} Not everything was scanned.",
+        ),
+    ],
+)
+def test_a_sentence_says_what_was_found_and_green_is_only_what_is_clean(facts, tone, verdict):
+    said = opened(**facts)
+    assert (said["tone"], said["verdict"]) == (tone, verdict)
+
+
+def test_benchmarks_are_ranked_and_those_left_out_are_counted():
+    said = opened(**LEAKED, ranked=RANKED[:1] + RANKED[1:] * 20)
+    assert [row["leaked"] for row in said["ranked"]] == ["3 of 9"] + ["0 of 9"] * 11
+    assert said["ranked"][0]["filter"] == {"benchmark": "quiz"}
+    assert said["left_out"] == "9 more benchmarks below."
+    assert opened()["left_out"] == ""
+
+
+def test_of_a_benchmark_without_an_item_that_can_be_found_no_rate_is_said():
+    nothing = RANKED[1] | {"n_findable": 0, "rate": None, "low": None, "high": None}
+    (row,) = opened(ranked=[nothing])["ranked"]
+    assert (row["leaked"], row["rate"]) == ("none can be checked", None)
+
+
+def steps(**facts):
+    return [step["text"] for step in opened(**facts)["next"]]
+
+
+def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
+    check = "Fail a build above a leak rate"
+    assert steps() == [check]
+    assert steps(**LEAKED) == ["Remove the leaks: add a [[mixture]]", check]
+    assert steps(
+        notice="1 shard is missing", n_candidate_pairs=1, mixtures=[MIXTURE], **LEAKED
+    ) == [
+        "Scan what is missing",
+        "Review 1 doubtful finding",
+        "Train on the clean data, 1,190 of 1,200 documents",
+        check,
+    ]
+    (step, _) = opened(mixtures=[MIXTURE])["next"]
+    assert (step["href"], step["link"]) == ("../mixtures/clean%20data/", "mixtures/clean data")
