@@ -46,7 +46,7 @@ from decon_core.report.items import load_report_items
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
-from decon_core.text_tables import as_csv
+from decon_core.text_tables import as_csv, rounded
 from decon_core.wording import render
 
 V = TypeVar("V")
@@ -214,10 +214,9 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
                 connection.register("rows", table)
                 connection.execute(f'CREATE TABLE "{name}" AS FROM rows')
                 connection.unregister("rows")
-        differences = [*arms_page.rows_of(found.comparison)]
-        (draft / DIFFERENCES).write_text(as_csv(differences, arms_page.COLUMNS), encoding="utf-8")
-        by_exposure = [*exposure_page.rows_of(found.effects)]
-        (draft / EFFECTS_FILE).write_text(as_csv(by_exposure, exposure_page.COLUMNS), "utf-8")
+        for file, name in ((DIFFERENCES, "differences"), (EFFECTS_FILE, "effects")):
+            text = as_csv(tables[name].to_pylist(), tables[name].column_names)
+            (draft / file).write_text(text, encoding="utf-8")
         (draft / PAGE).write_text(as_markdown(inputs.study, found), encoding="utf-8")
         content = {
             "key": key,
@@ -244,17 +243,21 @@ def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
 
 def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
     def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-        return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+        cells = [{name: rounded(row[name]) for name in schema.names} for row in rows]
+        return pa.Table.from_pylist(cells, schema=schema)
 
     arms = (
         {"arm": arm.name, "of": arm.of, "is_baseline": arm.name == inputs.study.baseline}
         for arm in inputs.study.arm
     )
+    compared = (*found.comparison.benchmarks, *found.comparison.averages)
+    differences = ({**asdict(row), "relative": row.relative} for row in compared)
+    by_exposure = ({**vars(effect), **effect.label._asdict()} for effect in found.effects)
     return {
         "arms": table(arms, schemas.ARMS),
-        "differences": table(arms_page.rows_of(found.comparison), schemas.DIFFERENCES),
-        "effects": table(exposure_page.rows_of(found.effects), schemas.EFFECTS),
-        "problems": table((asdict(problem) for problem in found.problems), schemas.PROBLEMS),
+        "differences": table(differences, schemas.DIFFERENCES),
+        "effects": table(by_exposure, schemas.EFFECTS),
+        "problems": table(map(asdict, found.problems), schemas.PROBLEMS),
     }
 
 

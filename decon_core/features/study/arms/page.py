@@ -1,21 +1,14 @@
-"""Format the comparison of arms as tables, Markdown and CSV."""
+"""Format the comparison of arms as rows of tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
-
 from decon_core.features.study.arms.differences import Comparison, Difference
-from decon_core.text_tables import interval, number, p_value, rounded, signed
+from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 HEADS = (
     "arm", "benchmark", "metric", "filter", "items", "score", "baseline", "difference",
     "95 % interval", "p", "relative", "compared on",
-)  # fmt: skip
-_NUMBERS = ("score", "baseline", "difference", "low", "high", "p", "stderr", "relative")
-COLUMNS = (
-    "arm", "benchmark", "metric", "filter", "n_benchmarks", "n", *_NUMBERS, "basis", "remark",
 )  # fmt: skip
 
 
@@ -57,9 +50,3 @@ def wide(found: Comparison) -> tuple[list[str], list[list[str]]]:
 
 def _column(row: Difference) -> tuple[str, str, str]:
     return row.benchmark, row.metric, row.filter
-
-
-def rows_of(found: Comparison) -> Iterator[dict[str, object]]:
-    for difference in (*found.benchmarks, *found.averages):
-        row = {**asdict(difference), "relative": difference.relative}
-        yield {name: rounded(row[name]) for name in COLUMNS}

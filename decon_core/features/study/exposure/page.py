@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 from decon_core.features.study.exposure.effects import Effect
-from decon_core.text_tables import interval, number, p_value, rounded, signed
+from decon_core.text_tables import interval, number, p_value, signed
 
 HEADS = (
     "arm", "benchmark", "metric", "filter", "exposure", "planted as", "items", "score",
     "baseline", "difference", "95 % interval", "p", "remark",
-)  # fmt: skip
-COLUMNS = (
-    "arm", "benchmark", "metric", "filter", "exposure", "form", "copies", "when", "n",
-    "score", "baseline", "difference", "low", "high", "p", "remark",
 )  # fmt: skip
 
 
@@ -31,9 +25,3 @@ def line(effect: Effect) -> tuple[str, ...]:
         p_value(effect.p),
         effect.remark,
     )
-
-
-def rows_of(found: Sequence[Effect]) -> Iterator[dict[str, object]]:
-    for effect in found:
-        row = {**vars(effect), **effect.label._asdict()}
-        yield {name: rounded(row[name]) for name in COLUMNS}
