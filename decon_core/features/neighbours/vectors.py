@@ -68,33 +68,32 @@ class SampleVectors:
     def path(self, sampled: SampledShard, first: int) -> Path:
         return self.folder / f"{sampled.path.stem}-{first // BLOCK}.arrow"
 
-    def blocks(self, sampled: SampledShard, n: int) -> Iterator[Vectors]:
-        """Yield the vectors of a shard's `n` paragraphs, in order."""
-        for first in range(0, n, BLOCK):
+    def blocks(self, sampled: SampledShard) -> Iterator[Vectors]:
+        """Yield the vectors of a shard's paragraphs, in order."""
+        for first in range(0, sampled.n_paragraphs, BLOCK):
             yield read_vectors(self.path(sampled, first))
 
 
 def embed_sample(
     folder: Path,
     shards: Sequence[SampledShard],
-    sizes: Sequence[int],
     settings: Neighbours,
     *,
     workers: int,
     engine: Engine = LOCAL,
     on_progress: OnProgress,
 ) -> SampleVectors:
-    """Embed what is missing; `sizes`: the number of paragraphs of each shard."""
+    """Embed what is missing."""
     vectors = SampleVectors(folder)
     folder.mkdir(parents=True, exist_ok=True)
     jobs: dict[Path, _Job] = {}
     n_paragraphs = 0
-    for sampled, n in zip(shards, sizes, strict=True):
-        for first in range(0, n, BLOCK):
+    for sampled in shards:
+        for first in range(0, sampled.n_paragraphs, BLOCK):
             path = vectors.path(sampled, first)
             if path not in jobs and not is_whole(path):
                 jobs[path] = _Job(path, sampled, first, settings)
-                n_paragraphs += min(BLOCK, n - first)
+                n_paragraphs += min(BLOCK, sampled.n_paragraphs - first)
     if not jobs:
         return vectors
     embedder_of(settings).load()  # says what is missing before anything is started
