@@ -26,11 +26,9 @@ from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.tasks import parse_task_mappings, task_of
-from decon_core.features.study import schemas
-from decon_core.features.study.arms import page as arms_page
+from decon_core.features.study import page, schemas
 from decon_core.features.study.arms.differences import Comparison, compare_arms
 from decon_core.features.study.arms.scores import ArmScores, read_arms
-from decon_core.features.study.exposure import page as exposure_page
 from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
 from decon_core.features.study.exposure.labels import (
     ItemId,
@@ -262,17 +260,11 @@ def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
 
 
 def as_markdown(study: Study, found: Found) -> str:
-    compared = [*found.comparison.benchmarks, *found.comparison.averages]
     return render(
         "features/study/study.md.j2",
         study=study,
-        wide=arms_page.wide(found.comparison),
-        differences=(
-            arms_page.HEADS,
-            [arms_page.line(row) for row in compared if row.arm != study.baseline],
-        ),
+        **page.tables(found.comparison, found.effects, study.baseline),
         signatures=_signatures(found.arms),
-        effects=(exposure_page.HEADS, [exposure_page.line(effect) for effect in found.effects]),
         problems=[str(problem) for problem in found.problems],
         most=_MOST_LISTED,
     )
