@@ -9,8 +9,7 @@ from decon_assets.terminal.output import say, say_filled, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import writable_store
 from decon_core.errors import format_problems
-from decon_core.features.study.inputs import study_folder
-from decon_core.features.study.product import study_inputs
+from decon_core.features.study.product import study_folder, study_inputs
 from decon_core.features.study.settings import Study
 
 

@@ -39,7 +39,7 @@ from decon_core.features.neighbours.schemas import NEIGHBOURS, SIMILARITY, STRAT
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.features.neighbours.vectors import (
     BLOCK,
-    SampleVectors,
+    blocks,
     embed_sample,
     embedder_of,
     stored_vectors,
@@ -152,8 +152,9 @@ def build_neighbours(
     embedder = embedder_of(settings).fingerprint
     # An endpoint is asked many requests at once by one process.
     is_local = settings.model is None
-    vectors = embed_sample(
-        neighbours_folder(store) / "vectors" / embedder,
+    vectors = neighbours_folder(store) / "vectors" / embedder
+    embed_sample(
+        vectors,
         sampled,
         settings,
         workers=workers if is_local else 1,
@@ -199,7 +200,7 @@ def _items(
 def _search(
     items: Sequence[_Items],
     sampled: Sequence[SampledShard],
-    vectors: SampleVectors,
+    vectors: Path,
     strata: Sequence[Stratum],
     on_progress: OnProgress,
 ) -> Iterator[Row]:
@@ -213,7 +214,7 @@ def _search(
             if shard.source != stratum.source or not shard.n_paragraphs:
                 continue
             best = np.empty((len(items), shard.n_paragraphs))
-            for number, block in enumerate(vectors.blocks(shard)):
+            for number, block in enumerate(blocks(vectors, shard)):
                 part = slice(number * BLOCK, number * BLOCK + len(block))
                 for at, benchmark in enumerate(items):
                     best[at, part] = benchmark.nearest.add(block, first + number * BLOCK)

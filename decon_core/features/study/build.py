@@ -37,7 +37,7 @@ from decon_core.features.study.exposure.labels import (
     leaked_labels,
     planted_labels,
 )
-from decon_core.features.study.inputs import SUMMARY, Inputs, fingerprint_of, study_folder
+from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
 from decon_core.features.study.settings import Study
 from decon_core.features.study.translation.metrics import CorpusMetric, Counts
 from decon_core.report.items import load_report_items

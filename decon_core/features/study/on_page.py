@@ -10,7 +10,7 @@ import duckdb
 
 from decon_core.config.load import Config
 from decon_core.features.study.build import DATABASE
-from decon_core.features.study.inputs import study_folder, study_key
+from decon_core.features.study.product import study_folder, study_key
 from decon_core.features.study.settings import Study
 from decon_core.report.html.build import Addition
 from decon_core.report.html.sections import Section, Table
