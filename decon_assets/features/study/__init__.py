@@ -28,8 +28,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
     held-back, leaked and clean items.
     """
     from decon_core.features.study.build import DATABASE, PAGE, build_study
-    from decon_core.features.study.inputs import study_folder
-    from decon_core.features.study.product import study_inputs
+    from decon_core.features.study.product import study_folder, study_inputs
 
     inputs = study_inputs(config, store)
     if inputs is None:  # "Materialize all" includes it
@@ -59,7 +58,7 @@ def study(context: dg.AssetExecutionContext, config: "Config", store: "Store") -
 def results_are_read(decon: Decon) -> dg.AssetCheckResult:
     """All results that the study names could be read and compared."""
     from decon_core.features.study.build import faults_of_study
-    from decon_core.features.study.inputs import study_folder
+    from decon_core.features.study.product import study_folder
 
     _, store = decon.open_store()
     return result_of([*faults_of_study(study_folder(store))], is_warning=True)

@@ -9,8 +9,7 @@ from decon_assets.terminal.output import say, say_filled, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import writable_store
 from decon_core.errors import format_problems
-from decon_core.features.study.inputs import study_folder
-from decon_core.features.study.product import study_inputs
+from decon_core.features.study.product import study_folder, study_inputs
 from decon_core.features.study.settings import Study
 
 
@@ -51,9 +50,8 @@ def study_command(
     Exit codes: 0 done, 1 some results could not be read or joined with an item, 2 an input is
     wrong.
     """
-    from decon_core.features.study.arms import page as arms_page
     from decon_core.features.study.build import PAGE, build_study, copy_study
-    from decon_core.features.study.exposure import page as exposure_page
+    from decon_core.features.study.page import tables
 
     loaded = load_config(config)
     settings = loaded.table(Study)
@@ -67,14 +65,13 @@ def study_command(
         found = build_study(inputs)
         if out:
             copy_study(store, out)
-    say_table(*arms_page.wide(found.comparison))
+    shown = tables(found.comparison, found.effects, settings.baseline)
+    say_table(*shown["wide"])
     say()
-    compared = [*found.comparison.benchmarks, *found.comparison.averages]
-    lines = [arms_page.line(row) for row in compared if row.arm != settings.baseline]
-    say_filled(arms_page.HEADS, lines)
+    say_filled(*shown["differences"])
     if found.effects:
         say()
-        say_filled(exposure_page.HEADS, [exposure_page.line(effect) for effect in found.effects])
+        say_filled(*shown["effects"])
     elif not store.report.is_file():
         say("\nno effects by exposure: there is no report yet, `decon-assets run` makes it")
     say(f"\n{(out or study_folder(store)) / PAGE}")

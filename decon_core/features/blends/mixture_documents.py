@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+import polars as pl
 
 from decon_core.config.mixtures import Mixture
 from decon_core.config.sources import Source
@@ -24,6 +22,8 @@ from decon_core.storage.tables import read_parquet
 Integers = npt.NDArray[np.int64]
 Small = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
+
+_OF_REMOVED = ("shard", "row", "n_tokens", "what")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +79,12 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
     for pack in packs:
         folder = builder.store.mixture(mixture.name, pack.name)
         list_of_removed = builder.store.removed(mixture.name, pack.name)
-        removed = _by_shard(read_parquet(list_of_removed, schema=REMOVED))
+        removed = pl.DataFrame(read_parquet(list_of_removed, schema=REMOVED, columns=_OF_REMOVED))
+        by_shard = removed.partition_by("shard", as_dict=True)
         manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
         for shard, account in zip(pack.shards, manifest["shards"], strict=True):
-            columns.append(_of_shard(builder, shard, len(shards), removed.get(shard.name)))
+            of_shard = by_shard.get((shard.name,), removed.clear())
+            columns.append(_of_shard(builder, shard, len(shards), of_shard))
             path = folder / account["file"]
             written = Shard(
                 source=pack.source.name,
@@ -99,32 +101,16 @@ def _of_source(builder: Builder, mixture: Mixture, packs: Sequence[Pack]) -> Mat
     return Material(packs[0].source, tuple(shards), tuple(names), *joined)
 
 
-def _by_shard(removed: pa.Table) -> dict[str, pa.Table]:
-    """Split a pack's list of removals by shard; its rows are grouped by shard."""
-    names = removed["shard"].combine_chunks().dictionary_encode()
-    starts = np.flatnonzero(np.diff(names.indices.to_numpy(), prepend=-1))
-    edges = [*starts.tolist(), removed.num_rows]
-    return {
-        removed["shard"][start].as_py(): removed.slice(start, stop - start)
-        for start, stop in pairwise(edges)
-    }
-
-
 def _of_shard(
-    builder: Builder, shard: Shard, number: int, removed: pa.Table | None
+    builder: Builder, shard: Shard, number: int, removed: pl.DataFrame
 ) -> tuple[Small, Integers, Integers, Integers]:
     """Return shard number, row, corpus row and tokens of the remaining documents of a shard."""
     sizes = Sizes.of(builder.store, shard, builder.reader.scan)
-    if removed is None:
-        numbers = np.full(sizes.rows.size, number, np.int32)
-        return numbers, sizes.rows, sizes.rows, sizes.n_tokens
-    is_whole = pc.equal(removed["what"], "document")
+    is_whole = pl.col("what") == "document"
     gone = np.unique(removed.filter(is_whole)["row"].to_numpy())
     n_tokens = sizes.n_tokens.copy()
-    cut = removed.filter(pc.invert(is_whole))
-    rows, first = np.unique(cut["row"].to_numpy(), return_index=True)  # one row per reason
-    at = np.searchsorted(sizes.rows, rows)
-    n_tokens[at] -= cut["n_tokens"].to_numpy()[first]
+    cut = removed.filter(~is_whole).unique("row", keep="first")  # there is one row per reason
+    n_tokens[np.searchsorted(sizes.rows, cut["row"].to_numpy())] -= cut["n_tokens"].to_numpy()
     is_left = ~np.isin(sizes.rows, gone)
     rows = sizes.rows[is_left]
     numbers = np.full(rows.size, number, np.int32)

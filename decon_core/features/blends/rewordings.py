@@ -36,12 +36,13 @@ class Rewordings:
     lines: tuple[Line, ...] = ()
 
     @cached_property
-    def _accepted(self) -> dict[str, dict[int, Line]]:
+    def _accepted(self) -> dict[str, dict[int, ItemWords]]:
         """The last rewording of each item and variant; a failed try hides none."""
-        accepted: dict[str, dict[int, Line]] = {}
+        accepted: dict[str, dict[int, ItemWords]] = {}
         for line in self.lines:
             if "failed" not in line:
-                accepted.setdefault(line["item"], {})[line["variant"]] = line
+                words = ItemWords(line["passage"], line["question"])
+                accepted.setdefault(line["item"], {})[line["variant"]] = words
         return accepted
 
     @cached_property
@@ -50,18 +51,15 @@ class Rewordings:
 
     def by_variant(self, item: ItemWords) -> dict[int, ItemWords]:
         """Return the rewordings of an item by the number of the variant, in their order."""
-        return {
-            variant: ItemWords(line["passage"], line["question"])
-            for variant, line in sorted(self._accepted.get(item.key, {}).items())
-        }
+        return dict(sorted(self._accepted.get(item.key, {}).items()))
 
     @cached_property
     def digest(self) -> str:
         """The digest of all rewordings that count."""
         found = [
-            (item, variant, line["passage"], line["question"])
-            for item, lines in sorted(self._accepted.items())
-            for variant, line in sorted(lines.items())
+            (item, variant, *words)
+            for item, variants in sorted(self._accepted.items())
+            for variant, words in sorted(variants.items())
         ]
         return sha256(json.dumps(found).encode()).hexdigest()[:16]
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from decon_core.config.sources import ONLY_SOURCE
@@ -28,6 +30,7 @@ from decon_core.features.decon_reports.report_lines import (
 )
 from decon_core.features.decon_reports.write import MANIFEST
 from decon_core.report.database import write_database
+from decon_core.report.open import queries_in, rows_of
 from decon_core.report.tables import TABLES, table_of
 from decon_core.storage.files import read_json
 
@@ -36,12 +39,11 @@ MADE_BY = "reference implementation: only what leaked is known"
 _NAME = re.compile(r"(?P<shard>.+)-[a-z_]+-(?P<threshold>\d+(?:\.\d+)?)\.jsonl")
 _BATCH_ROWS = 50_000  # matches held in memory at a time
 _MOST_LISTED = 1000
+_QUERIES = queries_in(Path(__file__).with_suffix(".sql"))  # by table of the report
 
-# What a pair has of its first match.
-_OF_MATCH = (
-    "source", "shard_name", "row", "pair", "fingerprint", "benchmark", "split",
-    "instance_index", "question_overlap", "answer_overlap", "passage_overlap",
-)  # fmt: skip
+_MATCH = TABLES["matches"].schema
+_TEXTS = ("question", "answer", "passage", "text", "text_marks", "why_no_text")  # of a pair
+_LINE = pa.schema([*_MATCH, *(TABLES["pairs"].schema.field(name) for name in _TEXTS)])
 
 
 @dataclass(frozen=True)
@@ -64,19 +66,29 @@ class ReadResult:
     n_unclear: int = 0  # texts with brackets that may or may not be marks
     bad: list[Problem] = field(default_factory=list)  # the first bad lines
     others: list[str] = field(default_factory=list)  # files that are not reports
+    unreadable: list[dict[str, str]] = field(default_factory=list)  # rows of that table
+
+    def skip(self, file: ReportFile, number: int, error: LineError) -> None:
+        """Count a bad line as unreadable: it may have been a leak."""
+        self.n_bad += 1
+        if len(self.bad) < _MOST_LISTED:
+            where = f"{file.path} line {number}"
+            self.bad.append(Problem(where, error.found, error.expected))
+        place = {"source": file.source, "shard_name": file.shard, "reason": "line of the report"}
+        self.unreadable.append({**place, "detail": f"line {number}: {error.found}"})
 
 
 def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> ReadResult:
     """Write the database. Bad lines raise `InputError`, or are skipped and counted."""
     files, others = _files(folder)
-    gathered = _Gathered(ReadResult(len(files), others=others))
+    read = ReadResult(len(files), others=others)
     with TemporaryDirectory(prefix="decon-reference-") as work:
-        matches = Path(work) / "matches.parquet"
-        schema = TABLES["matches"].schema
-        with pq.ParquetWriter(matches, schema, compression="zstd") as writer:
-            for rows in _batches(gathered, files):
-                writer.write_table(table_of("matches", rows).cast(schema))
-        read = gathered.read
+        lines, matches = (Path(work) / name for name in ("lines.parquet", "matches.parquet"))
+        with pq.ParquetWriter(lines, _LINE, compression="zstd") as writer:
+            for rows in _batches(read, files):
+                columns = table_of("matches", rows).columns
+                texts = pa.Table.from_pylist(rows, schema=pa.schema(list(_LINE)[len(_MATCH) :]))
+                writer.write_table(pa.table([*columns, *texts.columns], schema=_LINE))
         if read.n_bad and not may_skip:
             problems = [*read.bad]
             if n_more := read.n_bad - len(read.bad):
@@ -85,8 +97,36 @@ def read_reports(folder: Path, database: Path, *, may_skip: bool = False) -> Rea
             found = f"{read.n_bad:,} bad lines"
             problems.append(Problem("reference read", found, "none", remedy))
             raise InputError(problems)
-        write_database(database, gathered.tables(files), {"matches": [matches]})
+        # On disk: DuckDB then has a place for what exceeds its memory.
+        with duckdb.connect(f"{work}/lines.duckdb") as connection:
+            relation = connection.read_parquet(str(lines), file_row_number=True)
+            relation.create_view("lines")
+            relation.select(*_MATCH.names).write_parquet(str(matches), compression="zstd")
+            write_database(database, _tables(connection, files, read), {"matches": [matches]})
     return read
+
+
+def _tables(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[ReportFile], read: ReadResult
+) -> dict[str, pa.Table]:
+    """Return all tables but `matches`, which is too large for memory."""
+    threshold, n_bad = files[0].threshold, read.n_bad
+    run = {
+        "threshold": threshold,
+        "thresholds": json.dumps({} if threshold is None else {"decon": threshold}),
+        "snippets": True,
+        "made_by": f"{MADE_BY}; {n_bad:,} lines could not be read" if n_bad else MADE_BY,
+        "policy": "{}",
+    }
+    rows = {name: rows_of(connection, query) for name, query in _QUERIES.items()}
+    shards = {(row["source"], row["shard_name"]) for row in rows["shards"]}
+    shards |= {(file.source, file.shard) for file in files}  # also those with an empty report
+    rows |= {
+        "runs": [run],
+        "shards": [{"source": source, "shard_name": name} for source, name in sorted(shards)],
+        "unreadable": [*read.unreadable],
+    }
+    return {name: table_of(name, table_rows) for name, table_rows in rows.items()}
 
 
 # Which files --------------------------------------------------------------------------------------
@@ -136,109 +176,31 @@ def _require_one_each(files: Sequence[ReportFile]) -> None:
 # What is in them ----------------------------------------------------------------------------------
 
 
-class _Gathered:
-    """The rows of all tables but `matches`, which is too large for memory."""
-
-    def __init__(self, read: ReadResult) -> None:
-        self.read = read
-        self._items: dict[tuple[str, str, int], dict[str, Any]] = {}
-        self._pairs: dict[str, dict[str, Any]] = {}
-        self._shards: dict[tuple[str, str], None] = {}
-        self._bad: list[dict[str, Any]] = []
-
-    def add(self, line: Line, file: ReportFile) -> dict[str, Any]:
-        """Add a line; return its match."""
-        marked = parse_marks(line.get("training_overlap_text") or "")
-        # The shard by the file name, which has its folder, if the line names the same shard.
-        training_file = str(line["training_file"])
-        is_same = PurePosixPath(file.shard).name.startswith(PurePosixPath(training_file).name)
-        shard = file.shard if is_same else training_file
-        match = match_row(line, marked, source=file.source, shard=shard)
-        self._shards.setdefault((match["source"], match["shard_name"]))
-        self.read.n_unclear += bool(marked.unclear)
-        name = match["benchmark"], match["split"], match["instance_index"]
-        item = self._items.setdefault(name, {"fingerprints": {}, "has_answer": False})
-        item.setdefault("question", line.get("eval_question_text") or line.get("eval_overlap_text"))
-        item["has_answer"] |= bool(line.get("eval_answer_text"))
-        if match["fingerprint"]:
-            item["fingerprints"].setdefault(match["fingerprint"])
-        pair = self._pairs.get(match["pair"])
-        if pair is None:
-            same = {name: match[name] for name in _OF_MATCH}
-            calls = {"detectors": "decon", "is_by_score": True, "is_contaminated": True}
-            counts = {"n_matches": 0, "score": -1.0, "documents": set()}
-            pair = {**pair_texts(line, marked), **same, **calls, **counts}
-            self._pairs[match["pair"]] = pair
-        pair["n_matches"] += 1
-        pair["score"] = max(pair["score"], match["score"])
-        pair["documents"].add((match["source"], match["shard_name"], match["row"]))
-        return match
-
-    def skip(self, file: ReportFile, number: int, error: LineError) -> None:
-        """Count a bad line as unreadable: it may have been a leak."""
-        self.read.n_bad += 1
-        if len(self.read.bad) < _MOST_LISTED:
-            where = f"{file.path} line {number}"
-            self.read.bad.append(Problem(where, error.found, error.expected))
-        self._bad.append(
-            {
-                "source": file.source,
-                "shard_name": file.shard,
-                "reason": "line of the report",
-                "detail": f"line {number}: {error.found}",
-            }
-        )
-
-    def tables(self, files: Sequence[ReportFile]) -> dict[str, Any]:
-        """Return all tables but `matches`; shards with an empty report are included."""
-        for file in files:
-            self._shards.setdefault((file.source, file.shard))
-        for pair in self._pairs.values():
-            pair["n_documents"] = len(pair.pop("documents"))
-        threshold, n_bad = files[0].threshold, self.read.n_bad
-        run = {
-            "threshold": threshold,
-            "thresholds": json.dumps({} if threshold is None else {"decon": threshold}),
-            "snippets": True,
-            "made_by": f"{MADE_BY}; {n_bad:,} lines could not be read" if n_bad else MADE_BY,
-            "policy": "{}",
-        }
-        items = [
-            {
-                "benchmark": benchmark,
-                "split": split,
-                "instance_index": index,
-                "question": item["question"],
-                "has_answer": item["has_answer"],
-                "fingerprints": [*item["fingerprints"]],
-                "is_indexed": True,  # it has a match
-            }
-            for (benchmark, split, index), item in sorted(self._items.items())
-        ]
-        rows: Mapping[str, Sequence[Mapping[str, Any]]] = {
-            "runs": [run],
-            "benchmarks": [{"benchmark": name} for name in sorted({b for b, _, _ in self._items})],
-            "items": items,
-            "shards": [{"source": source, "shard_name": n} for source, n in sorted(self._shards)],
-            "unreadable": self._bad,
-            "pairs": [self._pairs[key] for key in sorted(self._pairs)],
-        }
-        return {name: table_of(name, table_rows) for name, table_rows in rows.items()}
-
-
-def _batches(gathered: _Gathered, files: Sequence[ReportFile]) -> Iterator[list[dict[str, Any]]]:
+def _batches(read: ReadResult, files: Sequence[ReportFile]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the lines that can be read, as rows of matches with the texts of their pairs."""
     rows: list[dict[str, Any]] = []
     for file in files:
         with file.path.open("rb") as lines:
             for number, raw in enumerate(lines, start=1):
                 if not raw.strip():
                     continue
-                gathered.read.n_lines += 1
+                read.n_lines += 1
                 try:
-                    rows.append(gathered.add(read_line(raw), file))
+                    rows.append(_row(read_line(raw), file, read))
                 except LineError as error:
-                    gathered.skip(file, number, error)
+                    read.skip(file, number, error)
                 if len(rows) == _BATCH_ROWS:
                     yield rows
                     rows = []
     yield rows
+
+
+def _row(line: Line, file: ReportFile, read: ReadResult) -> dict[str, Any]:
+    marked = parse_marks(line.get("training_overlap_text") or "")
+    read.n_unclear += bool(marked.unclear)
+    # The shard by the file name, which has its folder, if the line names the same shard.
+    training_file = str(line["training_file"])
+    is_same = PurePosixPath(file.shard).name.startswith(PurePosixPath(training_file).name)
+    shard = file.shard if is_same else training_file
+    match = match_row(line, marked, source=file.source, shard=shard)
+    return {**match, **pair_texts(line, marked)}

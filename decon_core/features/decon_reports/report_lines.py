@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -130,7 +130,7 @@ def pair_texts(line: Line, marked: Marked) -> dict[str, Any]:
         "answer": line.get("eval_answer_text"),
         "passage": line.get("eval_passage_text"),
         "text": marked.text or None,
-        "text_marks": [asdict(mark) for mark in marked.marks],
+        "text_marks": [{**vars(mark)} for mark in marked.marks],
         "why_no_text": None if marked.text else "the report has no text of it",
     }
 

@@ -121,14 +121,6 @@ def deterring_penalty(game: Game) -> float | None:
     return kappa / slope if slope else float("inf")  # without an entry cost a little always pays
 
 
-def solve_by_grid(game: Game, *, n_levels: int = 10_001) -> float:
-    """Return the best of evenly spaced levels; of equal ones the highest."""
-    levels = np.linspace(0.0, 1.0, n_levels)
-    advantages = game.advantage(levels)
-    is_best = advantages >= advantages.max() - _ROUNDING
-    return float(levels[np.flatnonzero(is_best)[-1]])
-
-
 def best_levels(game: Game, gains: Floats, penalties: Floats) -> Floats:
     """Return the best level for each gain (a row) and penalty (a column)."""
     settings = vars(game)

@@ -65,12 +65,7 @@ def parse_scorer(text: str) -> ScorerName:
     return ScorerName(kind, target)
 
 
-def _scorer(text: str) -> str:
-    parse_scorer(text)
-    return text
-
-
-Scorer = Annotated[Name, AfterValidator(_scorer)]
+Scorer = Annotated[Name, AfterValidator(lambda text: str(parse_scorer(text)))]
 
 
 def _ascending(cuts: tuple[float, ...]) -> tuple[float, ...]:

@@ -23,9 +23,7 @@ from decon_core.features.endpoints.requests import (
     Task,
     last_object,
     request_digest,
-    within_limits,
 )
-from decon_core.features.endpoints.settings import Endpoint
 from decon_core.features.judge.settings import Judge
 
 _BUILT_IN = Path(__file__).with_name("judge_prompt.txt.j2")
@@ -91,16 +89,8 @@ class Plan:
     without_text: Counter[str] = field(default_factory=Counter)  # by reason
 
     @property
-    def n_tokens(self) -> int:
-        return sum(request.n_tokens for request in self.requests)
-
-    @property
     def n_to_ask(self) -> int:
         return sum(len(request.pairs) for request in self.requests)
-
-    def within(self, settings: Endpoint) -> Plan:
-        """Return the plan of the requests that fit into the limits of one command."""
-        return replace(self, requests=within_limits(self.requests, settings))
 
 
 def plan_requests(

@@ -39,7 +39,7 @@ from decon_core.features.neighbours.schemas import NEIGHBOURS, SIMILARITY, STRAT
 from decon_core.features.neighbours.settings import Neighbours
 from decon_core.features.neighbours.vectors import (
     BLOCK,
-    SampleVectors,
+    blocks,
     embed_sample,
     embedder_of,
     stored_vectors,
@@ -149,23 +149,22 @@ def build_neighbours(
         engine=engine,
         on_progress=on_progress,
     )
-    sizes = [shard.paragraphs(["row"]).num_rows for shard in sampled]
     embedder = embedder_of(settings).fingerprint
     # An endpoint is asked many requests at once by one process.
     is_local = settings.model is None
-    vectors = embed_sample(
-        neighbours_folder(store) / "vectors" / embedder,
+    vectors = neighbours_folder(store) / "vectors" / embedder
+    embed_sample(
+        vectors,
         sampled,
-        sizes,
         settings,
         workers=workers if is_local else 1,
         engine=engine if is_local else LOCAL,
         on_progress=on_progress,
     )
-    items = [_items(store, version, settings, embedder, sum(sizes)) for version in versions]
-    similarity = [*_search(items, sampled, sizes, vectors, strata, on_progress)]
-    weights = {stratum.source: stratum.weight for stratum in strata}
-    by_benchmark = [*_found(items, sampled, sizes, weights, settings)]
+    n_paragraphs = sum(shard.n_paragraphs for shard in sampled)
+    items = [_items(store, version, settings, embedder, n_paragraphs) for version in versions]
+    similarity = [*_search(items, sampled, vectors, strata, on_progress)]
+    by_benchmark = [*_found(items, sampled, strata, settings)]
     rows = pa.concat_tables([NEIGHBOURS.empty_table(), *by_benchmark])
     folder = neighbours_folder(store) / key
     nominations = nominations_of(store, key, settings)
@@ -201,27 +200,26 @@ def _items(
 def _search(
     items: Sequence[_Items],
     sampled: Sequence[SampledShard],
-    sizes: Sequence[int],
-    vectors: SampleVectors,
+    vectors: Path,
     strata: Sequence[Stratum],
     on_progress: OnProgress,
 ) -> Iterator[Row]:
     """Compare all items with all paragraphs; yield the similarities by source and benchmark."""
-    total, first = sum(sizes), 0
+    total, first = sum(shard.n_paragraphs for shard in sampled), 0
     for stratum in strata:  # in the order of `sampled`
         counts = np.zeros((len(items), len(EDGES)), np.int64)
         for benchmark in items:
             benchmark.nearest.start_source()
-        for shard, n in zip(sampled, sizes, strict=True):
-            if shard.source != stratum.source or not n:
+        for shard in sampled:
+            if shard.source != stratum.source or not shard.n_paragraphs:
                 continue
-            best = np.empty((len(items), n))
-            for number, block in enumerate(vectors.blocks(shard, n)):
+            best = np.empty((len(items), shard.n_paragraphs))
+            for number, block in enumerate(blocks(vectors, shard)):
                 part = slice(number * BLOCK, number * BLOCK + len(block))
                 for at, benchmark in enumerate(items):
                     best[at, part] = benchmark.nearest.add(block, first + number * BLOCK)
                 on_progress("paragraphs compared", first + part.stop, total)
-            first += n
+            first += shard.n_paragraphs
             # The highest similarity of each document's paragraphs, a row for each benchmark.
             rows = shard.paragraphs(["row"])["row"].to_numpy()
             starts = np.flatnonzero(np.diff(rows, prepend=-1))
@@ -251,8 +249,7 @@ def _at_edges(
 def _found(
     items: Sequence[_Items],
     sampled: Sequence[SampledShard],
-    sizes: Sequence[int],
-    weights: dict[str, float],
+    strata: Sequence[Stratum],
     settings: Neighbours,
 ) -> Iterator[pa.Table]:
     """Yield the neighbours of each benchmark's items: the nearest, or some of them at random."""
@@ -266,7 +263,7 @@ def _found(
         chosen.append((found, stand_for))
     no_place = np.zeros(0, np.int64)
     places = np.unique(np.concatenate([no_place, *(found.places for found, _ in chosen)]))
-    paragraphs = _paragraphs_at(places, sampled, sizes, weights)
+    paragraphs = _paragraphs_at(places, sampled, strata)
     for benchmark, (found, stand_for) in zip(items, chosen, strict=True):
         of_item = benchmark.table.select(*ITEM, "question")[found.items].with_columns(
             pl.Series("rank", found.ranks),
@@ -279,17 +276,17 @@ def _found(
 
 
 def _paragraphs_at(
-    places: Integers,
-    sampled: Sequence[SampledShard],
-    sizes: Sequence[int],
-    weights: dict[str, float],
+    places: Integers, sampled: Sequence[SampledShard], strata: Sequence[Stratum]
 ) -> pl.DataFrame:
     """Return the paragraphs at ascending places of the sample."""
     schema = pl.Schema({name: pl.Schema(NEIGHBOURS)[name] for name in _OF_PLACE})
     parts = [pl.DataFrame(schema=schema)]
-    stops = np.cumsum(sizes)
-    for shard, n, stop in zip(sampled, sizes, stops.tolist(), strict=True):
-        within = places[(places >= stop - n) & (places < stop)] - (stop - n)
+    weights = {stratum.source: stratum.weight for stratum in strata}
+    first = 0
+    for shard in sampled:
+        stop = first + shard.n_paragraphs
+        within = places[(places >= first) & (places < stop)] - first
+        first = stop
         if within.size:
             rows = pl.DataFrame(shard.paragraphs().take(within)).with_columns(
                 source=pl.lit(shard.source),

@@ -71,12 +71,7 @@ class SampledShard:
     shard: Shard
     source: str
     path: Path
-
-    @property
-    def counts(self) -> dict[str, int]:
-        table = read_parquet(self.path, columns=["row"])
-        counts: dict[str, int] = json.loads((table.schema.metadata or {})[_ABOUT])
-        return counts
+    n_paragraphs: int
 
     def paragraphs(self, columns: Sequence[str] | None = None) -> pa.Table:
         return read_parquet(self.path, columns=columns)
@@ -135,11 +130,13 @@ def draw_sample(
     cuts = _cuts(jobs, settings)
     jobs = [replace(job, cut=cuts[job.source.name]) for job in jobs]
     _run(_sample, jobs, "sampled", workers, engine, on_progress)
-    sampled = [SampledShard(job.shard, job.source.name, job.path) for job in jobs]
+    sampled: list[SampledShard] = []
     totals: dict[str, Counter[str]] = {}
-    for shard in sampled:
-        total = totals.setdefault(shard.source, Counter())
-        total.update(shard.counts, n_paragraphs=shard.paragraphs(["row"]).num_rows)
+    for job in jobs:
+        table, source = read_parquet(job.path, columns=["row"]), job.source.name
+        sampled.append(SampledShard(job.shard, source, job.path, table.num_rows))
+        counts = json.loads(table.schema.metadata[_ABOUT])
+        totals.setdefault(source, Counter()).update(counts, n_paragraphs=table.num_rows)
     return sampled, [Stratum(source, **total) for source, total in sorted(totals.items())]
 
 

@@ -59,44 +59,37 @@ def rounded(vectors: npt.NDArray[np.float32]) -> Vectors:
     return np.rint(vectors * SCALE).astype(np.int16)
 
 
-@dataclass(frozen=True)
-class SampleVectors:
-    """The vectors of all sampled paragraphs, by shard."""
+def _path(folder: Path, sampled: SampledShard, first: int) -> Path:
+    return folder / f"{sampled.path.stem}-{first // BLOCK}.arrow"
 
-    folder: Path
 
-    def path(self, sampled: SampledShard, first: int) -> Path:
-        return self.folder / f"{sampled.path.stem}-{first // BLOCK}.arrow"
-
-    def blocks(self, sampled: SampledShard, n: int) -> Iterator[Vectors]:
-        """Yield the vectors of a shard's `n` paragraphs, in order."""
-        for first in range(0, n, BLOCK):
-            yield read_vectors(self.path(sampled, first))
+def blocks(folder: Path, sampled: SampledShard) -> Iterator[Vectors]:
+    """Yield the vectors of a shard's paragraphs, in order."""
+    for first in range(0, sampled.n_paragraphs, BLOCK):
+        yield read_vectors(_path(folder, sampled, first))
 
 
 def embed_sample(
     folder: Path,
     shards: Sequence[SampledShard],
-    sizes: Sequence[int],
     settings: Neighbours,
     *,
     workers: int,
     engine: Engine = LOCAL,
     on_progress: OnProgress,
-) -> SampleVectors:
-    """Embed what is missing; `sizes`: the number of paragraphs of each shard."""
-    vectors = SampleVectors(folder)
+) -> None:
+    """Embed what is missing of the paragraphs of these shards; `folder`: for the vectors."""
     folder.mkdir(parents=True, exist_ok=True)
     jobs: dict[Path, _Job] = {}
     n_paragraphs = 0
-    for sampled, n in zip(shards, sizes, strict=True):
-        for first in range(0, n, BLOCK):
-            path = vectors.path(sampled, first)
+    for sampled in shards:
+        for first in range(0, sampled.n_paragraphs, BLOCK):
+            path = _path(folder, sampled, first)
             if path not in jobs and not is_whole(path):
                 jobs[path] = _Job(path, sampled, first, settings)
-                n_paragraphs += min(BLOCK, n - first)
+                n_paragraphs += min(BLOCK, sampled.n_paragraphs - first)
     if not jobs:
-        return vectors
+        return
     embedder_of(settings).load()  # says what is missing before anything is started
 
     def on_advance(n_done: int) -> None:
@@ -114,7 +107,6 @@ def embed_sample(
         )
         for _, future in done:
             future.result()
-    return vectors
 
 
 def _embed(job: _Job) -> None:

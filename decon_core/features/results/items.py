@@ -79,9 +79,6 @@ class Items:
     def splits(self) -> list[str]:
         return sorted({item.split for item in self.all})
 
-    def of(self, split: str | None, config: str | None) -> list[Item]:
-        return in_part(self.all, split, config)
-
     def words(self, text: str) -> tuple[str, ...]:
         return tuple(clean(text, punctuation=self.punctuation).split())
 

@@ -64,7 +64,7 @@ def _split(results: Results, task: Task, items: Items) -> str | None:
         certain = {split for splits in by_sample if len(splits) == 1 for split in splits}
         return certain.pop() if len(certain) == 1 else None
     indexes = {sample.index for sample in results.samples}
-    sizes = {split: len(items.of(split, task.config)) for split in items.splits}
+    sizes = {split: len(in_part(items.all, split, task.config)) for split in items.splits}
     fitting = [split for split, n in sizes.items() if indexes == {*range(n)}]
     return fitting[0] if len(fitting) == 1 and results.has_harness_index else None
 
@@ -178,10 +178,10 @@ class _Search:
             has = f"the report has {', '.join(self._items.splits)}; {remedy}"
             self._why_no_index = f"{split} in the file ({has})"
             return
-        part = self._items.of(self._split, self._config)
+        part = self._in_part(self._items.all)
         indexes = {sample.index for sample in results.samples}
         if not results.has_harness_index:
-            items = self._items.of(self._split, None)
+            items = in_part(self._items.all, self._split, None)
             self._by_index = {item.instance_index: item for item in items}
         elif indexes == {*range(len(part))}:
             self._by_index = dict(enumerate(part))

@@ -126,11 +126,15 @@ def score_metrics(
     draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
     # How often each pair is in each resample: one row per resample.
     weights = draws[:, [number_of[text] for text in pairs.originals]]
+    once = np.ones((1, len(pairs)), np.int64)
     scores = []
     for name, metric_values in values.items():
-        counts = _Counts(metric_values, pairs.are_duplicates)
-        auc, recall = counts.point()
-        aucs, recalls = counts.weighted(weights)
+        (auc,), (recall,) = _auc_and_recall(metric_values, pairs.are_duplicates, once).tolist()
+        resampled = [
+            _auc_and_recall(metric_values, pairs.are_duplicates, part)
+            for part in np.split(weights, _N_RESAMPLES // _RESAMPLES_AT_ONCE)
+        ]
+        aucs, recalls = np.concatenate(resampled, axis=1)
         auc_low, auc_high = _interval(auc, aucs, n)
         recall_low, recall_high = _interval(recall, recalls, n)
         score = MetricScore(
@@ -142,7 +146,7 @@ def score_metrics(
             recall=recall,
             recall_low=recall_low,
             recall_high=recall_high,
-            above=counts.threshold(),
+            above=_threshold(metric_values[~pairs.are_duplicates]),
         )
         scores.append(score)
     return scores
@@ -158,8 +162,11 @@ def score_kinds(pairs: LabelledPairs, values: Mapping[str, Floats]) -> list[Kind
     for is_other, kind in sorted(labels_and_kinds):
         is_own = (pairs.are_duplicates != is_other) & (kinds == kind)
         chosen = is_own | (pairs.are_duplicates == is_other)
+        are_duplicates, once = pairs.are_duplicates[chosen], np.ones((1, chosen.sum()), np.int64)
         for name, metric_values in values.items():
-            auc, recall = _Counts(metric_values[chosen], pairs.are_duplicates[chosen]).point()
+            (auc,), (recall,) = _auc_and_recall(
+                metric_values[chosen], are_duplicates, once
+            ).tolist()
             scores.append(KindScore(kind, not is_other, int(is_own.sum()), name, auc, recall))
     return scores
 
@@ -176,49 +183,28 @@ def _interval(value: float, resampled: Floats, n: int) -> tuple[float, float]:
     return min(low, value), max(high, value)
 
 
-class _Counts:
-    """The pairs of both labels by distinct value, highest first."""
+def _auc_and_recall(values: Floats, are_duplicates: Flags, weights: Integers) -> Floats:
+    """Return AUC and recall, a row each, with each row of weights; nan if one label has none."""
+    ranked = np.where(np.isnan(values), -np.inf, values)
+    order = np.argsort(-ranked, kind="stable")
+    descending = ranked[order]
+    starts = np.flatnonzero(np.append(True, descending[1:] != descending[:-1]))
+    # The pairs of both labels by distinct value, highest first.
+    duplicates, others = (
+        np.add.reduceat((weights * is_one)[:, order], starts, axis=1)
+        for is_one in (are_duplicates, ~are_duplicates)
+    )
+    n_duplicates, n_others = duplicates.sum(axis=1), others.sum(axis=1)
+    above = np.cumsum(duplicates, axis=1) - duplicates
+    wins = ((2 * above + duplicates) * others).sum(axis=1)  # a tie is half a win
+    allowed = np.floor(MAX_FALSE_POSITIVES * n_others + 1e-9)
+    first = (np.cumsum(others, axis=1) > allowed[:, None]).argmax(axis=1)
+    found = above[np.arange(len(above)), first]
+    with np.errstate(invalid="ignore"):
+        return np.array([wins / (2 * n_duplicates * n_others), found / n_duplicates])
 
-    def __init__(self, values: Floats, are_duplicates: Flags) -> None:
-        ranked = np.where(np.isnan(values), -np.inf, values)
-        self._order = np.argsort(-ranked, kind="stable")
-        self._values = ranked[self._order]
-        is_first = np.append(True, self._values[1:] != self._values[:-1])
-        self._starts = np.flatnonzero(is_first)
-        self._are_duplicates = are_duplicates[self._order]
 
-    def point(self) -> tuple[float, float]:
-        """Return AUC and recall."""
-        aucs, recalls = self.weighted(np.ones((1, len(self._order)), np.int64))
-        return float(aucs[0]), float(recalls[0])
-
-    def weighted(self, weights: Integers) -> tuple[Floats, Floats]:
-        """Return AUC and recall with each row of weights; nan if one label has none."""
-        parts = range(0, len(weights), _RESAMPLES_AT_ONCE)
-        scores = [self._scores(weights[at : at + _RESAMPLES_AT_ONCE]) for at in parts]
-        aucs, recalls = zip(*scores, strict=True)
-        return np.concatenate(aucs), np.concatenate(recalls)
-
-    def _scores(self, weights: Integers) -> tuple[Floats, Floats]:
-        duplicates, others = self._by_value(weights)
-        n_duplicates, n_others = duplicates.sum(axis=1), others.sum(axis=1)
-        above = np.cumsum(duplicates, axis=1) - duplicates
-        wins = ((2 * above + duplicates) * others).sum(axis=1)  # a tie is half a win
-        allowed = np.floor(MAX_FALSE_POSITIVES * n_others + 1e-9)
-        first = (np.cumsum(others, axis=1) > allowed[:, None]).argmax(axis=1)
-        found = above[np.arange(len(above)), first]
-        with np.errstate(invalid="ignore"):
-            return wins / (2 * n_duplicates * n_others), found / n_duplicates
-
-    def threshold(self) -> float:
-        """Return the value that at most 1 % of the other pairs exceed."""
-        _, others = self._by_value(np.ones((1, len(self._order)), np.int64))
-        allowed = floor(MAX_FALSE_POSITIVES * int(others.sum()) + 1e-9)
-        first = int((np.cumsum(others[0]) > allowed).argmax())
-        return float(self._values[self._starts[first]])
-
-    def _by_value(self, weights: Integers) -> tuple[Integers, Integers]:
-        ordered = weights[:, self._order]
-        duplicates = np.add.reduceat(ordered * self._are_duplicates, self._starts, axis=1)
-        others = np.add.reduceat(ordered * ~self._are_duplicates, self._starts, axis=1)
-        return duplicates, others
+def _threshold(values: Floats) -> float:
+    """Return the value that at most 1 % of these pairs exceed."""
+    allowed = floor(MAX_FALSE_POSITIVES * values.size + 1e-9)
+    return float(np.sort(np.where(np.isnan(values), -np.inf, values))[-1 - allowed])

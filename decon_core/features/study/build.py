@@ -26,11 +26,9 @@ from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.results.items import Items, indexed_items
 from decon_core.features.results.join import join
 from decon_core.features.results.tasks import parse_task_mappings, task_of
-from decon_core.features.study import schemas
-from decon_core.features.study.arms import page as arms_page
+from decon_core.features.study import page, schemas
 from decon_core.features.study.arms.differences import Comparison, compare_arms
 from decon_core.features.study.arms.scores import ArmScores, read_arms
-from decon_core.features.study.exposure import page as exposure_page
 from decon_core.features.study.exposure.effects import Effect, corpus_effects, effects
 from decon_core.features.study.exposure.labels import (
     ItemId,
@@ -39,14 +37,14 @@ from decon_core.features.study.exposure.labels import (
     leaked_labels,
     planted_labels,
 )
-from decon_core.features.study.inputs import SUMMARY, Inputs, fingerprint_of, study_folder
+from decon_core.features.study.product import SUMMARY, Inputs, fingerprint_of, study_folder
 from decon_core.features.study.settings import Study
 from decon_core.features.study.translation.metrics import CorpusMetric, Counts
 from decon_core.report.items import load_report_items
 from decon_core.storage.checksums import hash_file
 from decon_core.storage.files import atomic_path, read_json, write_json
 from decon_core.storage.store import Store
-from decon_core.text_tables import as_csv
+from decon_core.text_tables import as_csv, rounded
 from decon_core.wording import render
 
 V = TypeVar("V")
@@ -214,10 +212,9 @@ def _write(inputs: Inputs, found: Found, key: str) -> None:
                 connection.register("rows", table)
                 connection.execute(f'CREATE TABLE "{name}" AS FROM rows')
                 connection.unregister("rows")
-        differences = [*arms_page.rows_of(found.comparison)]
-        (draft / DIFFERENCES).write_text(as_csv(differences, arms_page.COLUMNS), encoding="utf-8")
-        by_exposure = [*exposure_page.rows_of(found.effects)]
-        (draft / EFFECTS_FILE).write_text(as_csv(by_exposure, exposure_page.COLUMNS), "utf-8")
+        for file, name in ((DIFFERENCES, "differences"), (EFFECTS_FILE, "effects")):
+            text = as_csv(tables[name].to_pylist(), tables[name].column_names)
+            (draft / file).write_text(text, encoding="utf-8")
         (draft / PAGE).write_text(as_markdown(inputs.study, found), encoding="utf-8")
         content = {
             "key": key,
@@ -244,32 +241,30 @@ def _signatures(arms: Sequence[ArmScores]) -> dict[str, list[str]]:
 
 def _tables(inputs: Inputs, found: Found) -> dict[str, pa.Table]:
     def table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-        return pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+        cells = [{name: rounded(row[name]) for name in schema.names} for row in rows]
+        return pa.Table.from_pylist(cells, schema=schema)
 
     arms = (
         {"arm": arm.name, "of": arm.of, "is_baseline": arm.name == inputs.study.baseline}
         for arm in inputs.study.arm
     )
+    compared = (*found.comparison.benchmarks, *found.comparison.averages)
+    differences = ({**asdict(row), "relative": row.relative} for row in compared)
+    by_exposure = ({**vars(effect), **effect.label._asdict()} for effect in found.effects)
     return {
         "arms": table(arms, schemas.ARMS),
-        "differences": table(arms_page.rows_of(found.comparison), schemas.DIFFERENCES),
-        "effects": table(exposure_page.rows_of(found.effects), schemas.EFFECTS),
-        "problems": table((asdict(problem) for problem in found.problems), schemas.PROBLEMS),
+        "differences": table(differences, schemas.DIFFERENCES),
+        "effects": table(by_exposure, schemas.EFFECTS),
+        "problems": table(map(asdict, found.problems), schemas.PROBLEMS),
     }
 
 
 def as_markdown(study: Study, found: Found) -> str:
-    compared = [*found.comparison.benchmarks, *found.comparison.averages]
     return render(
         "features/study/study.md.j2",
         study=study,
-        wide=arms_page.wide(found.comparison),
-        differences=(
-            arms_page.HEADS,
-            [arms_page.line(row) for row in compared if row.arm != study.baseline],
-        ),
+        **page.tables(found.comparison, found.effects, study.baseline),
         signatures=_signatures(found.arms),
-        effects=(exposure_page.HEADS, [exposure_page.line(effect) for effect in found.effects]),
         problems=[str(problem) for problem in found.problems],
         most=_MOST_LISTED,
     )

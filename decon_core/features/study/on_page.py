@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,11 @@ import duckdb
 
 from decon_core.config.load import Config
 from decon_core.features.study.build import DATABASE
-from decon_core.features.study.exposure.effects import ALL
-from decon_core.features.study.inputs import study_folder, study_key
+from decon_core.features.study.product import study_folder, study_key
 from decon_core.features.study.settings import Study
 from decon_core.report.html.build import Addition
 from decon_core.report.html.sections import Section, Table
-from decon_core.report.open import rows_of
+from decon_core.report.open import queries_in, rows_of
 from decon_core.storage.store import Store
 from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
@@ -31,6 +30,17 @@ _EFFECTS = (
 )
 _MOST_ROWS = 200
 
+_QUERIES = queries_in(Path(__file__).with_suffix(".sql"))
+# How the columns of these queries are formatted; the others are short texts.
+_FORMS: Mapping[str, Callable[[Any], str]] = {
+    "items": "{:,}".format,
+    "score": number,
+    "baseline": number,
+    "difference": signed,
+    "95 % interval": lambda ends: interval(*ends[:2]) or ends[2],
+    "p": p_value,
+}
+
 
 def study_on_page(config: Config, store: Store) -> Addition | None:
     """Return the section of the study that was built; None without one."""
@@ -42,11 +52,11 @@ def section_of(database: Path) -> Section:
     """Return the tables of a study as a section."""
     with duckdb.connect(str(database), read_only=True) as connection:
         (baseline,) = rows_of(connection, "SELECT arm FROM arms WHERE is_baseline")
-        differences = rows_of(connection, "FROM differences WHERE difference IS NOT NULL")
+        tables = [_table(connection, "differences", "Differences from the baseline")]
         without = rows_of(connection, "FROM differences WHERE difference IS NULL AND remark <> ''")
-        effects = rows_of(connection, "FROM effects")
+        effects = _table(connection, "effects", "Effects by exposure")
         problems = rows_of(connection, "FROM problems")
-    words, tables = [_ARMS.format(baseline=baseline["arm"])], [_differences(differences)]
+    words = [_ARMS.format(baseline=baseline["arm"])]
     if without:
         n_scores = counted(len(without), "score")
         words.append(f"Without a score of the baseline: {n_scores}, listed in study.md.")
@@ -56,62 +66,21 @@ def section_of(database: Path) -> Section:
             f"Some results could not be read or matched to an item: {n_problems}, "
             "listed in study.md."
         )
-    if effects:
+    if effects.rows:
         words.append(_EFFECTS)
-        tables.append(_effects(effects))
+        tables.append(effects)
     return Section("study", "Study", words, (), tables)
 
 
-_Rows = Sequence[dict[str, Any]]
-
-
-def _differences(rows: _Rows) -> Table:
-    """Return the differences, averages first."""
-    heads = {
-        "arm": "short", "benchmark": "short", "metric": "short", "score": "formatted",
-        "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
-        "p": "formatted", "compared on": "short",
-    }  # fmt: skip
-    cells = []
-    for row in sorted(rows, key=lambda row: row["n_benchmarks"] is None):
-        names = row["arm"], row["benchmark"], _measure(row)
-        ends = interval(row["low"], row["high"])
-        remark = "; ".join(filter(None, (row["basis"], row["remark"])))
-        cells.append((*names, *_numbers(row), ends, p_value(row["p"]), remark))
-    return _table("differences", "Differences from the baseline", heads, cells)
-
-
-def _effects(rows: _Rows) -> Table:
-    """Return the effects, those of all benchmarks first."""
-    heads = {
-        "arm": "short", "benchmark": "short", "metric": "short", "exposure": "short",
-        "planted as": "short", "items": "formatted", "score": "formatted",
-        "baseline": "formatted", "difference": "formatted", "95 % interval": "formatted",
-        "p": "formatted",
-    }  # fmt: skip
-    cells = []
-    for row in sorted(rows, key=lambda row: (row["arm"], row["benchmark"] != ALL)):
-        names = row["arm"], row["benchmark"], _measure(row), row["exposure"]
-        planted_as = ", ".join(filter(None, (row["form"], row["copies"], row["when"])))
-        ends = interval(row["low"], row["high"]) or row["remark"]
-        count = f"{row['n']:,}"
-        cells.append((*names, planted_as, count, *_numbers(row), ends, p_value(row["p"])))
-    return _table("effects", "Effects by exposure", heads, cells)
-
-
-def _measure(row: dict[str, Any]) -> str:
-    return ", ".join(filter(None, (row["metric"], row["filter"])))
-
-
-def _numbers(row: dict[str, Any]) -> tuple[str, str, str]:
-    return number(row["score"]), number(row["baseline"]), signed(row["difference"])
-
-
-def _table(
-    name: str, title: str, heads: dict[str, str], cells: Sequence[Sequence[object]]
-) -> Table:
-    columns = [{"name": name, "kind": kind} for name, kind in heads.items()]
-    shown = cells[:_MOST_ROWS]
-    if len(shown) < len(cells):
-        title = f"{title}: {len(shown):,} of {counted(len(cells), 'row')}"
-    return Table(name, title, columns, shown, (), is_folded=False)
+def _table(connection: duckdb.DuckDBPyConnection, name: str, title: str) -> Table:
+    result = connection.execute(_QUERIES[name])
+    heads = [column[0] for column in result.description or ()]
+    columns = [{"name": head, "kind": "formatted" if head in _FORMS else "short"} for head in heads]
+    rows = result.fetchall()
+    cells = [
+        tuple(_FORMS.get(head, str)(cell) for head, cell in zip(heads, row, strict=True))
+        for row in rows[:_MOST_ROWS]
+    ]
+    if len(cells) < len(rows):
+        title = f"{title}: {len(cells):,} of {counted(len(rows), 'row')}"
+    return Table(name, title, columns, cells, (), is_folded=False)

@@ -1,18 +1,48 @@
-"""The study in the store: its inputs, and whether it is missing."""
+"""The study in the store: its inputs as decon.toml declares them, and whether it was built of them.
+
+Nothing here parses results: `status` and the code location ask this often.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import glob
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 from decon_core.benchmarks.parse import catalog, load_recipes
+from decon_core.benchmarks.recipe import Recipe
 from decon_core.config.load import Config
+from decon_core.errors import DamagedError, DeconError, Problem
+from decon_core.features.blends.build import ITEMS_FILE
+from decon_core.features.blends.folders import blend_manifest
 from decon_core.features.blends.product import blender_of
 from decon_core.features.blends.settings import Blend, declared_blends
-from decon_core.features.study.inputs import Inputs, is_current, study_folder
-from decon_core.features.study.settings import Study
+from decon_core.features.study.settings import Arm, Study
 from decon_core.planner import Plan
+from decon_core.storage.checksums import hash_file
+from decon_core.storage.files import files_below, read_json
 from decon_core.storage.store import Store
+
+SUMMARY = "study.json"
+
+_FORMAT = 2  # changes whenever the same inputs would give other tables
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A declared study, and where its inputs are."""
+
+    study: Study
+    folder: Path  # of decon.toml: results are relative to it
+    store: Store
+    blends: Sequence[Blend]
+    recipes: Mapping[str, Recipe]  # read the raw rows that harnesses keep in their results
+    is_built: Callable[[Blend], bool]  # whether a blend exists, made from the current inputs
 
 
 def study_inputs(config: Config, store: Store) -> Inputs | None:
@@ -30,10 +60,82 @@ def study_inputs(config: Config, store: Store) -> Inputs | None:
     return Inputs(settings, config.folder, store, declared_blends(config), recipes, is_built)
 
 
+def study_folder(store: Store) -> Path:
+    return store.root / "study"
+
+
 def is_missing(plan: Plan) -> bool:
     """Return whether a study is declared, and was not built from the results as they are."""
     inputs = study_inputs(plan.config, plan.store)
     return inputs is not None and plan.store.report.is_file() and not is_current(inputs)
+
+
+def is_current(inputs: Inputs) -> bool:
+    """Return whether the study of these inputs was built."""
+    key = study_key(inputs.store)
+    return bool(key) and key == fingerprint_of(inputs)
+
+
+def study_key(store: Store) -> str:
+    """Return the key of the study that was built; empty without one."""
+    try:
+        return str(read_json(study_folder(store) / SUMMARY).get("key", ""))
+    except (FileNotFoundError, DamagedError):
+        return ""
+
+
+def fingerprint_of(inputs: Inputs) -> str:
+    """Return a digest of the settings, the report's state, and the content of all files."""
+    files: list[Path] = []
+    for arm in inputs.study.arm:
+        for path in find_paths(arm, inputs.folder)[0]:
+            files += files_below(path) if path.is_dir() else [path]
+        files.append(blend_manifest(inputs.store, arm.of or "").with_name(ITEMS_FILE))
+    contents = [
+        (os.path.relpath(file, inputs.folder), _content_at(file, stat.st_size, stat.st_mtime_ns))
+        for file in files
+        if file.is_file() and (stat := file.stat())
+    ]
+    blends = [blend.to_json() for blend in inputs.blends]
+    state = _state_of(inputs.store.report)
+    value = json.dumps([_FORMAT, asdict(inputs.study), blends, state, contents], default=str)
+    return sha256(value.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=10_000)
+def _content_at(path: Path, _size: int, _modified: int) -> str:
+    return hash_file(path)
+
+
+def _state_of(report: Path) -> str:
+    """Return the state of a report, which is the same on every machine; empty without one.
+
+    A report that is missing, damaged, or of an earlier version is made again before the study.
+    """
+    from decon_core.report.open import opened
+
+    try:
+        with opened(report) as connection:
+            rows = connection.execute("SELECT state FROM runs").fetchall()
+    except DeconError:
+        return ""
+    return str(rows[0][0]) if rows else ""
+
+
+def find_paths(arm: Arm, folder: Path) -> tuple[list[Path], list[Problem]]:
+    """Return the files and folders of an arm's results, and a problem for each that is missing."""
+    paths: list[Path] = []
+    problems = []
+    for pattern in arm.results:
+        path = folder / pattern
+        matching = [path] if path.exists() else []
+        if not matching and glob.has_magic(pattern):
+            matching = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207 - takes whole patterns
+        if not matching:
+            where = f"study.arm {arm.name!r}"
+            problems.append(Problem(where, f"no file {path}", "results of its model"))
+        paths += matching
+    return list(dict.fromkeys(paths)), problems
 
 
 def demonstrate(store: Store, program: str, config: Path) -> Iterator[str]:

@@ -14,8 +14,8 @@ from decon_core.decisions import statistics
 from decon_core.decisions.statistics import interval_of_few, paired_interval, paired_p_value
 from decon_core.errors import InputError
 from decon_core.features.study.arms.differences import AVERAGE, compare_arms
-from decon_core.features.study.arms.page import line, wide
 from decon_core.features.study.arms.scores import read_arms
+from decon_core.features.study.page import line, wide
 from decon_core.features.study.settings import Arm, Study
 
 # Apertus, tables 10 and 11: scores by configuration, in the order of the columns.

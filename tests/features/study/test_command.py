@@ -16,9 +16,8 @@ from decon_core.features.results.items import indexed_items
 from decon_core.features.study.build import DATABASE, EFFECTS_FILE
 from decon_core.features.study.exposure.effects import ALL, Effect, effects
 from decon_core.features.study.exposure.labels import leaked_labels, planted_labels
-from decon_core.features.study.inputs import is_current, study_folder, study_key
 from decon_core.features.study.on_page import section_of
-from decon_core.features.study.product import study_inputs
+from decon_core.features.study.product import is_current, study_folder, study_inputs, study_key
 from decon_core.quality.integrity import verify_store
 from decon_core.report.html.build import additions_on_page
 from decon_core.report.items import load_report_items

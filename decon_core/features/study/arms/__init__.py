@@ -1,5 +1,4 @@
 """Compare the scores of models that were trained on variants of the data.
 
-`scores` reads the results of each arm, `differences` compares them with the baseline, `page` writes
-the tables and files.
+`scores` reads the results of each arm, `differences` compares them with the baseline.
 """

@@ -12,7 +12,7 @@ from decon_core.errors import InputError, Problem
 from decon_core.features.results.aggregate import Aggregate, read_aggregates
 from decon_core.features.results.find import find_results
 from decon_core.features.results.per_item import ItemKey, Results
-from decon_core.features.study.inputs import find_paths
+from decon_core.features.study.product import find_paths
 from decon_core.features.study.settings import Arm, Study
 from decon_core.features.study.translation.metrics import check
 from decon_core.features.study.translation.segments import Segments, score_of, translated

@@ -1,22 +1,34 @@
-"""Format the comparison of arms as tables, Markdown and CSV."""
+"""Format the comparison of arms, and effects by exposure, as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Sequence
 
 from decon_core.features.study.arms.differences import Comparison, Difference
-from decon_core.text_tables import interval, number, p_value, rounded, signed
+from decon_core.features.study.exposure.effects import Effect
+from decon_core.text_tables import interval, number, p_value, signed
 from decon_core.wording import counted
 
 HEADS = (
     "arm", "benchmark", "metric", "filter", "items", "score", "baseline", "difference",
     "95 % interval", "p", "relative", "compared on",
 )  # fmt: skip
-_NUMBERS = ("score", "baseline", "difference", "low", "high", "p", "stderr", "relative")
-COLUMNS = (
-    "arm", "benchmark", "metric", "filter", "n_benchmarks", "n", *_NUMBERS, "basis", "remark",
+EFFECT_HEADS = (
+    "arm", "benchmark", "metric", "filter", "exposure", "planted as", "items", "score",
+    "baseline", "difference", "95 % interval", "p", "remark",
 )  # fmt: skip
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]  # heads and rows
+
+
+def tables(found: Comparison, effects: Sequence[Effect], baseline: str) -> dict[str, Table]:
+    """Return the scores by arm, the differences from the baseline, and the effects."""
+    compared = (*found.benchmarks, *found.averages)
+    return {
+        "wide": wide(found),
+        "differences": (HEADS, [line(row) for row in compared if row.arm != baseline]),
+        "effects": (EFFECT_HEADS, [effect_line(effect) for effect in effects]),
+    }
 
 
 def line(row: Difference) -> tuple[str, ...]:
@@ -59,7 +71,17 @@ def _column(row: Difference) -> tuple[str, str, str]:
     return row.benchmark, row.metric, row.filter
 
 
-def rows_of(found: Comparison) -> Iterator[dict[str, object]]:
-    for difference in (*found.benchmarks, *found.averages):
-        row = {**asdict(difference), "relative": difference.relative}
-        yield {name: rounded(row[name]) for name in COLUMNS}
+def effect_line(effect: Effect) -> tuple[str, ...]:
+    """Format an effect as a row under EFFECT_HEADS."""
+    names = effect.arm, effect.benchmark, effect.metric, effect.filter, effect.label.exposure
+    return (
+        *names,
+        ", ".join(filter(None, effect.label[1:])),
+        f"{effect.n:,}",
+        "" if effect.score is None else number(effect.score),
+        "" if effect.baseline is None else number(effect.baseline),
+        signed(effect.difference),
+        interval(effect.low, effect.high),
+        p_value(effect.p),
+        effect.remark,
+    )
