@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group
-from decon_assets.terminal.output import say, say_table
+from decon_assets.terminal.output import say, say_rows
 from decon_assets.terminal.products import (
     chosen_of,
     described,
@@ -70,7 +70,7 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
         ]
         for one in chosen
     }
-    say_table(_MIXTURE_HEADS, [_mixture_row(builder, one, built[one.name]) for one in chosen])
+    say_rows([_mixture_row(builder, one, built[one.name]) for one in chosen])
     for one in chosen:
         if one.write == "mask":  # a source that is not taken has no tokens
             n_masked = sum(totals.get("n_masked_tokens", 0) for totals in built[one.name])
@@ -121,24 +121,27 @@ def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Builder, list
     return builder, chosen_of(names, builder.mixtures, mixture_named, folder)
 
 
-_MIXTURE_HEADS = (
-    *("mixture", "takes", "leaks of", "packs", "documents", "left", "cut", "tokens"),
-    "left of them",
-)
-_TOTALS = ("n_documents_in", "n_documents_out", "n_cut", "n_tokens_in", "n_tokens_out")
+_TOTALS = {
+    "documents": "n_documents_in",
+    "left": "n_documents_out",
+    "cut": "n_cut",
+    "tokens": "n_tokens_in",
+    "left of them": "n_tokens_out",
+}
 
 
 def _mixture_row(
     builder: Builder, one: Mixture, built: Sequence[Mapping[str, Any]]
-) -> Sequence[object]:
+) -> Mapping[str, object]:
     cut = "masked" if one.write == "mask" else "cut"
-    return (
-        one.name,
-        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
-        _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
-        f"{len(built)} of {len(builder.packs)}",
-        *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
-    )
+    row = {
+        "mixture": one.name,
+        "takes": one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
+        "leaks of": _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
+        "packs": f"{len(built)} of {len(builder.packs)}",
+    }
+    sums = {head: sum(totals.get(name, 0) for totals in built) for head, name in _TOTALS.items()}
+    return row | {head: f"{n:,}" for head, n in sums.items()}
 
 
 def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:

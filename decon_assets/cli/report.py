@@ -126,7 +126,7 @@ def _say_rates(
         require_groupings,
     )
     from decon_core.report.items import about_detectors, load_report_items
-    from decon_core.storage.files import atomic_path
+    from decon_core.storage.files import write_text
     from decon_core.text_tables import as_csv
 
     groupings = parse_groupings(columns, categories)
@@ -139,10 +139,7 @@ def _say_rates(
     if found.problems:
         warn(f"\nwithout a category: {format_problems(found.problems)}")
     if file:
-        with atomic_path(file) as draft:
-            draft.write_text(
-                as_csv([rate_row(rate) for rate in found.rates], HEADS), encoding="utf-8"
-            )
+        write_text(file, as_csv([rate_row(rate) for rate in found.rates], HEADS))
         say(f"\n{file}")
 
 
