@@ -8,7 +8,14 @@ from pathlib import Path
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.instance.active_run import active_run
 from decon_assets.terminal.leak_rates import say_rates
-from decon_assets.terminal.options import ConfigPath, flag, names_in, optional, repeatable
+from decon_assets.terminal.options import (
+    ConfigPath,
+    ReportFile,
+    flag,
+    names_in,
+    optional,
+    repeatable,
+)
 from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
@@ -55,9 +62,7 @@ def report(
         "leak rates by category of this detector alone, not of the report's decision", "NAME"
     ),
     rates: Path | None = optional("write the leak rates by category as CSV to this file", "FILE"),
-    database: Path | None = optional(
-        "a report's database (default: the report of the configuration)", "FILE"
-    ),
+    database: ReportFile = None,
     config: ConfigPath,
 ) -> int:
     """Print leak rates by benchmark and by source, run a query, or write the report's page.
