@@ -144,7 +144,9 @@ def exit_code_of(command: Callable[[], int]) -> int:
     except BrokenPipeError:
         silence_stdout()  # the reader closed the pipe, as `| head` does
         return 0
-    except (OSError, *library_errors()) as error:
+    except OSError as error:
+        return _report_failure(error)
+    except library_errors() as error:
         return _report_failure(error)
     except KeyboardInterrupt:
         warn("stopped; finished work is kept: run the command again to continue")
