@@ -8,6 +8,7 @@ failures (a full disk, a network error) remain `OSError`, so that a scheduler ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 
@@ -44,8 +45,27 @@ class DeconError(Exception):
         self.problems = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__(format_problems(self.problems))
 
+    @classmethod
+    def raise_for(cls, problems: Iterable[Problem]) -> None:
+        """Raise an error with all of these problems, if there are any."""
+        if listed := [*problems]:
+            raise cls(listed)
+
     def __reduce__(self) -> tuple[type[DeconError], tuple[tuple[Problem, ...]]]:
         return type(self), (self.problems,)  # keeps the problems when pickled by process pools
+
+
+class collecting(AbstractContextManager[None, bool]):  # noqa: N801 - used like `suppress`
+    """Add the problems of an error to a list in place of raising it, and go on after the block."""
+
+    def __init__(self, problems: list[Problem], kind: type[DeconError] = DeconError) -> None:
+        self._problems, self._kind = problems, kind
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, self._kind):
+            return False
+        self._problems += error.problems
+        return True
 
 
 class InputError(DeconError):

@@ -1,5 +1,6 @@
 """Metadata of assets and materializations: columns, their lineage, previews, partitions."""
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,12 @@ class PartitionReporter:
             with resolved_once(self._ranges):
                 self._context.add_asset_metadata(metadata, partition_key=key)
             self._n_left -= 1
+
+
+def picture(title: str, svg: str) -> dg.MetadataValue:
+    """Return a drawing as Markdown, which the UI shows."""
+    packed = b64encode(svg.encode()).decode()
+    return dg.MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{packed})")
 
 
 def record_preview(table: pa.Table) -> dg.MetadataValue:

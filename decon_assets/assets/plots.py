@@ -3,12 +3,13 @@
 No charting library: importing one would take longer than importing all assets.
 """
 
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 from dagster import MetadataValue
+
+from decon_assets.assets.metadata import picture
 
 _WIDTH = 900  # of the UI's Markdown dialog, which does not scale images
 _MOST_BENCHMARKS = 30
@@ -103,8 +104,7 @@ def _picture(title: str, parts: Sequence[str], height: float) -> MetadataValue:
         f'font-family="sans-serif" font-size="12"><title>{escape(title)}</title>'
         f'<rect width="100%" height="100%" fill="#ffffff"/>{"".join(parts)}</svg>'
     )
-    packed = b64encode(drawing.encode()).decode()
-    return MetadataValue.md(f"![{title}](data:image/svg+xml;base64,{packed})")
+    return picture(title, drawing)
 
 
 def _bar(x: float, y: float, width: float, height: float, colour: str) -> str:

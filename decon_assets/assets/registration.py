@@ -11,7 +11,7 @@ from dagster import AssetMaterialization, DagsterInstance, DynamicPartitionsDefi
 
 from decon_assets.assets.metadata import preview
 from decon_assets.partitions import align, benchmarks, mixtures, packs
-from decon_core.errors import DeconError, Problem, RecordError
+from decon_core.errors import Problem, RecordError, collecting
 from decon_core.feature import feature_partitions
 
 if TYPE_CHECKING:
@@ -85,12 +85,9 @@ def register(
     problems: list[Problem] = []
     by_name = benchmarks_of(config)
     for benchmark in by_name.values():
-        try:
+        with collecting(problems):
             benchmark.normalized(limit=_ROWS_TRIED)
-        except DeconError as error:
-            problems += error.problems
-    if problems:
-        raise RecordError(problems)
+    RecordError.raise_for(problems)
     with writable_store(config) as store:
         store.sweep_drafts()
         changes = Plan(config, store).changes

@@ -28,7 +28,7 @@ from decon_assets.partitions import (
     pack_and_other,
     sorted_keys,
 )
-from decon_core.errors import CorpusError, Problem
+from decon_core.errors import CorpusError, Problem, collecting
 from decon_core.schemas import COMMON, MATCHES
 from decon_core.wording import counted
 
@@ -83,10 +83,8 @@ def scan(context: dg.AssetExecutionContext, config: Config, store: Store) -> Non
     plan, total = Plan(config, store), ScanSummary()
     problems: list[Problem] = []
     for benchmarks, names in _groups(context).items():
-        try:
+        with collecting(problems, CorpusError):
             total += _scan_group(context, plan, packs_of(store, names), benchmarks)
-        except CorpusError as error:
-            problems += error.problems
     if problems:
         report_before_failure(
             context,

@@ -196,8 +196,7 @@ def require_unblocked(
     ]
     for asset_name in dict.fromkeys(gate.partition(":")[0] for gate in gates):
         problems += STAGES[asset_name].unmet(config, store)
-    if problems:
-        raise IncompleteError(problems)
+    IncompleteError.raise_for(problems)
 
 
 _REMEDY = "fix the cause, then execute the check in the UI or call `decon-assets run`"

@@ -8,7 +8,7 @@ from decon_assets.assets.check_results import result_of, result_of_inspection
 from decon_assets.assets.products import clean_benchmark, mixture, report
 from decon_assets.freshness import changes_since_report
 from decon_assets.resources import Decon
-from decon_core.errors import DeconError, Problem
+from decon_core.errors import DeconError, Problem, collecting
 from decon_core.wording import counted
 
 
@@ -83,10 +83,8 @@ def coverage_is_complete(decon: Decon) -> AssetCheckResult:
         where = f"{gap.pack.name}: {gap.shard.name}"
         found = f"not scanned against {', '.join(gap.lacking)} ({gap.reason})"
         problems.append(Problem(where, found, "a tile", gap.cause.remedy))
-    try:
+    with collecting(problems):
         problems += [*faults_of_report(plan.builder)]
-    except DeconError as error:
-        problems += error.problems
     return result_of(problems)
 
 

@@ -111,13 +111,11 @@ def _chosen(kind: str, names: Collection[str], patterns: Collection[str]) -> set
     """Return the names that match any pattern, or all without patterns."""
     if not patterns:
         return set(names)
-    problems = [
+    ConfigError.raise_for(
         Problem(f"--{kind} {pattern}", f"matches no {kind}", f"one of {', '.join(names)}")
         for pattern in patterns
         if not any(fnmatchcase(name, pattern) for name in names)
-    ]
-    if problems:
-        raise ConfigError(problems)
+    )
     return {name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)}
 
 

@@ -10,7 +10,7 @@ from decon_assets.terminal.options import argument, flag, option, optional
 from decon_assets.terminal.output import say, say_table
 from decon_core.errors import InputError, Problem
 from decon_core.report.open import coverage_of
-from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.storage.files import write_plain_json, write_text
 
 if TYPE_CHECKING:
     from decon_core.compare.differences import Comparison
@@ -73,8 +73,7 @@ def compare(
         write_plain_json(json, comparison)
         say(f"\n{json}")
     if html:
-        with atomic_path(html) as draft:
-            draft.write_text(as_html(comparison, most=_MOST_WRITTEN), encoding="utf-8")
+        write_text(html, as_html(comparison, most=_MOST_WRITTEN))
         say(f"\n{html}")
     return 1 if exit_code and not comparison["is_same"] else 0
 

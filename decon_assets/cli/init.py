@@ -16,7 +16,7 @@ from decon_core.corpus.shard_head import printable
 from decon_core.discovery.benchmarks import RecipeDraft, Survey, survey_benchmarks
 from decon_core.discovery.corpus import CorpusSurvey, SourceFinding, survey_corpus
 from decon_core.discovery.settings import settings_text, shards_line
-from decon_core.errors import ConfigError, DeconError, InputError, Problem
+from decon_core.errors import ConfigError, DeconError, InputError, Problem, collecting
 from decon_core.storage.files import atomic_path
 
 
@@ -52,13 +52,11 @@ def init(
     names = _benchmark_names(sources, benchmarks.recipes, written)
     text = settings_text(sources, paths, folder=out.absolute().parent)
     texts = {**{file.path: file.text for file in written}, out: text}
-    problems = [
+    ConfigError.raise_for(
         Problem(str(path), "an existing file", "a new file", "use --force to overwrite it")
         for path in (out, *(file.path for file in written))
         if path.exists() and not force
-    ]
-    if problems:
-        raise ConfigError(problems)
+    )
     with ExitStack() as drafts:  # all files, or none if one cannot be written
         for path, content in texts.items():
             drafts.enter_context(atomic_path(path)).write_text(content, encoding="utf-8")
@@ -126,14 +124,9 @@ def _benchmark_names(
 def _survey(corpus: Sequence[str], evals: Sequence[Path]) -> tuple[CorpusSurvey, Survey]:
     """Return what the corpus and the benchmarks hold; raise for all problems."""
     problems: list[Problem] = []
-    try:
+    with collecting(problems):
         found = survey_corpus(corpus)
-    except DeconError as error:
-        problems += error.problems
-    try:
+    with collecting(problems):
         benchmarks = survey_benchmarks(evals)
-    except DeconError as error:
-        problems += error.problems
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return found, benchmarks

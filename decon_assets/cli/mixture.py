@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from decon_assets.terminal.options import ConfigPath, Workers, action, argument, command_group
-from decon_assets.terminal.output import say, say_table
+from decon_assets.terminal.output import say, say_rows
 from decon_assets.terminal.products import (
     chosen_of,
     described,
@@ -21,6 +21,7 @@ from decon_core.config.mixtures import Mixture, mixture_named
 from decon_core.config.open_store import open_store
 from decon_core.execution.choice import open_engine
 from decon_core.mixtures.builder import Builder
+from decon_core.mixtures.card import counts_in
 from decon_core.mixtures.choice import CANDIDATES
 from decon_core.mixtures.verify import MixtureVerification
 from decon_core.mixtures.verify import verify as verify_mixture
@@ -70,15 +71,14 @@ def list_mixtures(names: MixtureNames = None, *, config: ConfigPath) -> int:
         ]
         for one in chosen
     }
-    say_table(_MIXTURE_HEADS, [_mixture_row(builder, one, built[one.name]) for one in chosen])
+    say_rows([_mixture_row(builder, one, built[one.name]) for one in chosen])
     for one in chosen:
-        if one.write == "mask":  # a source that is not taken has no tokens
-            n_masked = sum(totals.get("n_masked_tokens", 0) for totals in built[one.name])
-            n_tokens = sum(totals.get("n_input_tokens", 0) for totals in built[one.name])
-            say(f"{one.name}: {_masked(one, n_masked, n_tokens)}")
+        if one.write == "mask":
+            n = counts_in(built[one.name])
+            say(f"{one.name}: {_masked(one, n['n_masked_tokens'], n['n_input_tokens'])}")
     for one in chosen:
-        if n := sum(totals["found"].get(CANDIDATES, 0) for totals in built[one.name]):
-            found = f"{counted(n, 'document')} with a candidate only"
+        if n_candidates := sum(totals["found"].get(CANDIDATES, 0) for totals in built[one.name]):
+            found = f"{counted(n_candidates, 'document')} with a candidate only"
             stays = "not removed (docs/judge.md)" if one.leaks.candidates == "keep" else "removed"
             say(f"{one.name}: {found}: {stays}")
     for shard, problem in refused(builder.store, builder.packs):
@@ -121,24 +121,26 @@ def _open_mixtures(config: Path, names: list[str] | None) -> tuple[Builder, list
     return builder, chosen_of(names, builder.mixtures, mixture_named, folder)
 
 
-_MIXTURE_HEADS = (
-    *("mixture", "takes", "leaks of", "packs", "documents", "left", "cut", "tokens"),
-    "left of them",
-)
-_TOTALS = ("n_documents_in", "n_documents_out", "n_cut", "n_tokens_in", "n_tokens_out")
+_TOTALS = {
+    "documents": "n_documents_in",
+    "left": "n_documents_out",
+    "cut": "n_cut",
+    "tokens": "n_tokens_in",
+    "left of them": "n_tokens_out",
+}
 
 
 def _mixture_row(
     builder: Builder, one: Mixture, built: Sequence[Mapping[str, Any]]
-) -> Sequence[object]:
-    cut = "masked" if one.write == "mask" else "cut"
-    return (
-        one.name,
-        one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
-        _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
-        f"{len(built)} of {len(builder.packs)}",
-        *(f"{sum(totals.get(name, 0) for totals in built):,}" for name in _TOTALS),
-    )
+) -> Mapping[str, object]:
+    cut, n = "masked" if one.write == "mask" else "cut", counts_in(built)
+    row = {
+        "mixture": one.name,
+        "takes": one.take if one.cut == "documents" else f"{one.take}, {one.cut} {cut}",
+        "leaks of": _leaks_of(builder, builder.effective(one)) if one.needs_leaks else "",
+        "packs": f"{len(built)} of {len(builder.packs)}",
+    }
+    return row | {head: f"{n[name]:,}" for head, name in _TOTALS.items()}
 
 
 def _masked(one: Mixture, n_masked: int, n_tokens: int) -> str:

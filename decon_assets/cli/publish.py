@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,11 +18,11 @@ from decon_assets.terminal.options import (
     optional,
     repeatable,
 )
-from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.output import say, say_rows, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
 from decon_core.errors import InputError, Problem
-from decon_core.storage.files import atomic_path, write_plain_json
+from decon_core.storage.files import write_plain_json, write_text
 from decon_core.wording import bounds, percent
 
 if TYPE_CHECKING:
@@ -152,8 +152,7 @@ def check(
     is_todays = bool(report) or is_report_current(load_config(config))
     cases = cases_of(summary, limits, is_todays=is_todays)
     if junit:
-        with atomic_path(junit) as draft:
-            draft.write_text(junit_of(cases), encoding="utf-8")
+        write_text(junit, junit_of(cases))
     if json:
         named = ("made_by", "state", "scan_fingerprint", "detectors", "is_complete")
         content = {
@@ -180,7 +179,7 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     """Print a case for each limit; return the exit code."""
     from decon_core.report.publish.limits import unread_lines
 
-    say_table(_HEADS, [_row(case) for case in cases])
+    say_rows([_row(case) for case in cases])
     failed = [case for case in cases if not case.is_passed]
     for case in failed:
         for wrong in case.wrong:
@@ -199,35 +198,26 @@ def _say_cases(cases: Sequence[Case], limits: Limits, summary: Summary) -> int:
     return 6 if len(others) < len(failed) else 4
 
 
-_HEADS = (
-    *("", "benchmark", "items", "leaked", "leaked of findable", "share"),
-    *(
-        "95 % interval",
-        "of all items",
-        "limit",
-        "question-only",
-        "question-only share",
-        "question-only limit",
-    ),
-)
-
-
-def _row(case: Case) -> Sequence[object]:
+def _row(case: Case) -> Mapping[str, object]:
     has_leaked, has_questions = case.n_leaked is not None, case.n_question_only is not None
-    return (
-        _standing(case),
-        case.name,
-        "" if case.n is None else f"{case.n:,}",
-        f"{case.n_leaked:,}" if has_leaked else "",
-        "" if case.n_findable is None else f"{case.n_leaked_findable:,} of {case.n_findable:,}",
-        percent(case.rate) if has_leaked else "",
-        "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
-        "" if case.at_least is None else bounds(case.at_least, case.at_most),
-        "" if case.limit is None else percent(case.limit),
-        f"{case.n_question_only:,}" if has_questions else "",
-        percent(case.question_only_rate) if has_questions else "",
-        "" if case.question_only_limit is None else percent(case.question_only_limit),
-    )
+    return {
+        "": _standing(case),
+        "benchmark": case.name,
+        "items": "" if case.n is None else f"{case.n:,}",
+        "leaked": f"{case.n_leaked:,}" if has_leaked else "",
+        "leaked of findable": ""
+        if case.n_findable is None
+        else f"{case.n_leaked_findable:,} of {case.n_findable:,}",
+        "share": percent(case.rate) if has_leaked else "",
+        "95 % interval": "" if case.low is None else f"{percent(case.low)} to {percent(case.high)}",
+        "of all items": "" if case.at_least is None else bounds(case.at_least, case.at_most),
+        "limit": "" if case.limit is None else percent(case.limit),
+        "question-only": f"{case.n_question_only:,}" if has_questions else "",
+        "question-only share": percent(case.question_only_rate) if has_questions else "",
+        "question-only limit": ""
+        if case.question_only_limit is None
+        else percent(case.question_only_limit),
+    }
 
 
 def _standing(case: Case) -> str:

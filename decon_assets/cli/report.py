@@ -8,7 +8,14 @@ from pathlib import Path
 from decon_assets.freshness import REPORT_IS_STALE, is_report_current
 from decon_assets.instance.active_run import active_run
 from decon_assets.terminal.leak_rates import say_rates
-from decon_assets.terminal.options import ConfigPath, flag, names_in, optional, repeatable
+from decon_assets.terminal.options import (
+    ConfigPath,
+    ReportFile,
+    flag,
+    names_in,
+    optional,
+    repeatable,
+)
 from decon_assets.terminal.output import say, say_table, warn
 from decon_core.config.load import load_config
 from decon_core.config.open_store import open_store
@@ -55,9 +62,7 @@ def report(
         "leak rates by category of this detector alone, not of the report's decision", "NAME"
     ),
     rates: Path | None = optional("write the leak rates by category as CSV to this file", "FILE"),
-    database: Path | None = optional(
-        "a report's database (default: the report of the configuration)", "FILE"
-    ),
+    database: ReportFile = None,
     config: ConfigPath,
 ) -> int:
     """Print leak rates by benchmark and by source, run a query, or write the report's page.
@@ -126,7 +131,7 @@ def _say_rates(
         require_groupings,
     )
     from decon_core.report.items import about_detectors, load_report_items
-    from decon_core.storage.files import atomic_path
+    from decon_core.storage.files import write_text
     from decon_core.text_tables import as_csv
 
     groupings = parse_groupings(columns, categories)
@@ -139,10 +144,7 @@ def _say_rates(
     if found.problems:
         warn(f"\nwithout a category: {format_problems(found.problems)}")
     if file:
-        with atomic_path(file) as draft:
-            draft.write_text(
-                as_csv([rate_row(rate) for rate in found.rates], HEADS), encoding="utf-8"
-            )
+        write_text(file, as_csv([rate_row(rate) for rate in found.rates], HEADS))
         say(f"\n{file}")
 
 

@@ -28,7 +28,7 @@ from decon_assets.terminal.options import (
     optional,
     repeatable,
 )
-from decon_assets.terminal.output import say, say_table, warn
+from decon_assets.terminal.output import say, say_rows, warn
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import QUESTIONS_LEFT_OUT, Policy, without_effect
@@ -302,7 +302,7 @@ def _say_table(outcome: Outcome, policy: Policy) -> None:
                 "documents": count.n_documents,
             }
         )
-    say_table([*rows[0]], [[*row.values()] for row in rows])
+    say_rows(rows)
 
 
 def _say_estimates(outcome: Outcome, out: Path) -> None:
@@ -324,7 +324,7 @@ def _say_estimates(outcome: Outcome, out: Path) -> None:
         }
         for rate in outcome.rates
     ]
-    say_table([*rows[0]], [[*row.values()] for row in rows])
+    say_rows(rows)
     together = max((rate.together or 1 for rate in outcome.rates), default=1)
     say(
         "\nleaked items, of those that can be found: at least those of the sample; at most so "

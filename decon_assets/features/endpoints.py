@@ -35,8 +35,7 @@ def require_endpoint(settings: Endpoint, config: Path, *, docs: str) -> str | No
         where, expected = f"environment: {settings.key_env}", "the key of the endpoint"
         remedy = f"{table}.key_env names this variable"
         problems.append(Problem(where, "nothing", expected, remedy))
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return key
 
 

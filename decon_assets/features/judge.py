@@ -20,6 +20,7 @@ from decon_assets.features.endpoints import (
 )
 from decon_assets.terminal.options import (
     ConfigPath,
+    ReportFile,
     action,
     argument,
     command_group,
@@ -62,9 +63,6 @@ Sample = Annotated[
     option("only N pairs, drawn fairly over benchmarks, detectors and scores", "N", min=1),
 ]
 Seed = Annotated[int, option("seed of the draw (default 0)", "N")]
-ReportFile = Annotated[
-    Path | None, option("a report's database (default: the report of the configuration)", "FILE")
-]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from dagster import DagsterInstance, DagsterRunStatus, RunsFilter, deserialize_value
 
-from decon_core.storage.files import atomic_path
+from decon_core.storage.files import copy_file
 
 HOME_VARIABLE = "DAGSTER_HOME"
 LOCK = "decon-assets.lock"  # held while a command runs anything
@@ -50,8 +50,7 @@ def ensure_home(home: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     settings = folder / "dagster.yaml"
     if not settings.exists() or not settings.stat().st_size:  # empty: its creation was interrupted
-        with atomic_path(settings) as draft:
-            draft.write_text(_SETTINGS.read_text(encoding="utf-8"))
+        copy_file(_SETTINGS, settings)
     return folder
 
 

@@ -143,6 +143,9 @@ PolicyFile = Annotated[
         "FILE",
     ),
 ]
+ReportFile = Annotated[
+    Path | None, option("a report's database (default: the report of the configuration)", "FILE")
+]
 ReportPath = Annotated[
     Path | None,
     option(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 Say = Callable[[str], None]  # prints a line
 
@@ -43,6 +43,11 @@ def say_table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         _draw(cells, are_numbers)
     else:
         say(_aligned(cells, are_numbers))
+
+
+def say_rows(rows: Sequence[Mapping[str, object]]) -> None:
+    """Print a table of rows that have the same heads."""
+    say_table([*rows[0]] if rows else (), [[*row.values()] for row in rows])
 
 
 def say_filled(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -87,8 +87,7 @@ def benchmarks_of(config: Config) -> dict[str, Benchmark]:
     for settings in config.tables.values():
         problems += settings.problems_with(recipes)
     problems += _unused_options(config, declared.values())
-    if problems:
-        raise ConfigError(problems)
+    ConfigError.raise_for(problems)
     return {name: declared[name] for name in selected}
 
 

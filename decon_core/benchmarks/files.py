@@ -29,8 +29,7 @@ def files_by_split(recipe: Recipe, *, base: Path) -> dict[str, tuple[Path, ...]]
     for split, patterns in _patterns(recipe, source):
         by_pattern = [_files_of(recipe, pattern, split, base, problems) for pattern in patterns]
         files[split] = tuple(dict.fromkeys(chain(*by_pattern)))
-    if problems:
-        raise RecipeError(dict.fromkeys(problems))
+    RecipeError.raise_for(dict.fromkeys(problems))
     return files
 
 

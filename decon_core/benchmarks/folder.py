@@ -93,6 +93,5 @@ def places_of_records(files: Sequence[Path]) -> Places:
             problems.append(
                 Problem(f"{file} row {rows[0]}", f"no {field}{later}", _FIELDS, _REMEDY)
             )
-    if problems:
-        raise RecordError(problems)
+    RecordError.raise_for(problems)
     return places

@@ -73,8 +73,7 @@ def normalize_files(
                 "An empty split would count as clean: remove it from `splits`, or fix the file."
             )
             problems.append(Problem(where, "no rows", "at least one row", remedy))
-    if problems:
-        raise RecordError(dict.fromkeys(problems))  # a file of several splits is read for each
+    RecordError.raise_for(dict.fromkeys(problems))  # a file of several splits is read for each
     return pa.concat_tables([RECORDS.empty_table(), *tables]).combine_chunks()
 
 
@@ -92,8 +91,7 @@ def normalize_rows(
         config = source.configs[0] if len(source.configs) == 1 else None
     batch = _Batch(recipe, split, origin, config)
     table = batch.read(rows)
-    if problems := batch.problems():
-        raise RecordError(problems)
+    RecordError.raise_for(batch.problems())
     return table
 
 

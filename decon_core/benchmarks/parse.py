@@ -54,8 +54,7 @@ def load_recipes(path: Path) -> dict[str, Recipe]:
 def _parse(path: Path, content: bytes) -> dict[str, Recipe]:
     parser = _Parser(YamlSource(path, content))
     recipes = parser.recipes()
-    if parser.problems:
-        raise RecipeError(parser.problems)
+    RecipeError.raise_for(parser.problems)
     return recipes
 
 

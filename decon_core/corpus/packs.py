@@ -128,8 +128,7 @@ def require_names_in_utf8(paths: Iterable[Path]) -> None:
         for path in paths
         if (name := os.fsencode(path).decode("utf-8", "backslashreplace")) != str(path)
     ]
-    if problems:
-        raise CorpusError(sorted(problems, key=str))
+    CorpusError.raise_for(sorted(problems, key=str))
 
 
 def shard_at(

@@ -43,13 +43,11 @@ def packs_of(store: Store, names: Iterable[str]) -> list[Pack]:
     registered = {pack.name: pack for pack in list_packs(store)}
     names = dict.fromkeys(names)
     remedy = "create packs from the corpus with `decon-assets register`; do not add keys by hand"
-    problems = [
+    MissingError.raise_for(
         Problem(f"pack {name!r}", "not registered", "a registered pack", remedy)
         for name in names
         if name not in registered
-    ]
-    if problems:
-        raise MissingError(problems)
+    )
     return [registered[name] for name in names]
 
 

@@ -23,7 +23,7 @@ from decon_core.discovery.decide import reading_of
 from decon_core.discovery.first_rows import FirstRows, first_rows
 from decon_core.discovery.overlap import overlaps
 from decon_core.discovery.reading import OpenChoice, Reading
-from decon_core.errors import DeconError, InputError, Problem
+from decon_core.errors import InputError, Problem, collecting
 from decon_core.storage.listing import METADATA
 from decon_core.storage.paths import is_hidden
 
@@ -81,17 +81,13 @@ def survey_benchmarks(typed: Sequence[Path]) -> Survey:
     rows_by_folder: dict[Path, list[Path]] = {}  # files without a recipe beside them
     places: list[tuple[str, list[Path]]] = []
     for path in typed:
-        try:
+        with collecting(survey.problems):
             files = _files(path)
             places.append((str(path), files))
             rows = _without_recipe(files, survey)
-        except DeconError as error:
-            survey.problems += error.problems
-            continue
-        folder = (path if path.is_dir() else path.parent).absolute()
-        rows_by_folder.setdefault(folder, []).extend(rows)
-    if twice := overlaps(places):
-        raise InputError(twice)
+            folder = (path if path.is_dir() else path.parent).absolute()
+            rows_by_folder.setdefault(folder, []).extend(rows)
+    InputError.raise_for(overlaps(places))
     for folder, rows in rows_by_folder.items():
         draft = _draft(folder, rows, survey.problems)
         if draft is None:
@@ -111,10 +107,8 @@ def _without_recipe(files: Sequence[Path], survey: Survey) -> list[Path]:
     """Add the recipe files among these to the survey; return the files of rows if there is none."""
     recipes = []
     for file in files:
-        try:
+        with collecting(survey.problems):
             recipes += [file] if _holds_recipes(file) else []
-        except DeconError as error:
-            survey.problems += error.problems
     survey.recipes += recipes
     for file in files:
         if is_shard(file) and not is_readable(file):
@@ -166,23 +160,17 @@ def _draft(folder: Path, files: Sequence[Path], problems: list[Problem]) -> Reci
     """Return recipes for the files of a folder; add those that cannot be read to the problems."""
     seen: dict[Path, FirstRows] = {}
     for path in files:
-        try:
+        with collecting(problems):
             seen[path] = first_rows(path)
-        except DeconError as error:
-            problems += error.problems
     records = [path for path, first in seen.items() if all(map(is_record, first.rows))]
     guesses: list[Guess] = []
-    try:
+    with collecting(problems):
         guesses += _recipes_for_records(folder, records)
-    except DeconError as error:
-        problems += error.problems
     names_of_records = tuple(guess.name for guess in guesses)
     raw = [path for path in seen if path not in records]
     for name, by_split in _benchmarks(folder, raw, taken=names_of_records).items():
-        try:
+        with collecting(problems):
             guesses.append(_guess(name, by_split, folder, seen))
-        except DeconError as error:
-            problems += error.problems
     if not guesses:
         return None
     text = _HEAD + "evals:\n" + "\n".join(map(_entry, guesses))

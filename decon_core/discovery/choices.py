@@ -34,7 +34,7 @@ class Choices:
 def choices_among(columns: Sequence[Column]) -> Iterator[Choices]:
     """Yield fields or groups of fields that may be the choices, those with such a name first."""
     fields = [one for one in columns if _is_list_of_choices(one)]
-    named = [field for field in fields if {*field.words} & CHOICES]
+    named = [field for field in fields if field.is_called(CHOICES)]
     yield from (_listed_choices(column, is_named=True) for column in named)
     for prefix, group in numbered_groups(columns).items():
         words = {word for column in group for word in column.words}
@@ -42,7 +42,7 @@ def choices_among(columns: Sequence[Column]) -> Iterator[Choices]:
         if not words & (PAIRED | WRONG):
             yield Choices(names, {"prefix": prefix} if prefix else {"fields": [*names]}, True)
     for column in fields:
-        if column not in named and not {*column.words} & (ANSWERS - {"answer"}):
+        if column not in named and not column.is_called(ANSWERS - {"answer"}):
             yield _listed_choices(column, is_named=False)
 
 
@@ -52,7 +52,7 @@ def _listed_choices(column: Column, *, is_named: bool) -> Choices:
 
 
 def _is_list_of_choices(column: Column) -> bool:
-    if {*column.words} & (NO_TEXT | WRONG):
+    if column.is_called(NO_TEXT | WRONG):
         return False
     if column.kind.startswith("list of"):
         lengths = {len(value) for value in column.values if isinstance(value, list)}
@@ -79,8 +79,8 @@ def numbered_groups(columns: Sequence[Column]) -> dict[str, list[Column]]:
 def ways_to_point(column: Column, choices: Choices) -> Iterator[tuple[str, str | None]]:
     """Yield the ways in which a field may name the correct choice."""
     is_prefix = "prefix" in choices.answer
-    named = bool({*column.words} & ANSWERS)
-    if {*column.words} & (NO_TEXT - {"num", "index", "idx"}) or {*column.words} & WRONG:
+    named = column.is_called(ANSWERS)
+    if column.is_called(NO_TEXT - {"num", "index", "idx"}) or column.is_called(WRONG):
         return
     if column.kind == "text" and choices.is_named and not is_prefix and not column.has_labels:
         yield "correct_text", None

@@ -6,7 +6,7 @@ import ast
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,6 +51,15 @@ class Column:
         words = words_of(last)
         is_plain = words in {("text",), ("value",), ("span",), ("content",), ("input", "text")}
         return (*(words_of(parents[-1]) if parents and is_plain else ()), *words)
+
+    @property
+    def parent(self) -> str:
+        """The path of the field around it; "" if there is none."""
+        return self.name.rpartition(".")[0]
+
+    def is_called(self, words: Iterable[str]) -> bool:
+        """Return whether a word of the field's name is one of these."""
+        return not {*self.words}.isdisjoint(words)
 
     @cached_property
     def kind(self) -> str:

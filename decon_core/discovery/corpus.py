@@ -108,15 +108,15 @@ def survey_corpus(typed: Sequence[str]) -> CorpusSurvey:
         "(docs/configuration.md, URLs)"
     )
     expected = "local files, whose first rows can be read"
-    if remote := [Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)]:
-        raise CorpusError(remote)
+    CorpusError.raise_for(
+        Problem(place, "a URL", expected, remedy) for place in typed if is_url(place)
+    )
     places: list[tuple[str, Listing]] = []
     for place in typed:
         listing = only_shards(list_path(Path(place).absolute()))
         require_names_in_utf8(listing.paths)
         places.append((place, listing))
-    if twice := overlaps([(place, listing.paths) for place, listing in places]):
-        raise CorpusError(twice)
+    CorpusError.raise_for(overlaps([(place, listing.paths) for place, listing in places]))
     survey = CorpusSurvey()
     for place, listing in places:
         if not listing.paths:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from decon_core.benchmarks.fields import Row
 from decon_core.benchmarks.languages import language_in
@@ -36,19 +37,20 @@ from decon_core.discovery.reading import OpenChoice, Reading, field_names, recor
 _N_TRIED = 200  # rows, when a combination of fields is tried
 _MARGIN = 1.0  # a question that is not better by this is doubtful
 _CONVINCING = 2.0
+_ANSWERING = ANSWERS | WRONG | CODE
+_ROLES = ASKS | CHOICES | _ANSWERING
 
 
 def has_role(column: Column) -> bool:
     """Return whether a field has the name and the values of a question, a choice or an answer."""
     is_text = bool(column.texts) and not column.has_labels and not column.repeats
-    is_choices = column.kind == "object" and bool({*column.words} & CHOICES)
+    is_choices = column.kind == "object" and column.is_called(CHOICES)
     return is_named(column) and (is_text or is_choices)
 
 
 def is_named(column: Column) -> bool:
     """Return whether a field has the name of a question, a choice or an answer."""
-    words = {*column.words}
-    return bool(words & (ASKS | ANSWERS | CHOICES | WRONG | CODE)) and not words & NO_TEXT
+    return column.is_called(_ROLES) and not column.is_called(NO_TEXT)
 
 
 def read_by_evidence(rows: Sequence[Row]) -> Reading | OpenChoice:
@@ -62,11 +64,10 @@ def read_by_evidence(rows: Sequence[Row]) -> Reading | OpenChoice:
 
 def _score(column: Column) -> float:
     """Return how well name and values of a field suit a question."""
-    words = {*column.words}
-    score = 3.0 if words & ASKS else 1.0 if words & MAY_ASK else 0.0
+    score = 3.0 if column.is_called(ASKS) else 1.0 if column.is_called(MAY_ASK) else 0.0
     score -= 0.25 * (sum(map(str.isalpha, column.words)) - 1)
-    score -= 3.0 * bool(words & NO_TEXT) + 2.0 * bool(words & (ANSWERS | WRONG | CODE))
-    score += 1.0 * column.is_prose + 0.5 * column.is_asking + 0.5 * ("hypothesis" in words)
+    score -= 3.0 * column.is_called(NO_TEXT) + 2.0 * column.is_called(_ANSWERING)
+    score += 1.0 * column.is_prose + 0.5 * column.is_asking + 0.5 * ("hypothesis" in column.words)
     score -= 2.0 * column.repeats + 2.0 * (column.share < 0.8)
     return score - (0.0 if column.is_prose else 1.0 if column.n_characters >= 10 else 3.0)
 
@@ -109,7 +110,7 @@ def _translation(columns: Sequence[Column]) -> Reading | None:
     pair = next((one for one in pairs.values() if len(one) >= 2), None)
     if pair is None:
         return None
-    source = next((one for one in pair if {"en", "eng"} & {*one.words}), pair[0])
+    source = next((one for one in pair if one.is_called({"en", "eng"})), pair[0])
     target = next(one for one in pair if one is not source)
     keys = {"source": source.name, "target": target.name, "both_directions": True}
     others = ", ".join(one.name for one in pair if one not in (source, target))
@@ -118,6 +119,14 @@ def _translation(columns: Sequence[Column]) -> Reading | None:
 
 
 # Rows ---------------------------------------------------------------------------------------------
+
+
+class _Pointer(NamedTuple):
+    """A field that names the correct choice, and the way it does it."""
+
+    column: Column
+    kind: str
+    transform: str | None
 
 
 class _Rows:
@@ -132,7 +141,7 @@ class _Rows:
         prompt = self._question()
         if prompt is None:
             texts = [column for column in self.columns if _is_question(column) and column.texts]
-            prose = [text for text in texts if not {*text.words} & NO_TEXT or text.is_prose]
+            prose = [text for text in texts if not text.is_called(NO_TEXT) or text.is_prose]
             likely = sorted(prose or texts, key=lambda text: (-_score(text), -text.n_characters))
             names = tuple(text.name for text in likely)
             return OpenChoice(names, tuple(map(str, likely or self.columns)))
@@ -157,7 +166,7 @@ class _Rows:
         if not usable:
             return None
         best, keys = usable[0]
-        others = [one for one, _ in usable[1:] if not {*one.words} & (ANSWERS | PASSAGES)]
+        others = [one for one, _ in usable[1:] if not one.is_called(ANSWERS | PASSAGES)]
         if joined := self._joined(best):
             return joined
         if _score(best) < _CONVINCING:
@@ -172,19 +181,24 @@ class _Rows:
 
     def _is_usable(self, column: Column) -> bool:
         """Return whether a field is outside of lists of objects, or these hold an answer, too."""
-        parent = column.name.rpartition(".")[0]
-        if not any(one.name == parent and one.kind == "list of object" for one in self.columns):
+        if not self._is_in_a_list(column):
             return True
-        beside = [one for one in self.columns if one.name.rpartition(".")[0] == parent]
-        return any({*one.words} & ANSWERS for one in beside if one is not column)
+        beside = [one for one in self.columns if one.parent == column.parent]
+        return any(one.is_called(ANSWERS) for one in beside if one is not column)
+
+    def _is_in_a_list(self, column: Column) -> bool:
+        """Return whether a field is in a list of objects."""
+        return any(
+            one.name == column.parent and one.kind == "list of object" for one in self.columns
+        )
 
     def _only_prose(self, columns: Sequence[Column]) -> dict[str, object] | None:
         """Return the keys for the only field that asks, or that has prose, without a name for it.
 
         A field named otherwise is never the question.
         """
-        named = NO_TEXT | ANSWERS | WRONG | CODE
-        free = [column for column in columns if not {*column.words} & named and column.share >= 0.8]
+        named = NO_TEXT | _ANSWERING
+        free = [column for column in columns if not column.is_called(named) and column.share >= 0.8]
         asking = [one for one in free if one.is_asking and not one.repeats]
         prose = [one for one in free if one.is_prose and not one.repeats]
         only = asking if len(asking) == 1 else prose
@@ -200,7 +214,7 @@ class _Rows:
         group = next(
             (group for group in numbered_groups(self.columns).values() if best in group), []
         )
-        if len(group) < 2 or not all({*one.words} & PAIRED for one in group):
+        if len(group) < 2 or not all(one.is_called(PAIRED) for one in group):
             return None
         names = [one.name for one in group]
         self.why.append(f"question: {', '.join(names)}, which belong together by their names")
@@ -220,8 +234,8 @@ class _Rows:
             if used & {*choices.columns}:
                 continue
             pointers = self._pointers(choices, keys)
-            sure = [pointer for pointer in pointers if {*pointer[0].words} & ANSWERS] or pointers
-            if sure and (choices.is_named or {*sure[0][0].words} & ANSWERS):
+            sure = [one for one in pointers if one.column.is_called(ANSWERS)] or pointers
+            if sure and (choices.is_named or sure[0].column.is_called(ANSWERS)):
                 return self._pointed(choices, sure)
             if choices.is_named and self._records(
                 choices.expanded(None, "correct_index", None), keys
@@ -233,33 +247,29 @@ class _Rows:
         self.doubts.append("no field says which choice is correct")
         return unsure[0].expanded(None, "correct_index", None)
 
-    def _pointed(
-        self, choices: Choices, pointers: Sequence[tuple[Column, str, str | None]]
-    ) -> dict[str, object]:
+    def _pointed(self, choices: Choices, pointers: Sequence[_Pointer]) -> dict[str, object]:
         column, kind, transform = pointers[0]
-        ways = [pointer[2] for pointer in pointers if pointer[:2] == (column, kind)]
+        ways = [one.transform for one in pointers if (one.column, one.kind) == (column, kind)]
         by = "is the text of" if kind == "correct_text" else "points to"
         self.why.append(f"choices: {', '.join(choices.columns)}; {column} {by} one in every row")
         if len(ways) > 1:
             shown = ", ".join(way or "none" for way in ways)
             self.doubts.append(f"several label_transforms fit {column.name}: {shown}")
-        if not {*column.words} & ANSWERS:
+        if not column.is_called(ANSWERS):
             self.doubts.append(f"{column.name} has no name of an answer")
         return choices.expanded(label_path(column), kind, transform)
 
-    def _pointers(
-        self, choices: Choices, keys: Mapping[str, object]
-    ) -> list[tuple[Column, str, str | None]]:
+    def _pointers(self, choices: Choices, keys: Mapping[str, object]) -> list[_Pointer]:
         """Return the fields that name a correct choice in every row, with the way they do it."""
         columns = [one for one in self.columns if one.name not in choices.columns]
-        columns.sort(key=lambda one: (-len({*one.words} & ANSWERS), len(one.words)))
-        pointers: dict[object, tuple[Column, str, str | None]] = {}
+        columns.sort(key=lambda one: (-len(ANSWERS.intersection(one.words)), len(one.words)))
+        pointers: dict[object, _Pointer] = {}
         for column in columns:
             for kind, transform in ways_to_point(column, choices):
                 answer = choices.expanded(label_path(column), kind, transform)
                 correct = tuple(record["is_correct"] for record in self._records(answer, keys))
                 if any(correct):  # ways with the same result are one
-                    pointers.setdefault((column, correct), (column, kind, transform))
+                    pointers.setdefault((column, correct), _Pointer(column, kind, transform))
         return [*pointers.values()]
 
     def _records(
@@ -271,17 +281,16 @@ class _Rows:
         """Return the fields with answers, those with wrong ones marked."""
         used = {*field_names([*keys.values()])}
         columns = [column for column in self._outside(used) if _answers(column)]
-        if all({*column.words} & WRONG for column in columns):
+        if all(column.is_called(WRONG) for column in columns):
             return self._replies(keys)
-        is_marked = any({*column.words} & WRONG for column in columns)
+        is_marked = any(column.is_called(WRONG) for column in columns)
         answers: list[object] = []
         for column in columns:
             answer = _free_answer(column, is_marked=is_marked, prompt=keys)
             if records_of({**keys, "answers": [*answers, answer]}, self.rows):
                 answers.append(answer)
                 self.why.append(f"answer: {column}, by its name")
-                parent = column.name.rpartition(".")[0]
-                if any(one.name == parent and one.kind == "list of object" for one in self.columns):
+                if self._is_in_a_list(column):
                     self.doubts.append(f"of the texts in {column.name} some may be wrong answers")
                 if _is_class_name(column) and not column.is_prose:
                     self.doubts.append(f"{column.name} may be a class in place of an answer")
@@ -309,13 +318,13 @@ class _Rows:
         """Return the passage: by its name, or by that of a question if it is another field's."""
         used = {*field_names([*keys.values(), choices])}
         columns = [column for column in self._outside(used) if may_be_passage(column)]
-        columns.sort(key=lambda column: not {*column.words} & PASSAGES)
+        columns.sort(key=lambda column: not column.is_called(PASSAGES))
         for column in columns:
             listed = column.kind == "list of text"
             passage = {"field": column.name, "transform": "join"} if listed else column.name
             if self._fits({**keys, "passage": passage}):
                 self.why.append(f"passage: {column}, by its name")
-                if not {*column.words} & PASSAGES:
+                if not column.is_called(PASSAGES):
                     self.doubts.append(f"{column.name} may be no passage")
                 return {"passage": passage}
         return {}
@@ -347,9 +356,9 @@ class _Rows:
 
 def may_be_passage(column: Column) -> bool:
     """Return whether a field has a name and texts of what a question may be about."""
-    words = {*column.words}
-    others = NO_TEXT | ANSWERS | WRONG | CODE | {"question", "prompt"}
-    return bool(words & (PASSAGES | ASKS | MAY_ASK)) and not words & others and column.is_prose
+    others = NO_TEXT | _ANSWERING | {"question", "prompt"}
+    is_called_so = column.is_called(PASSAGES | ASKS | MAY_ASK) and not column.is_called(others)
+    return is_called_so and column.is_prose
 
 
 def _listed(columns: Sequence[Column]) -> str:
@@ -358,10 +367,9 @@ def _listed(columns: Sequence[Column]) -> str:
 
 def _answers(column: Column) -> bool:
     """Return whether a field has the name and the values of an answer in words or numbers."""
-    words, parents = {*column.words}, {*words_of(column.name.rpartition(".")[0])}
-    if not words & (ANSWERS | WRONG | CODE) or len(column.words) > 3:
+    if not column.is_called(_ANSWERING) or len(column.words) > 3:
         return False
-    if (words | parents) & NO_TEXT or words & (ASKS | CHOICES):
+    if column.is_called(NO_TEXT | ASKS | CHOICES) or NO_TEXT.intersection(words_of(column.parent)):
         return False
     is_class = _is_class_name(column) and (column.repeats or column.kind != "text")
     kinds = ("text", "number", "boolean", "list of text")
@@ -370,7 +378,7 @@ def _answers(column: Column) -> bool:
 
 def _is_class_name(column: Column) -> bool:
     """Return whether a field has only such a name of an answer that classes have as well."""
-    return {*column.words} & (ANSWERS | WRONG | CODE) <= CLASSES
+    return _ANSWERING.intersection(column.words) <= CLASSES
 
 
 def _free_answer(column: Column, *, is_marked: bool, prompt: Mapping[str, object]) -> object:
@@ -379,5 +387,5 @@ def _free_answer(column: Column, *, is_marked: bool, prompt: Mapping[str, object
     table: dict[str, object] = {"field": column.name}
     table |= {"transform": column.parser} if column.parser else {}
     table |= {"optional": True} if column.share < 1 else {}
-    table |= {"is_correct": not {*column.words} & WRONG} if is_marked else {}
+    table |= {"is_correct": not column.is_called(WRONG)} if is_marked else {}
     return table if len(table) > 1 else column.name

@@ -109,6 +109,5 @@ def load_engine_tables(path: Path) -> Tables:
         raise ConfigError(Problem(str(path), found, expected))
     tables = {name: reader.table(models[name], name, values[name]) for name in present}
     checked = {name: table.checked(reader) for name, table in tables.items() if table}
-    if reader.problems:
-        raise ConfigError(reader.problems)
+    ConfigError.raise_for(reader.problems)
     return checked

@@ -72,8 +72,7 @@ def _rows(evals: Any) -> list[Row]:
         else:
             expected = "a dictionary with the fields of one item"
             problems.append(Problem(f"evals row {number}", describe(value), expected))
-    if problems:
-        raise RecordError(problems)
+    RecordError.raise_for(problems)
     return rows
 
 
@@ -104,7 +103,7 @@ def _require_no_misspelt_field(rows: Iterable[Row]) -> None:
     """Raise `RecordError` if a field that no row has is spelled almost like one of theirs."""
     names = sorted({str(name) for row in rows for name in row})
     lacking = {*_FIELDS} - {*names}
-    problems = [
+    RecordError.raise_for(
         Problem(
             "evals",
             f"the field {name!r}",
@@ -113,6 +112,4 @@ def _require_no_misspelt_field(rows: Iterable[Row]) -> None:
         )
         for name in names
         if name not in _FIELDS and (hint := did_you_mean(name, lacking, likeness=_LIKENESS))
-    ]
-    if problems:
-        raise RecordError(problems)
+    )

@@ -24,7 +24,7 @@ from decon_core.decisions.common_ngrams import freeze_common
 from decon_core.decisions.indexability import blind_items, findable_by_others
 from decon_core.decisions.scripts import split_scripts
 from decon_core.decisions.verdicts import NO_VERDICTS, Verdicts
-from decon_core.errors import CorpusError, DamagedError, InputError, Problem
+from decon_core.errors import CorpusError, DamagedError, InputError, Problem, collecting
 from decon_core.execution.engine import Engine
 from decon_core.execution.local import LOCAL
 from decon_core.feature import feature_hooks
@@ -149,7 +149,7 @@ def _scan_folder(
     write_parquet(out / results.INDEXABILITY_FILE, index.visibility)
     n_unseen = Counter(index.invisible["detector"].to_pylist())
     outcome = results.Outcome(
-        failed=list(failed),
+        failed=failed,
         n_shards=len(pack.shards),
         n_shards_read=len(missing) - len(unread),
         n_shards_unread=len(unread),
@@ -221,10 +221,10 @@ def _scan_pack(
     engine: Engine,
     on_step: OnStep,
     on_progress: Progress | None,
-) -> Sequence[Problem]:
+) -> list[Problem]:
     """Write the missing tiles, and the sketch if there is one; return what could not be read."""
-    failed: Sequence[Problem] = ()
-    try:
+    failed: list[Problem] = []
+    with collecting(failed, CorpusError):
         summary = scan_packs(
             index.store,
             [pack],
@@ -235,9 +235,6 @@ def _scan_pack(
             on_progress=on_progress,
             sketch=request.sketch,
         )
-    except CorpusError as error:
-        failed = error.problems
-    else:
         n_blocks = counted(summary.n_blocks_excluded + summary.n_blocks_read, "block")
         if summary.n_blocks_excluded or summary.n_blocks_read:
             excluded = f"{summary.n_blocks_excluded} of {n_blocks}"

@@ -109,8 +109,7 @@ def index_records(
     n_items = counted(sum(version.n_items for version in versions), "item")
     n_records = counted(sum(version.n_records for version in versions), "record")
     on_step(f"{counted(len(versions), 'benchmark')}: {n_items}, {n_records}")
-    if problems := [*unknown_benchmarks(policy, [*tables])]:
-        raise ConfigError(problems)
+    ConfigError.raise_for(unknown_benchmarks(policy, [*tables]))
     n_built = index_alone(store, versions, policy)
     on_step(f"index: {n_built} built, {len(versions) - n_built} reused")
     pa.default_memory_pool().release_unused()  # the memory that reading benchmarks took
@@ -175,8 +174,7 @@ def open_folder(
         raise StaleError(Problem(str(file), found, f"layout {_LAYOUT}", _BUILD))
     versions = tuple(Version(**version) for version in manifest["versions"])
     chosen = policy or Policy.from_mapping(manifest["policy"], where=str(file))
-    if problems := [*unknown_benchmarks(chosen, [version.benchmark for version in versions])]:
-        raise ConfigError(problems)
+    ConfigError.raise_for(unknown_benchmarks(chosen, [version.benchmark for version in versions]))
     opened = _indexed(Store(path), versions, chosen)
     if (opened.index, opened.scan) != (manifest["index"], manifest["scan"]):
         found = "an index that was built under other settings, or with another tokenizer"

@@ -99,9 +99,9 @@ def card_of(
 ) -> str:
     """Render the card of a mixture from its settings and its packs."""
     manifests = [share.manifest for share in shares]
-    totals = _totals(manifests)
+    totals = counts_in(manifests)
     sources = [
-        (name, _totals(manifest for manifest in manifests if manifest["source"] == name))
+        (name, counts_in(manifest for manifest in manifests if manifest["source"] == name))
         for name in sorted({manifest["source"] for manifest in manifests})
     ]
     amounts = {  # a source without documents has no row
@@ -140,11 +140,13 @@ def card_of(
     )
 
 
-def _totals(manifests: Iterable[Value]) -> Mapping[str, int]:
-    totals: Counter[str] = Counter()
+def counts_in(manifests: Iterable[Value]) -> Counter[str]:
+    """Return the sums of the counts in manifests, or in their totals; others are 0."""
+    sums = Counter[str]()
     for manifest in manifests:
-        totals.update({name: n for name, n in manifest["totals"].items() if isinstance(n, int)})
-    return totals
+        counts = manifest.get("totals", manifest)
+        sums.update({name: n for name, n in counts.items() if isinstance(n, int)})
+    return sums
 
 
 def _leaks(shares: Iterable[Share]) -> list[tuple[str, int, int]]:

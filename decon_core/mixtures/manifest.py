@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from decon_core.corpus.packs import FILES
 from decon_core.errors import DeconError, Problem
-from decon_core.mixtures.card import Share, count_leaks
+from decon_core.mixtures.card import Share, count_leaks, counts_in
 from decon_core.mixtures.loading import files_to_load
 from decon_core.schemas import REMOVED
 from decon_core.storage.checksums import hash_file, sealed_page
@@ -161,8 +161,7 @@ class Built:
     @property
     def counts(self) -> Counter[str]:
         """The counts in its manifest; those of other kinds of products are 0."""
-        totals = self.manifest.get("totals", self.manifest)
-        return Counter({name: n for name, n in totals.items() if isinstance(n, int)})
+        return counts_in([self.manifest])
 
 
 def read_share(path: Path) -> Share | None:

@@ -45,15 +45,14 @@ def require_readable(reader: MatchReader, pack: Pack) -> None:
                 Problem(_place(shard, row), f"bytes that are not UTF-8 ({row['detail']})", *_UTF8)
                 for row in invalid
             ]
-    if problems:
-        raise IncompleteError(problems)
+    IncompleteError.raise_for(problems)
 
 
 def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
     """Raise `IncompleteError` if text of the pack was not read, and that is not allowed."""
     if not rule.is_blocking:
         return
-    problems = [
+    IncompleteError.raise_for(
         Problem(
             f"pack {pack.name!r}",
             text.line(),
@@ -62,22 +61,18 @@ def require_read(reader: MatchReader, pack: Pack, rule: UnreadRule) -> None:
             '`unread = "report"` under [corpus] allows all of it',
         )
         for text in unread_texts(ledgers_of(reader, [pack]), rule)
-    ]
-    if problems:
-        raise IncompleteError(problems)
+    )
 
 
 def require_nominated(reader: MatchReader, mixture: Mixture) -> None:
     """Raise `MissingError` if a mixture names a nominator whose places were not found yet."""
     made = {nomination.detector for nomination in reader.nominations}
     where = f"mixture {mixture.name!r}: leaks.detectors"
-    problems = [
+    MissingError.raise_for(
         Problem(where, f"no {name}", f"the asset `{name}`", _RUN)
         for name in mixture.leaks.detectors
         if name in feature_nominations() and name not in made
-    ]
-    if problems:
-        raise MissingError(problems)
+    )
 
 
 def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence[Version]) -> None:
@@ -99,8 +94,7 @@ def require_calibrated(reader: MatchReader, mixture: Mixture, versions: Sequence
             expected = f"at least {leaks.min_judged:,} (min_judged)"
             where = f"mixture {mixture.name!r}: leaks.min_probability"
             problems.append(Problem(where, found, expected, _JUDGE_MORE))
-    if problems:
-        raise MissingError(problems)
+    MissingError.raise_for(problems)
 
 
 _RUN = "`decon-assets run` makes it, or says why it cannot"

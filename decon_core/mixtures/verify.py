@@ -19,7 +19,7 @@ from decon_core.config.sources import Source
 from decon_core.corpus.packs import Pack, Shard, shard_at
 from decon_core.decisions.decide import counts
 from decon_core.decisions.match_reader import MatchReader
-from decon_core.errors import CorpusError, DeconError, Problem
+from decon_core.errors import CorpusError, Problem, collecting
 from decon_core.execution.engine import Engine
 from decon_core.execution.jobs import run_jobs, useful_workers
 from decon_core.execution.local import LOCAL
@@ -33,7 +33,6 @@ from decon_core.mixtures.manifest import (
     inspect_products,
     manifest_faults,
 )
-from decon_core.mixtures.verify_masks import MaskCheck, check_masks
 from decon_core.scan.scanner import Progress, scan_packs
 from decon_core.storage.files import read_json
 from decon_core.storage.store import Store
@@ -62,7 +61,7 @@ class Verification:
         on_progress: Progress | None,
     ) -> bool:
         """Scan written shards like those of a corpus; return whether all could be read."""
-        try:
+        with collecting(self.problems, CorpusError):
             scan_packs(
                 builder.store,
                 packs,
@@ -72,10 +71,8 @@ class Verification:
                 engine=engine,
                 on_progress=on_progress,
             )
-        except CorpusError as error:
-            self.problems += error.problems
-            return False
-        return True
+            return True
+        return False
 
     def add_counts(
         self, reader: MatchReader, shard: Shard, n_documents: int, n_tokens: int
@@ -113,28 +110,25 @@ class MixtureVerification(Verification):
         engine: Engine,
     ) -> None:
         """Encode the documents of a mixture of loss masks again, and compare."""
+        from decon_core.mixtures.verify_masks import check_masks  # returns a result of this class
+
         builder = builder.with_calibration()
         sizes = [shard.n_bytes for pack in packs for shard in pack.shards]
         done = run_jobs(
-            _check_masks,
+            check_masks,
             [(replace(builder, packs=(pack,)), mixture, pack) for pack in packs],
             workers=useful_workers(workers, sizes, engine=engine),
             engine=engine,
             name_of=lambda job: f"masks {mixture.name!r} of pack {job[2].name!r}",
         )
         for _, future in done:
-            try:
-                found: MaskCheck = future.result()
-            except DeconError as error:
-                self.problems += error.problems
-                continue
-            self.problems += found.problems
-            for name, n in found.counts.items():
-                setattr(self, name, getattr(self, name) + n)
+            with collecting(self.problems):
+                self.add(future.result())
 
-
-def _check_masks(job: tuple[Builder, Mixture, Pack]) -> MaskCheck:
-    return check_masks(*job)
+    def add(self, other: MixtureVerification) -> None:
+        """Add the result of a part of the mixture."""
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
 
 
 def verify(

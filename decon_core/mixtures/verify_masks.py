@@ -7,7 +7,7 @@ no others may be, and what is left of the text is scanned again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from decon_core.mixtures.excise import Rescan, merged
 from decon_core.mixtures.layouts import document_in, id_in, rows_of
 from decon_core.mixtures.masked_text import MaskedText, Spans, runs_of
 from decon_core.mixtures.masks import Tokens, tokens_of
+from decon_core.mixtures.verify import MixtureVerification
 from decon_core.storage.files import read_json
 from decon_core.storage.tables import read_parquet
 from decon_core.text.trainer_tokens import TrainerTokenizer
@@ -38,30 +39,12 @@ Entries = dict[int, list[dict[str, Any]]]  # leaks and question-only matches, by
 Line = Mapping[str, Any]  # a row of a file of masks
 
 
-@dataclass
-class MaskCheck:
-    """What the loss masks of a pack, or of a shard, hold."""
+def check_masks(job: tuple[Builder, Mixture, Pack]) -> MixtureVerification:
+    """Verify the files of a pack, whose checksums are known to be right.
 
-    problems: list[Problem] = field(default_factory=list)
-    n_documents: int = 0
-    n_tokens: int = 0  # canonical ones, without those that are masked
-    n_input_tokens: int = 0
-    n_masked_tokens: int = 0
-    n_leaks: int = 0  # documents with a leak beside the masked characters
-    n_question_only: int = 0
-
-    @property
-    def counts(self) -> dict[str, int]:
-        return {name: n for name, n in vars(self).items() if name != "problems"}
-
-    def add(self, other: MaskCheck) -> None:
-        self.problems += other.problems
-        for name, n in other.counts.items():
-            setattr(self, name, getattr(self, name) + n)
-
-
-def check_masks(builder: Builder, mixture: Mixture, pack: Pack) -> MaskCheck:
-    """Verify the files of a pack, whose checksums are known to be right."""
+    Tokens are counted without those that are masked, and leaks beside the masked characters.
+    """
+    builder, mixture, pack = job
     folder = builder.store.mixture(mixture.name, pack.name)
     gone: dict[str, list[int]] = {}
     list_of_removed = builder.store.removed(mixture.name, pack.name)
@@ -69,7 +52,7 @@ def check_masks(builder: Builder, mixture: Mixture, pack: Pack) -> MaskCheck:
     for row in removed.filter(pc.field("what") == "document").to_pylist():
         gone.setdefault(row["shard"], []).append(row["row"])
     checker = _Checker(builder, mixture, pack)
-    result = MaskCheck()
+    result = MixtureVerification()
     manifest = read_json(builder.store.mixture_manifest(mixture.name, pack.name))
     accounts = manifest["shards"]  # none of a source that is not taken
     for shard, account in zip(pack.shards, accounts, strict=False):
@@ -94,7 +77,7 @@ class _Checker:
 
     def check(
         self, shard: Shard, file: Path, account: Mapping[str, Any], gone: Sequence[int]
-    ) -> MaskCheck:
+    ) -> MixtureVerification:
         """Verify the file of a shard; `gone`: the rows that are not in it."""
         sizes = Sizes.of(self._reader.store, shard, self._reader.scan)
         rows = sizes.rows[~np.isin(sizes.rows, np.array(gone, np.int64))].tolist()
@@ -179,9 +162,9 @@ class _Checker:
         return counts(entry, self._mixture.leaks, self._reader.calibration)
 
 
-def _counts_of(file: Path) -> MaskCheck:
+def _counts_of(file: Path) -> MixtureVerification:
     """Count the documents and tokens of a file."""
-    result = MaskCheck()
+    result = MixtureVerification()
     for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_ONCE, columns=["loss_mask"]):
         mask = batch["loss_mask"].flatten().to_numpy()
         result.n_documents += batch.num_rows

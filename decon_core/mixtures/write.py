@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from decon_core.decisions.match_reader import MatchReader
 from decon_core.errors import CorpusError, Problem
 from decon_core.mixtures import masks
 from decon_core.mixtures.builder import tokenizer_of
+from decon_core.mixtures.card import counts_in
 from decon_core.mixtures.choice import RowActions, Sizes, choose_rows, drop_unlicensed
 from decon_core.mixtures.dolma_attributes import SUFFIX, write_attributes
 from decon_core.mixtures.excise import Cut, Rescan, cut_out
@@ -192,14 +193,10 @@ def _removed_rows(shard: Shard, outcome: _Outcome, ids: Ids, mixture: Mixture) -
     return pa.table(columns, schema=REMOVED)
 
 
-def totals_of(accounts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def totals_of(accounts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the sums of the counts of shards."""
-    totals: Counter[str] = Counter()
-    removed: Counter[str] = Counter()
-    found: Counter[str] = Counter()
-    for account in accounts:
-        totals.update({name: n for name, n in account.items() if name.startswith("n_")})
-        removed.update(account["removed"])
-        found.update(account["found"])
-    by_reason = {"removed": dict(sorted(removed.items())), "found": dict(sorted(found.items()))}
-    return {**dict(sorted(totals.items())), **by_reason}
+    by_reason = {
+        name: dict(sorted(counts_in(account[name] for account in accounts).items()))
+        for name in ("removed", "found")
+    }
+    return {**dict(sorted(counts_in(accounts).items())), **by_reason}

@@ -141,6 +141,12 @@ def _replace_folder(draft: Path, path: Path) -> None:
     shutil.rmtree(old)
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with atomic_path(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object with its checksum as the last key."""
     with atomic_path(path) as draft:
@@ -157,9 +163,7 @@ def sealed_json(value: Mapping[str, Any]) -> bytes:
 
 def write_plain_json(path: Path, value: object) -> None:
     """Write a JSON value without a checksum, for other programs."""
-    with atomic_path(path) as draft:
-        text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)
-        draft.write_text(text + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def read_plain_json(path: Path) -> Any:

@@ -54,8 +54,7 @@ def read_objects(
             continue
         problems += check(where, value)
         values.append(value)
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     return values
 
 
@@ -95,8 +94,7 @@ def append_objects(
     """
     values = [*lines]
     problems = [problem for value in values for problem in check(f"{path}: a new line", value)]
-    if problems:
-        raise InputError(problems)
+    InputError.raise_for(problems)
     text = "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
     content = text.encode("utf-8", "backslashreplace")  # lone surrogates become JSON escapes
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from decon_core.errors import DeconError, Problem, StaleError
+from decon_core.errors import Problem, StaleError, collecting
 from decon_core.storage.files import read_json, write_json
 from decon_core.storage.store import Store
 
@@ -46,10 +46,9 @@ def inspect_changed(
             right[name] = stamp
             continue
         inspection.n_inspected += 1
-        try:
-            problems = [*faults(name)]
-        except DeconError as error:  # counts as a fault
-            problems = [*error.problems]
+        problems: list[Problem] = []
+        with collecting(problems):  # an error counts as a fault
+            problems += [*faults(name)]
         inspection.problems += problems
         if not problems:
             right[name] = stamp

@@ -12,6 +12,7 @@ from decon_assets.cli.review.session import Choice, Order, open_session, say_que
 from decon_assets.cli.review.status import say_status, status_of
 from decon_assets.terminal.options import (
     ConfigPath,
+    ReportFile,
     action,
     argument,
     command_group,
@@ -76,9 +77,6 @@ Stratify = Annotated[
 ]
 Seed = Annotated[int, option("with --sample: seed of the draw (default 0)", "N")]
 Reviewer = Annotated[str | None, option("the reviewer (default: the login name)", "NAME")]
-ReportFile = Annotated[
-    Path | None, option("a report's database (default: the report of the configuration)", "FILE")
-]
 VerdictsFile = Annotated[
     Path | None, option("the file of verdicts (default: the file of the configuration)", "FILE")
 ]

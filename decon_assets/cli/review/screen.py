@@ -60,13 +60,11 @@ def require_terminal() -> None:
     found = "TERM=dumb" if is_dumb else "no terminal"
     expected = "a terminal, to show pairs and to read keys"
     remedy = "use `review --list` to print the queue, `review set PAIR VERDICT` to give a verdict"
-    problems = [
+    InputError.raise_for(
         Problem(name, found, expected, remedy)
         for name, stream in (("standard input", sys.stdin), ("standard output", sys.stdout))
         if is_dumb or not stream.isatty()
-    ]
-    if problems:
-        raise InputError(problems)
+    )
 
 
 def review_on_terminal(queue: Sequence[PairSummary], session: Session) -> None:

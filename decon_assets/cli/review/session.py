@@ -123,8 +123,7 @@ class Session:
                     expected = f"one with matches: {', '.join(known)}"
                     remedy = did_you_mean(name, known)
                     problems.append(Problem(f"--{column}", repr(name), expected, remedy))
-        if problems:
-            raise InputError(problems)
+        InputError.raise_for(problems)
         names = ("benchmarks", "sources", "detectors", "documents")
         return PairFilter(**{name: tuple(getattr(choice, name)) for name in names})
 

@@ -1,6 +1,5 @@
 """The asset `haystack` and its check: planted items ranked by quality scorers."""
 
-import base64
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -8,7 +7,7 @@ import dagster as dg
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.check_results import result_of
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.metadata import Metadata, preview
+from decon_assets.assets.metadata import Metadata, picture, preview
 from decon_assets.assets.products import GROUP
 from decon_assets.assets.stage import stage
 from decon_assets.partitions import all_of
@@ -50,7 +49,6 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
     context.log.info(f"{counted(len(study.planted), 'item')} planted among {n_documents}")
     for scored in study.scored:
         context.log.info(f"{scored.name}: {scored.about}")
-    picture = base64.b64encode(svg(study).encode()).decode()
     rows = {"percentiles": (HEADS, lines(study)), "amplification": (CUT_HEADS, cut_lines(study))}
     tables = {
         name: preview([dict(zip(heads, row, strict=True)) for row in cells], most=_MOST_ROWS)
@@ -61,7 +59,7 @@ def haystack(context: dg.AssetExecutionContext, config: "Config", store: "Store"
         "planted": len(study.planted),
         "documents": study.n_documents,
         "unreadable_rows": sum(source.n_unreadable for source in study.sources),
-        "plot": dg.MetadataValue.md(f"![haystack](data:image/svg+xml;base64,{picture})"),
+        "plot": picture("haystack", svg(study)),
         "folder": dg.MetadataValue.path(haystack_folder(store)),
     }
 

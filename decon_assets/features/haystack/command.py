@@ -17,7 +17,7 @@ from decon_core.config.validation import SettingsReader
 from decon_core.errors import ConfigError
 from decon_core.execution.jobs import wanted_workers
 from decon_core.features.haystack.settings import Haystack
-from decon_core.storage.files import atomic_path
+from decon_core.storage.files import write_text
 from decon_core.wording import counted
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def haystack_command(
     versions = plan.current_versions
     if planted:
         planting = choose_items(plan.store, versions, settings)
-        with atomic_path(planted) as draft:
-            draft.write_text(planted_lines(planting.planted), encoding="utf-8")
+        write_text(planted, planted_lines(planting.planted))
         say(f"{counted(len(planting.planted), 'planted item')}: {planted}")
         return 0
     if any(name.kind == "sklearn" for name in settings.scorer_names):

@@ -1,6 +1,5 @@
 """The asset `scorecard` with its job: how many planted leaks each detector finds in this corpus."""
 
-import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ from pydantic import Field
 
 from decon_assets.assets.benchmarks import records
 from decon_assets.assets.inputs import corpus
-from decon_assets.assets.metadata import OWNERS, Metadata, preview
+from decon_assets.assets.metadata import OWNERS, Metadata, picture, preview
 from decon_assets.assets.products import GROUP
 from decon_assets.assets.stage import Gates, require_unblocked
 from decon_assets.failures import dagster_failures
@@ -87,11 +86,10 @@ def plant_and_scan(
             about={"made by": "the asset `scorecard`", "texts": "the registered corpus"},
             on_step=context.log.info,
         )
-        picture = base64.b64encode(card.picture(shown_width=_DIALOG_WIDTH).encode()).decode()
         metadata: Metadata = {
             "detectors": _totals(card.marks),
             "recall": dg.MetadataValue.md(recall_table(card.marks)),
-            "plot": dg.MetadataValue.md(f"![scorecard](data:image/svg+xml;base64,{picture})"),
+            "plot": picture("scorecard", card.picture(shown_width=_DIALOG_WIDTH)),
             "planted": card.corpus.n_documents - card.corpus.n_background,
             "background": card.corpus.n_background,
             "folder": dg.MetadataValue.path(folder),

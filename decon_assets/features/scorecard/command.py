@@ -16,22 +16,16 @@ import typer
 
 from decon_assets.features.scorecard.pairs import score_labelled_pairs
 from decon_assets.terminal.options import PolicyFile, detectors_in, option, optional, repeatable
-from decon_assets.terminal.output import say, say_table
+from decon_assets.terminal.output import say, say_rows, say_table
 from decon_assets.terminal.progress import ShardProgress
 from decon_core.config import detector_registry as registry
 from decon_core.config.policy import Policy
-from decon_core.storage.files import atomic_path
+from decon_core.storage.files import write_text
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
     from decon_core.features.scorecard.marks import Marks
-
-_HEADS = (
-    "detector", "recall %", "precision %", "average precision", "background", "flagged",
-    "question-only",
-)  # fmt: skip
-_COUNTS = ("n_background", "n_background_flagged", "n_background_question_only")
 
 
 def scorecard_command(
@@ -175,10 +169,8 @@ def scorecard_command(
     _say_marks(card.marks)
     if page:
         picture = page.parent / "images" / f"{page.stem}.svg"
-        text = card.page(image=picture.relative_to(page.parent).as_posix())
-        for file, content in ((picture, card.picture()), (page, text)):
-            with atomic_path(file) as draft:
-                draft.write_text(content, encoding="utf-8")
+        write_text(picture, card.picture())
+        write_text(page, card.page(image=picture.relative_to(page.parent).as_posix()))
     say(f"\npage: {page or out / PAGE_FILE}")
     return 0
 
@@ -193,16 +185,18 @@ def _say_marks(marks: Marks) -> None:
     say_table(("hard negative", *heads), negatives)
     say()
     rows = [
-        (
-            row["detector"],
-            _percent(row["recall"]),
-            _percent(row["precision"]),
-            row["average_precision"],
-            *(row[name] for name in _COUNTS),
-        )
+        {
+            "detector": row["detector"],
+            "recall %": _percent(row["recall"]),
+            "precision %": _percent(row["precision"]),
+            "average precision": row["average_precision"],
+            "background": row["n_background"],
+            "flagged": row["n_background_flagged"],
+            "question-only": row["n_background_question_only"],
+        }
         for row in marks.totals.iter_rows(named=True)
     ]
-    say_table(_HEADS, rows)
+    say_rows(rows)
 
 
 def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[object, ...]]:
