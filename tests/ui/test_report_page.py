@@ -36,7 +36,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 def test_the_probability_by_score_is_drawn_and_a_judgement_is_unfolded(show, tmp_path):
     named = {"pair": "p", "detector": "decon", "benchmark": "quiz"}
-    judged = {**named, "score": 0.9, "is_sd": False, "kind": "model", "judged_by": HOSTILE}
+    judged = {**named, "score": 0.9, "is_sd": False, "judge": "model", "judged_by": HOSTILE}
     steps = [
         {**named, "benchmark": benchmark, "step": n, "score_from": n / 2, "score_to": 0.4 + n / 2}
         | {"n_judged": 9, "n_sd": n, "probability": n / 9, "low": 0.0, "high": 0.5}
@@ -86,7 +86,7 @@ def test_the_title_names_the_corpus_and_says_that_a_report_is_incomplete(show, t
 def test_every_section_is_reached_from_the_contents(at, report):
     page = at("#overview")
     links = page.get_by_role("navigation", name="Sections").get_by_role("link")
-    assert links.count() == page.locator("#sections > section").count() == 15
+    assert links.count() == page.locator("#sections > section").count() == 16
     links.filter(has_text="What was scanned").click()
     expect(page.get_by_role("heading", name="What was scanned")).to_be_in_viewport()
 
@@ -514,7 +514,7 @@ def test_where_nothing_was_found_the_page_says_so(show, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_theme_is_the_readers_and_can_be_switched(show, report, scheme):
-    page = show(report, color_scheme=scheme)
+    page = show(report, "#rates", color_scheme=scheme)
     behind = "getComputedStyle(document.body).backgroundColor"
     dot = page.locator("#rates .chart path.point").first
     expect(dot).to_be_visible(timeout=60_000)

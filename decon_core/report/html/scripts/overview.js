@@ -24,7 +24,7 @@ function showOpening({ tone, verdict, ranked, left_out, next }) {
   element("summary").textContent = verdict.replaceAll(" %", "\u00a0%");
   element("summary").className = `is-${tone}`;
   const most = Math.max(...ranked.map(({ high }) => high ?? 0)) || 1;
-  const heads = ["Benchmark", "Leak rate, with its 95 % interval", "", "Leaked", "Mainly from", "Question-only or to review"];
+  const heads = ["Benchmark", "Leak rate, with its 95 % interval", "Leaked", "Mainly from", "Question-only or to review"];
   const rows = ranked.map((row) =>
     made("tr", {},
       made("th", { scope: "row" }, made("a", { href: pairsHash(row.filter), text: row.benchmark })),
@@ -35,7 +35,7 @@ function showOpening({ tone, verdict, ranked, left_out, next }) {
       made("td", { text: row.open ? counted(row.open) : "–" }),
     ),
   );
-  const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text) => made("th", { scope: "col", text })))), made("tbody", {}, ...rows));
+  const table = made("table", { id: "ranked" }, made("thead", {}, made("tr", {}, ...heads.map((text, at) => made("th", { scope: "col", colspan: at === 1 ? 2 : null, text })))), made("tbody", {}, ...rows));
   const steps = next.map((step) => made("li", {}, ...nextStep(step)));
   if (rows.length) element("opening").append(made("div", { class: "scrolls", role: "region", tabindex: "0", "aria-label": "Benchmarks by leak rate" }, table));
   if (left_out) element("opening").append(made("p", { class: "left-out", text: left_out }));

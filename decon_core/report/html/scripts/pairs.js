@@ -34,17 +34,11 @@ function openLinked(pair, missing) {
     chosen = -1;
     showNothing();
     element("to-pairs").href = location.hash;
-    if (!pair && order.length) showFirst();
+    // The first pair lies beside the list, though nobody has chosen it.
+    if (!pair && order.length) showDetail(order[0]).catch(tellTrouble);
   }
   document.body.classList.toggle("is-open", place >= 0);
   tellMissing(missing, number >= 0 && place < 0 ? "The pair of this link does not pass the filter of this link." : "");
-}
-
-// The first pair lies beside the list, without an entry in the address.
-function showFirst() {
-  chosen = 0;
-  pairList.mark(chosen);
-  showDetail(order[chosen]).catch(tellTrouble);
 }
 
 function refresh() {
