@@ -146,7 +146,7 @@ def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
     for row in (one for one in found if one["detector"] == "decon" and not one["row"]):
         if step := curves[row["benchmark"]].step_at(row["score"]):
             expected[row["pair"]] = (step.probability, step.low, step.n_judged)
-    query = "SELECT pair, probability, low, n_judged FROM pair_probabilities"
+    query = "SELECT pair, probability, low, n_in_step FROM pair_probabilities"
     with duckdb.connect(str(report), read_only=True) as connection:
         rows = connection.execute(f"{query} WHERE detector = 'decon'").fetchall()
     assert {pair: (*values,) for pair, *values in rows} == expected
