@@ -111,7 +111,7 @@ def predicted(places: Iterable[Place], others: Sequence[Place]) -> Iterator[Pred
             yield Predicted(place, share, share, share)
 
 
-def _left_out(places: Sequence[Place], part: str) -> list[Predicted]:
+def left_out(places: Sequence[Place], part: str) -> list[Predicted]:
     """Predict each group, or each benchmark, from all others."""
     return [
         one
@@ -153,7 +153,7 @@ def _numbers(step: Step) -> dict[str, Any]:
 def _tables(curves: Mapping[str, Curve], places: Sequence[Place]) -> Iterator[str]:
     yield from _curve_table(curves)
     tuned = [place for place in places if place.group not in forms.UNTOUCHED]
-    by_group, by_benchmark = _left_out(tuned, "group"), _left_out(tuned, "benchmark")
+    by_group, by_benchmark = left_out(tuned, "group"), left_out(tuned, "benchmark")
     yield from _fits("Predicted from the other groups tuned on", by_group, "group")
     yield from _fits("Predicted from the other benchmarks tuned on", by_benchmark, "benchmark")
     untouched = [place for place in places if place.group in forms.UNTOUCHED]

@@ -144,6 +144,15 @@ def planted_steps() -> tuple[dict[str, Any], ...]:
     return tuple(tomllib.loads(path.read_text(encoding="utf-8"))["steps"])
 
 
+def planted_step(detector: str, kind: str | None, score: float) -> dict[str, Any] | None:
+    """Return the step of planted benchmarks for a score; None if nothing is known of it."""
+    of_kind = [
+        step for step in planted_steps() if (step["detector"], step["kind"]) == (detector, kind)
+    ]
+    below = [step for step in of_kind if step["score_from"] <= round(score, _DECIMALS)]
+    return below[-1] if below else None
+
+
 def calibrate(points: Iterable[Point]) -> Calibration:
     """Return the curves of judged pairs. Their order makes no difference."""
     groups: dict[tuple[str, str], list[Point]] = defaultdict(list)
