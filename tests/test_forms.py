@@ -25,7 +25,7 @@ def test_nothing_in_natural_text_is_a_copy():
 
 
 def test_a_group_is_predicted_from_the_places_of_others():
-    rng = Random(1)  # noqa: S311
+    rng = Random(1)
     shares = {"a one": 0.9, "a two": 0.5, "b": 0.1}
     places = [
         Place(group, "edited", rng.random(), rng.random() < share)
