@@ -43,6 +43,8 @@ from decon_core.library.findings import Findings
 _SETTINGS: Mapping[str, Any] = tomllib.loads(
     Path(__file__).with_name("forms.toml").read_text(encoding="utf-8")
 )
+WORLDS = tuple(_SETTINGS["worlds"])
+UNTOUCHED = frozenset(_SETTINGS["untouched"]["groups"])
 _AROUND = 1_500  # characters of natural text before and after what is planted
 _HELD_OUT = 10  # one item in so many is not indexed
 _LENGTHS = ((12, "12 words and more"), (8, "8 to 11 words"), (0, "below 8 words"))
@@ -89,15 +91,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("worlds", nargs="*", default=[*_SETTINGS["worlds"]], help="default: all")
+    parser.add_argument("worlds", nargs="*", default=[*WORLDS], help="default: all")
     parser.add_argument("--detectors", nargs="+", default=["decon", "aligned"], metavar="NAME")
-    parser.add_argument("--per-form", type=int, default=60, help="items of each group")
-    parser.add_argument("--texts", type=Path, default=Path("../shared/data/text"))
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tuned-only", action="store_true", help="leave out untouched groups")
     parser.add_argument("--rows", type=Path, help="also write a row for each plant (.parquet)")
+    add_arguments(parser)
     given = parser.parse_args(arguments)
-    pages = [page for page in islice(hosts_below(given.texts), 4_000) if len(page) >= _AROUND]
+    pages = pages_below(given.texts)
     measured = (_measured(name, pages, given) for name in given.worlds)
     rows = pl.concat([of_world for of_world in measured if of_world.width])
     if given.rows:
@@ -105,28 +105,48 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("\n".join(_tables(rows)))
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `plants_of` and `pages_below` ask for."""
+    parser.add_argument("--per-form", type=int, default=60, help="items of each group")
+    parser.add_argument("--texts", type=Path, default=Path("../shared/data/text"))
+    parser.add_argument("--seed", type=int, default=1)
+
+
+def pages_below(texts: Path) -> list[str]:
+    """Return natural texts that are long enough to plant something between them."""
+    return [page for page in islice(hosts_below(texts), 4_000) if len(page) >= _AROUND]
+
+
+def index_of(items: Sequence[Item], detector: str) -> dc.Index:
+    """Return an index of the items that are not held out."""
+    records = (row for item in items if not item.is_held_out for row in item.rows)
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")  # of items that cannot be found
+        path = Path(folder, "records.jsonl")
+        path.write_text("".join(json.dumps(row) + "\n" for row in records))
+        return dc.build_index(path, policy={"detectors": [detector]})
+
+
 def _measured(world: str, pages: Sequence[str], given: argparse.Namespace) -> pl.DataFrame:
     """Return a row for each detector and plant: what it says of the item and of others."""
-    items = _items(world)
-    plants = [*_plants(items, pages, given)]
+    items = items_of(world)
+    plants = [
+        plant
+        for plant in plants_of(items, pages, given)
+        if not (given.tuned_only and plant.item.group in UNTOUCHED)
+    ]
     texts = [plant.text for plant in plants]
     indexed = {item.question for item in items if not item.is_held_out}
     n_with = Counter(run for question in indexed for run in _runs(question))
     rows = []
-    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
-        warnings.simplefilter("ignore")  # of items that cannot be found
-        path = Path(folder, "records.jsonl")
-        records = (row for item in items if not item.is_held_out for row in item.rows)
-        path.write_text("".join(json.dumps(row) + "\n" for row in records))
-        for detector in given.detectors:
-            index = dc.build_index(path, policy={"detectors": [detector]})
-            found = index.check_all(texts)
-            for plant, findings in zip(plants, found, strict=True):
-                row = {"detector": detector, **_row(plant, findings, index)}
-                rows.append(row)
-                n_own = sum(n_with[run] == 1 for run in _runs(plant.planted))
-                if plant.form == _HALF and n_own >= _FEWEST_OWN_RUNS:
-                    rows.append({**row, "form": _OWN_HALF})
+    for detector in given.detectors:
+        index = index_of(items, detector)
+        for plant, findings in zip(plants, index.check_all(texts), strict=True):
+            row = {"detector": detector, **_row(plant, findings, index)}
+            rows.append(row)
+            n_own = sum(n_with[run] == 1 for run in _runs(plant.planted))
+            if plant.form == _HALF and n_own >= _FEWEST_OWN_RUNS:
+                rows.append({**row, "form": _OWN_HALF})
     return pl.DataFrame(rows)
 
 
@@ -164,7 +184,7 @@ def _row(plant: Plant, findings: Findings, index: dc.Index) -> dict[str, Any]:
 # Items and plants ---------------------------------------------------------------------------------
 
 
-def _items(world: str) -> list[Item]:
+def items_of(world: str) -> list[Item]:
     where = _SETTINGS["worlds"][world]
     if isinstance(where, int):
         with tempfile.TemporaryDirectory() as folder:
@@ -213,14 +233,11 @@ def _items_of(name: str, table: pa.Table) -> Iterator[Item]:
         )
 
 
-def _plants(
+def plants_of(
     items: Sequence[Item], pages: Sequence[str], given: argparse.Namespace
 ) -> Iterator[Plant]:
-    untouched = _SETTINGS["untouched"]["groups"]
     indexed = {item.question for item in items if not item.is_held_out}
     for group in sorted({item.group for item in items}):
-        if given.tuned_only and group in untouched:
-            continue
         rng = Random(f"{given.seed} {group}")  # noqa: S311
         of_group = [item for item in items if item.group == group and item.question.strip()]
         rng.shuffle(of_group)
@@ -262,7 +279,7 @@ def _of_form(
 
 
 def _tables(rows: pl.DataFrame) -> Iterator[str]:
-    is_untouched = pl.col("group").is_in(_SETTINGS["untouched"]["groups"])
+    is_untouched = pl.col("group").is_in(UNTOUCHED)
     for detector in rows["detector"].unique(maintain_order=True):
         for title, chosen in (("tuned on", ~is_untouched), ("untouched", is_untouched)):
             kept = rows.filter(chosen & (pl.col("detector") == detector))

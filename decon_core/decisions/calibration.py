@@ -8,10 +8,13 @@ Where the share of duplicates falls although the score rises, bins are pooled un
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, NamedTuple
 
 _Z = 1.959963984540054  # 95 %
@@ -131,6 +134,25 @@ class Calibration:
 NO_CALIBRATION = Calibration()
 
 
+@cache
+def planted_steps() -> tuple[dict[str, Any], ...]:
+    """Return the steps of what detectors reported of planted benchmarks, by detector and kind.
+
+    They come from no judgement of the user's text: a report shows them, and nothing acts on them.
+    """
+    path = Path(__file__).with_name("planted.toml")
+    return tuple(tomllib.loads(path.read_text(encoding="utf-8"))["steps"])
+
+
+def planted_step(detector: str, kind: str | None, score: float) -> dict[str, Any] | None:
+    """Return the step of planted benchmarks for a score; None if nothing is known of it."""
+    of_kind = [
+        step for step in planted_steps() if (step["detector"], step["kind"]) == (detector, kind)
+    ]
+    below = [step for step in of_kind if step["score_from"] <= round(score, _DECIMALS)]
+    return below[-1] if below else None
+
+
 def calibrate(points: Iterable[Point]) -> Calibration:
     """Return the curves of judged pairs. Their order makes no difference."""
     groups: dict[tuple[str, str], list[Point]] = defaultdict(list)
@@ -206,7 +228,7 @@ def _bins(judged: Iterable[tuple[float, bool]]) -> list[_Bin]:
 def cross_validated(points: Sequence[Point]) -> Fit | None:
     """Predict the judgement of each pair from those of other items; None without other items."""
     folds = [int(sha256(point.item.encode()).hexdigest(), 16) % _N_FOLDS for point in points]
-    predicted: list[tuple[float, float, bool]] = []  # by the curve, by the share alone, judgement
+    predicted: list[tuple[float, float, bool]] = []
     for fold in sorted({*folds}):
         others = [point for point, number in zip(points, folds, strict=True) if number != fold]
         if not others:
@@ -217,6 +239,11 @@ def cross_validated(points: Sequence[Point]) -> Fit | None:
             if number == fold:
                 step = curve.step_at(point.score) or curve.steps[0]
                 predicted.append((step.probability, share, point.is_sd))
+    return fit_of(predicted)
+
+
+def fit_of(predicted: Sequence[tuple[float, float, bool]]) -> Fit:
+    """Return how well others predict: probability by a curve, by the share alone, judgement."""
     n = len(predicted)
     brier = math.fsum((by_curve - is_sd) ** 2 for by_curve, _, is_sd in predicted) / n
     flat = math.fsum((share - is_sd) ** 2 for _, share, is_sd in predicted) / n

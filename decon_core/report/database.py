@@ -13,6 +13,7 @@ import pyarrow as pa
 from decon_core.config.detector_registry import near_kinds
 from decon_core.config.mixtures import Leaks
 from decon_core.config.policy import LEAST_ANSWER_OVERLAP
+from decon_core.decisions.calibration import planted_steps
 from decon_core.feature import feature_files
 from decon_core.mixtures.composition import ITEMS as ITEMS_OF_BENCHMARKS
 from decon_core.report.tables import TABLES
@@ -69,7 +70,8 @@ def _macros() -> str:
         f"CREATE MACRO answer_threshold() AS {LEAST_ANSWER_OVERLAP}; "
         f"CREATE MACRO items_of_benchmarks() AS '{ITEMS_OF_BENCHMARKS}'; "
         f"CREATE MACRO least_judged() AS {Leaks.min_judged}; "
-        f"CREATE MACRO near_kinds() AS {near_kinds()}"
+        f"CREATE MACRO near_kinds() AS {near_kinds()}; "
+        f"CREATE MACRO planted_steps() AS {[*planted_steps()]}"
     )
 
 

@@ -523,10 +523,17 @@ ORDER BY benchmark, split;
 COMMENT ON VIEW longest_match_by_benchmark IS
     'longest_match, per benchmark and split: number of items by the field that leaked';
 
+-- What planted benchmarks say of the kinds of a detector: it is shown where nothing is judged.
+CREATE VIEW planted_probabilities AS
+SELECT *, n_copies / n_places AS probability
+FROM (SELECT unnest(planted_steps(), recursive := true));
+COMMENT ON VIEW planted_probabilities IS
+    'Per detector, kind and step of scores: the share of the places in planted benchmarks at which the item was planted (n_copies of n_places), with its 95 % interval; it is of that mix of copies and look-alikes, and no rate of leaks of any corpus';
+
 CREATE VIEW pair_probabilities AS
 SELECT found.pair, found.detector, found.kind_apart AS kind, found.benchmark, found.score,
-       steps.probability, steps.low, steps.high, steps.n_judged,
-       found.curve = '' AS is_of_all_benchmarks
+       steps.probability, steps.low, steps.high,
+       steps.n_judged AS n_in_step, found.curve = '' AS is_of_all_benchmarks, 'judged here' AS basis
 FROM (
     SELECT pair, of_kind.detector, kind_apart, benchmark, judged_as, max(score) AS score,
            coalesce(any_value(own.benchmark), '') AS curve
@@ -546,6 +553,31 @@ FROM (
 ASOF JOIN (SELECT * REPLACE (coalesce(benchmark, '') AS benchmark) FROM calibration) steps
     ON steps.detector = found.judged_as AND steps.benchmark = found.curve
        AND round(found.score, 9) >= steps.score_from
-ORDER BY found.pair, found.detector, found.benchmark;
+UNION ALL
+SELECT found.pair, found.detector, found.kind, found.benchmark, found.score,
+       steps.probability, steps.low, steps.high, steps.n_places, true, 'planted benchmarks'
+FROM (
+    SELECT pair, detector, kind, benchmark, max(score) AS score,
+           CASE WHEN list_contains(near_kinds(), kind) THEN kind END AS kind_apart
+    FROM matches GROUP BY ALL
+) found
+ASOF JOIN planted_probabilities steps
+    ON steps.detector = found.detector AND steps.kind = found.kind
+       AND round(found.score, 9) >= steps.score_from
+WHERE concat_ws(' ', found.detector, kind_apart) NOT IN (SELECT detector FROM calibration)
+ORDER BY ALL;
 COMMENT ON VIEW pair_probabilities IS
-    'Per pair, detector and benchmark: the probability of a semantic duplicate by its score, with its 95 % interval and the judged pairs of the step; by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; variants, parts and other kinds that are no copies have a curve of their kind; pairs with scores below all judged ones are left out';
+    'Per pair, detector and benchmark: the probability by its score, with its 95 % interval and the number of judged pairs or planted places of the step (n_in_step). Basis judged here: of a semantic duplicate, by the curve of the benchmark, or of all if fewer than 50 of its pairs are judged; variants, parts and other kinds that are no copies have a curve of their kind. Basis planted benchmarks, where there is no such curve: see planted_probabilities. Pairs with scores below all of a curve are left out';
+
+CREATE VIEW probabilities_in_words AS
+SELECT pair, string_agg(in_words, '; ' ORDER BY detector) AS probability
+FROM (
+    SELECT pair, detector, arg_max(format('{} {:.0f} % ({:.0f} to {:.0f} %), {}', detector,
+        100 * probability, 100 * low, 100 * high,
+        CASE basis WHEN 'judged here' THEN format('duplicates among {:,} judged pairs', n_in_step)
+             ELSE format('copies among {:,} places in planted benchmarks', n_in_step) END),
+        probability) AS in_words
+    FROM pair_probabilities GROUP BY pair, detector
+) GROUP BY pair;
+COMMENT ON VIEW probabilities_in_words IS
+    'Per pair: its highest probability by each detector, as page and review show it';

@@ -23,6 +23,7 @@ from decon_core.corpus.packs import Pack, Shard
 from decon_core.corpus.shards import read_shard
 from decon_core.corpus.sketch.shard_sketch import has_blocks, open_blocks
 from decon_core.decisions.annotations import labels_of
+from decon_core.decisions.calibration import LEAST_JUDGED, planted_step
 from decon_core.decisions.judging import missing
 from decon_core.errors import CorpusError, InputError, Problem
 from decon_core.feature import all_features
@@ -291,6 +292,10 @@ def _entry(
     tile_folder = tiles.folder(place.shard.fingerprint, version.fingerprint)
     verdict = builder.verdicts.by_pair.get(entry["pair"])
     judged = labels_of({}, builder.evidence.annotations).get(entry["pair"])
+    # With more judgements the probability is that of the report, which has all pairs.
+    labels = labels_of(builder.verdicts.labels, builder.evidence.annotations).values()
+    has_curve = sum(label.is_sd is not None for label in labels) >= LEAST_JUDGED
+    step = planted_step(entry["detector"], entry["kind"], entry["score"])
     records = load_records(builder.store, version, columns=[*PARTS])
     (record,) = records.slice(entry["record"], 1).to_pylist()
     policy = builder.policy.for_benchmark(version.benchmark)
@@ -315,6 +320,7 @@ def _entry(
         },
         "said": asdict(verdict) if verdict else None,
         "judged": asdict(judged) if judged else None,  # whether or not it decides
+        "planted": None if has_curve else step,
         "benchmark_version": version.fingerprint,
         "texts": texts,
         "made": str(tile_folder.tile(version.fingerprint)),

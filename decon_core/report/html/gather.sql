@@ -223,15 +223,7 @@ LEFT JOIN (
         reasoning)) AS judgement
     FROM judged_pairs WHERE judge <> 'person' GROUP BY pair
 ) j USING (pair)
-LEFT JOIN (
-    SELECT pair, string_agg(format('{} {:.0f} % ({:.0f} to {:.0f} %)', detector,
-        100 * probability, 100 * low, 100 * high), ', ' ORDER BY detector) AS probability
-    FROM (
-        SELECT pair, detector, max(probability) AS probability, arg_max(low, probability) AS low,
-               arg_max(high, probability) AS high
-        FROM pair_probabilities GROUP BY pair, detector
-    ) GROUP BY pair
-) q USING (pair)
+LEFT JOIN probabilities_in_words q USING (pair)
 ORDER BY p.is_contaminated DESC, p.is_question_only DESC, p.is_candidate DESC, p.score DESC, p.pair
 LIMIT $most_pairs
 

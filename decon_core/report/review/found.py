@@ -133,8 +133,12 @@ class Report:
         return [kind(**{name: row[name] for name in names}) for row in rows]
 
     def pair(self, pair: str) -> dict[str, Any]:
-        """Return every column of one pair, and its documents; raise `MissingError` if absent."""
-        rows = rows_of(self.connection, "FROM pairs WHERE pair = ?", [pair])
+        """Return every column of one pair, its probability and its documents.
+
+        Raise `MissingError` if the report has no such pair.
+        """
+        query = "FROM pairs LEFT JOIN probabilities_in_words USING (pair) WHERE pair = ?"
+        rows = rows_of(self.connection, query, [pair])
         if not rows:
             expected = "a pair of this report; `decon-assets review --list` shows them"
             raise MissingError(Problem(f"pair {pair!r}", f"not in {self._path}", expected))

@@ -129,6 +129,9 @@ def _document(pair: Pair, width: int) -> Iterator[_Line]:
         yield _EMPTY
         for part in pair["agreement"].split("; "):
             yield from _text(part, (), width)
+    if pair.get("probability"):
+        yield _EMPTY
+        yield from _text(f"probability: {pair['probability']}", (), width)
     places, n = pair.get("documents") or (), pair["n_documents"] or 0
     if n < 2:
         return

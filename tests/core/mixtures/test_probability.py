@@ -11,9 +11,9 @@ from decon_core.config.detector_registry import Kind
 from decon_core.config.mixtures import DEFAULT, Leaks, Mixture, read_mixtures
 from decon_core.config.policy import Policy
 from decon_core.decisions.annotations import Annotation, Annotations
-from decon_core.decisions.calibration import Point, calibrate
+from decon_core.decisions.calibration import Point, calibrate, planted_steps
 from decon_core.decisions.candidates import Evidence
-from decon_core.decisions.decide import probability_of
+from decon_core.decisions.decide import counts, probability_of
 from decon_core.decisions.judged import calibrated
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.errors import MissingError
@@ -219,6 +219,31 @@ def test_a_variant_is_as_probable_as_the_judged_variants():
         for kind in ("edited", "variant", "part")
     }
     assert probability == {"edited": 1.0, "variant": 0.5, "part": None}
+
+
+def test_planted_benchmarks_make_no_candidate_probable():
+    """Also none of a kind that nobody judged, beside one that is judged."""
+    judged = [Point("aligned", "quiz", f"{n}", f"{n}", 0.1, True) for n in range(N)]
+    leaks = Leaks(min_probability=0.01)
+    candidates = [step for step in planted_steps() if step["kind"] in ("variant", "part")]
+    assert candidates
+    for step in candidates:
+        entry = {
+            "detector": "aligned",
+            "kind": step["kind"],
+            "score": step["score_from"],
+            "benchmark": "quiz",
+            "split": "test",
+            "verdict": None,
+            "is_candidate": True,
+            "is_contaminated": False,
+            "is_question_only": False,
+            "is_judged_duplicate": False,
+        }
+        for calibration in (calibrate([]), calibrate(judged)):
+            assert probability_of(entry, leaks, calibration) is None
+            assert not counts(entry, leaks, calibration)
+        assert counts({**entry, "kind": "edited"}, leaks, calibrate(judged))
 
 
 def test_too_few_judged_pairs_are_refused_with_the_remedy(place):

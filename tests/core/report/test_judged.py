@@ -7,12 +7,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from decon_core.alignment.kinds import KINDS
 from decon_core.decisions.annotations import Annotation, Annotations
-from decon_core.decisions.calibration import ALL, Curve, fit_steps
+from decon_core.decisions.calibration import (
+    ALL,
+    LEAST_JUDGED,
+    Curve,
+    fit_steps,
+    planted_step,
+    planted_steps,
+    wilson,
+)
 from decon_core.decisions.candidates import Candidate, Evidence
 from decon_core.decisions.verdicts import Verdict, Verdicts
 from decon_core.report.html import write_page
+from decon_core.report.review.found import open_report
 from decon_core.report.review.judged import judged_tables
+from decon_core.report.review.show import Paint, page
 from decon_core.report.tables import TABLES, table_of
 from tests.core.report.pages import data_of
 from tests.core.report.report_worlds import RUN
@@ -146,7 +157,7 @@ def test_the_probability_of_every_pair_is_that_of_its_curve(matches, tmp_path):
     for row in (one for one in found if one["detector"] == "decon" and not one["row"]):
         if step := curves[row["benchmark"]].step_at(row["score"]):
             expected[row["pair"]] = (step.probability, step.low, step.n_judged)
-    query = "SELECT pair, probability, low, n_judged FROM pair_probabilities"
+    query = "SELECT pair, probability, low, n_in_step FROM pair_probabilities"
     with duckdb.connect(str(report), read_only=True) as connection:
         rows = connection.execute(f"{query} WHERE detector = 'decon'").fetchall()
     assert {pair: (*values,) for pair, *values in rows} == expected
@@ -172,6 +183,81 @@ def test_variants_have_a_curve_of_their_own(tmp_path):
     query = "SELECT kind, probability, count(*) FROM pair_probabilities GROUP BY ALL ORDER BY kind"
     with duckdb.connect(str(report), read_only=True) as connection:
         assert connection.execute(query).fetchall() == [("variant", 0.5, 30), (None, 1.0, 30)]
+
+
+def test_the_planted_table_has_every_kind_and_its_shares_never_fall():
+    assert {(step["detector"], step["kind"]) for step in planted_steps()} == {
+        ("aligned", kind) for kind in KINDS
+    }
+    for kind in KINDS:
+        steps = [step for step in planted_steps() if step["kind"] == kind]
+        shares = [step["n_copies"] / step["n_places"] for step in steps]
+        assert shares == sorted(shares)
+        edges = [edge for step in steps for edge in (step["score_from"], step["score_to"])]
+        assert edges == sorted(edges)
+        for step, share in zip(steps, shares, strict=True):
+            assert step["n_places"] >= LEAST_JUDGED
+            low, high = wilson(share, step["n_places"])
+            assert low - 1e-4 <= step["low"] <= share <= step["high"] <= high + 1e-4
+
+
+def aligned(number, kind, score):
+    return match(number, detector="aligned", score=score) | {"kind": kind}
+
+
+def probabilities(tmp_path, found, annotations):
+    pq.write_table(table_of("matches", found), tmp_path / "0.parquet")
+    tables = gathered([tmp_path / "0.parquet"], annotations)
+    report = write_report(tmp_path / "r.duckdb", runs=[RUN], matches=found, **tables)
+    query = "SELECT pair, kind, probability, low, high, n_in_step, basis FROM pair_probabilities"
+    with duckdb.connect(str(report), read_only=True) as connection:
+        return {pair: (*values,) for pair, *values in connection.execute(query).fetchall()}
+
+
+def test_without_judgements_a_pair_has_the_share_of_its_kind_and_score_in_planted_benchmarks(
+    tmp_path,
+):
+    edges = [(step["kind"], step["score_from"]) for step in planted_steps()]
+    found = [aligned(n, *edge) for n, edge in enumerate([*edges, ("edited", 0.9)])]
+    found += [aligned(97, "part", 0.01), aligned(98, None, 1.0), match(99, score=1.0)]
+    expected = {}
+    for row, (kind, score) in zip(found, [*edges, ("edited", 0.9)], strict=False):
+        step = planted_step("aligned", kind, score)
+        share = step["n_copies"] / step["n_places"]
+        numbers = (share, step["low"], step["high"], step["n_places"])
+        expected[row["pair"]] = (kind, *numbers, "planted benchmarks")
+    assert expected[key(0)][4] == planted_steps()[0]["n_places"]
+    assert probabilities(tmp_path, found, ()) == expected
+    assert planted_step("aligned", "part", 0.01) is planted_step("decon", "verbatim", 1.0) is None
+
+
+def test_judgements_of_the_user_come_before_planted_benchmarks(tmp_path):
+    """Twenty variants are judged: all others keep what planted benchmarks say."""
+    found = [aligned(n, "variant", 0.8) for n in range(20)]
+    found += [aligned(20, "variant", 0.5), aligned(21, "verbatim", 1.0)]
+    judged = probabilities(tmp_path, found, [said(n, is_sd=n < 5) for n in range(20)])
+    assert {judged[key(n)][1] for n in range(20)} == {0.25}
+    assert {judged[key(n)][-1] for n in range(20)} == {"judged here"}
+    assert key(20) not in judged  # below all judged scores nothing is known
+    assert judged[key(21)][-1] == "planted benchmarks"
+    few = probabilities(tmp_path, found, [said(n, is_sd=n < 5) for n in range(19)])
+    assert {row[-1] for row in few.values()} == {"planted benchmarks"}
+
+
+def test_page_and_review_say_where_a_probability_comes_from(tmp_path):
+    report = write_report(
+        tmp_path / "r.duckdb",
+        runs=[RUN],
+        pairs=[{"pair": key(0), "detectors": "aligned", "score": 1.0, "question": "q"}],
+        matches=[aligned(0, "verbatim", 1.0)],
+    )
+    write_page(report, tmp_path / "r.html")
+    n = planted_steps()[0]["n_places"]
+    expected = f"aligned 98 % (97 to 98 %), copies among {n:,} places in planted benchmarks"
+    assert data_of(tmp_path / "r.html", "columns")["names"]["probability"]["values"] == [expected]
+    with open_report(report) as opened:
+        lines = page(opened.pair(key(0)), width=99, paint=Paint(has_colour=False))
+    assert f"probability: {expected}" in " ".join(lines)
 
 
 def test_candidates_of_files_have_a_curve_of_their_own(matches):

@@ -114,7 +114,7 @@ function facts(number) {
   }
   if (call === "question") put("question-only", "the question was found without its answer: no leak, and not clean");
   if (call === "candidate") put("candidate", "found in a way that is no proof: it counts as a leak by a verdict only");
-  put("probability of a duplicate", plain(own.probability[number]));
+  put("probability", plain(named("probability", number)));
   // Folded: a reviewer should decide before looking.
   if (own.judgement[number]) put("judged", made("details", {}, made("summary", { text: "by a model or a file" }), made("span", { text: plain(own.judgement[number]) })));
   put("documents", counted(own.n_documents[number]));
