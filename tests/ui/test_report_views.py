@@ -53,7 +53,7 @@ def test_a_link_holds_the_view_of_a_section_and_its_unfolded_tables(at):
         ("#pairs?benchmark=gone&colour=red", "setting “colour”; benchmark “gone”."),
         ("#pairs?least=high&sort=age", "minimum score “high”; sort by “age”."),
         ("#pairs?pair=ffff", "pair “ffff”."),
-        ("#documents?kind=gone", "show “gone”."),
+        ("#documents?call=gone", "show “gone”."),
         ("#documents?document=web/s-9.jsonl/1", "document “web/s-9.jsonl/1”."),
         ("#documents?document=web/s-0.jsonl/0&of=other", "document “web/s-0.jsonl/0”."),
     ],
