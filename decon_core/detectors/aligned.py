@@ -423,10 +423,9 @@ class _Document:
 
     @staticmethod
     def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
-        batch = texts.batch
         if texts.encoder is None:
             raise ValueError("the encoder is needed to find the words of a match")
-        text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
+        text = texts.batch.text_at(number)
         places = texts.encoder.places(number, text)
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
         return _Document(text, places, nominations, spans)
