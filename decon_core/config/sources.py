@@ -208,7 +208,7 @@ class Source:
             return (self.messages,)
         return (self.text,) if isinstance(self.text, str) else self.text or ()
 
-    @cached_property
+    @property
     def reading(self) -> Source:
         """What decides the text of a row, without what does not."""
         is_uncounted = "*" in self.ignore
