@@ -11,8 +11,8 @@ import tomllib
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import cached_property, lru_cache
-from operator import attrgetter
 from importlib.resources import files
+from operator import attrgetter
 from threading import RLock
 
 from decon_core.config.layouts import EVERYTHING, UNKNOWN, Layout, covers, known_layouts, leads_to
