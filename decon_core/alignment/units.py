@@ -107,9 +107,7 @@ def _read_together(texts: Sequence[str], form: Form) -> tuple[Units, dict[int, s
     other: dict[int, str] = {}
     for at in np.flatnonzero(kinds & word_alignment.IS_OTHER).tolist():
         first = int(starts[at])
-        word = lines[first : int(stops[at])].lower()
-        if form.normalize_unicode:
-            word = " ".join(normalized_words(word, punctuation=form.punctuation))
+        word = _spelled(lines[first : int(stops[at])].lower(), form)
         other[at], keys[at] = word, _key_of(word)
         is_name[at] = lines[first].isupper() and len(word) > 1 and not begins_sentence(lines, first)
     line_edges = np.cumsum([0, *(len(text) + 1 for text in texts)])
@@ -157,6 +155,14 @@ def _read_numbers(
         units.stops[at] = max(units.stops[at], number.stop)
         units.starts[at] = number.start
         is_kept[of_number[1:]] = False
+
+
+@lru_cache(maxsize=1 << 16)
+def _spelled(word: str, form: Form) -> str:
+    """Return a word in lower case as it is in canonical text, where it may be several."""
+    if not form.normalize_unicode:
+        return word
+    return " ".join(normalized_words(word, punctuation=form.punctuation))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -31,6 +31,8 @@ class Batch:
     invalid: list[InvalidUtf8] = field(default_factory=list)  # of the documents
     unread: Mapping[str, Sequence[int]] = field(default_factory=dict)  # as of a document, summed
     n_left_out: int = 0  # documents that are not in the sample
+    # The path of a row that is one string; None if that is not known without reading it again.
+    only_path: Callable[[int], str | None] = lambda _row: None
     _reread: dict[int, Document] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -52,6 +54,9 @@ class Batch:
         if row not in self._reread:
             self._reread[row] = cast("Document", self.reread(row))
         return self._reread[row]
+
+    def text_at(self, at: int) -> str:
+        return self.text[self.starts[at] : self.stops[at]].tobytes().decode()
 
     def is_second(self, at: int) -> bool:
         """Return whether a text is the second one of its row: what is hidden in it."""

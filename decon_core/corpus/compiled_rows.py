@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from decon_core.config.layouts import Layout
+from decon_core.config.sources import Source
 from decon_core.corpus.batches import Batch, Reread, summed
-from decon_core.corpus.fields import Field, FieldTree
+from decon_core.corpus.fields import Field, FieldTree, field_tree
 from decon_core.corpus.row_texts import LONGEST_NAME
 from decon_core.corpus.text_values import decoded, is_text, without_lone_surrogates
 from decon_core.kernels import json_lines, row_texts, string_values
@@ -194,7 +195,7 @@ def settle(strings: Strings, is_unusual: Flags, fields: Fields, *, may_decode: b
 def batch_of(
     strings: Strings,
     is_unusual: Flags,
-    tree: FieldTree,
+    source: Source,
     fields: Fields,
     *,
     first_row: int,
@@ -204,6 +205,7 @@ def batch_of(
 
     `is_unusual` is per row, and `reread` reads a row by its number in the shard.
     """
+    tree = field_tree(source)
     strings = _with_decoded(strings, is_unusual, fields)
     counts = np.bincount(strings.rows, minlength=is_unusual.size)
     layouts, layout_of_row = _layouts(strings.marks, is_unusual, tree)
@@ -216,6 +218,9 @@ def batch_of(
     unread, read = strings.take(is_usual & ~is_read), strings.take(is_usual & is_read)
     if len(tree.paths) > 1:
         read = read.take(np.lexsort((fields.places[read.fields], read.rows)))
+    is_only = (np.bincount(read.rows, minlength=is_unusual.size) == 1)[read.rows]
+    only_field = np.full(is_unusual.size, -1)
+    only_field[read.rows[is_only]] = read.fields[is_only]
     kinds = np.stack([_kinds_in(tree, fields, layout) for layout in layouts])
     text, starts, stops, rows, n_characters = _joined(
         read, kinds[layout_of_row[read.rows], read.fields]
@@ -228,7 +233,17 @@ def batch_of(
         for at in np.flatnonzero(n_values).tolist()
     )
     batch = Batch(text, starts, stops, rows, n_characters, [], reread, unread=counts_by_path)
+    if source.id is None:
+        batch = replace(
+            batch, only_path=lambda row: _path_of_key(tree, only_field[row - first_row])
+        )
     return batch.with_rows(map(reread, (np.flatnonzero(is_unusual) + first_row).tolist()))
+
+
+def _path_of_key(tree: FieldTree, number: int) -> str | None:
+    """Return the path of the strings of a field that is a key of the row; None of others."""
+    node = tree.fields[number] if number >= 0 else tree.root
+    return node.path if node.parent is tree.root and "[" not in node.path else None
 
 
 def _with_decoded(strings: Strings, is_unusual: Flags, fields: Fields) -> Strings:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from importlib.resources import files
+from operator import attrgetter
 from threading import RLock
 
 from decon_core.config.layouts import EVERYTHING, UNKNOWN, Layout, covers, known_layouts, leads_to
@@ -184,8 +185,9 @@ def _fitting(marks: int) -> Iterator[Layout]:
 
 
 _cached_tree = lru_cache(maxsize=64)(FieldTree)
+_reading_of = lru_cache(maxsize=64)(attrgetter("reading"))  # asked for with each row
 
 
 def field_tree(source: Source) -> FieldTree:
     """Return the fields of a source; the same object for all sources that are read alike."""
-    return _cached_tree(source.reading)
+    return _cached_tree(_reading_of(source))

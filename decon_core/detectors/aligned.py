@@ -66,6 +66,7 @@ _MOST_AT_A_PLACE = 8  # items of a benchmark that are compared with the same wor
 _MARGIN = 80  # characters around a nomination, besides those that the question may fill
 _PASSAGE_WEIGHT = 20_000  # what a whole passage adds in favour of an item
 _TELLING_ANSWER = 20  # tokens of an answer that belongs to one question only
+_ANSWER = slice(clusters.ANSWER_START, clusters.ANSWER_STOP + 1)  # columns
 _WHOLE_ANSWER = 0.9  # share of its n-grams
 
 
@@ -338,12 +339,10 @@ class _AlignedSearch(Search):
         document: _Document,
     ) -> Iterator[Finding]:
         comparison = claim.comparison
-        for *_, row in nomination.items:
-            entry = int(matches.whole[row, clusters.ENTRY])
-            start = int(matches.whole[row, clusters.ANSWER_START])
-            stop = int(matches.whole[row, clusters.ANSWER_STOP])
-            has_answer = self._grams.index.entry_answer[entry] >= 0
-            overlap = float(matches.scores[row, clusters.ANSWER]) if has_answer else None
+        for *_, missing, row in nomination.items:
+            whole = matches.whole[row].tolist()
+            entry, start, stop = whole[clusters.ENTRY], *whole[_ANSWER]
+            overlap = -missing if self._grams.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
             yield Finding(
                 document=nomination.document,
@@ -423,10 +422,9 @@ class _Document:
 
     @staticmethod
     def of(number: int, nominations: Sequence[_Nomination], texts: BatchTexts) -> _Document:
-        batch = texts.batch
         if texts.encoder is None:
             raise ValueError("the encoder is needed to find the words of a match")
-        text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
+        text = texts.batch.text_at(number)
         places = texts.encoder.places(number, text)
         spans = [places.characters(nomination.start, nomination.stop) for nomination in nominations]
         return _Document(text, places, nominations, spans)

@@ -71,32 +71,35 @@ def _located(
         raise ValueError(f"the findings of {detector} are not sorted by document")
     distinct, place_of = _distinct(np.column_stack([documents, places]))
     n = len(distinct)
-    names = ("doc_id", "slot_kind", "words", *(f"{name}_part" for name in _TEXTS))
-    columns: Columns = {name: np.empty(n, object) for name in names}
-    for name in _TEXTS:
-        columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = np.full((2, n), ABSENT)
+    columns: Columns = {name: np.empty(n, object) for name in ("doc_id", "slot_kind", "words")}
+    parts = np.empty((n, len(_TEXTS)), object)
+    edges = distinct[:, 1:].reshape(-1, len(_TEXTS), 2)
+    is_there = edges[:, :, 0] != ABSENT
+    spans = np.full(edges.shape, ABSENT)
     numbers, first = np.unique(distinct[:, 0], return_index=True)
     for number, (begin, end) in zip(numbers.tolist(), pairwise([*first.tolist(), n]), strict=True):
-        document, is_hidden = batch.document(number), batch.is_second(number)
-        text, offset = document.stretches[is_hidden]
-        columns["doc_id"][begin:end] = document.id
+        text, is_hidden = batch.text_at(number), batch.is_second(number)
+        path = batch.only_path(int(batch.rows[number]))
+        document = batch.document(number) if path is None else None
+        offset = document.stretches[is_hidden][1] if document else 0
+        columns["doc_id"][begin:end] = document and document.id
         columns["slot_kind"][begin:end] = "hidden" if is_hidden else "visible"
-        edges = distinct[begin:end, 1:].reshape(-1, len(_TEXTS), 2)
-        is_there = edges[:, :, 0] != ABSENT
-        spans = np.full(edges.shape, ABSENT)
-        spans[is_there] = locate(number, text, [*map(tuple, edges[is_there].tolist())])
-        for at, of_place in enumerate(spans.tolist(), begin):
+        found, is_found = spans[begin:end], is_there[begin:end]
+        found[is_found] = locate(number, text, [*map(tuple, edges[begin:end][is_found].tolist())])
+        for at, of_place in enumerate(found.tolist(), begin):
             words = [
                 canonical(text[slice(*span)], form) if span[0] != ABSENT else ""
                 for span in of_place
             ]
             columns["words"][at] = digest_of(words)
-            for name, (start, stop) in zip(_TEXTS, of_place, strict=True):
+            for of_text, (start, _) in enumerate(of_place):
                 if start != ABSENT:
-                    columns[f"{name}_char_start"][at] = offset + start
-                    columns[f"{name}_char_stop"][at] = offset + stop
-                    part = document.part_at(offset + start)
-                    columns[f"{name}_part"][at] = part and part.path
+                    part = document.part_at(offset + start) if document else None
+                    parts[at, of_text] = part.path if part else path
+        found[is_found] += offset
+    for of_text, name in enumerate(_TEXTS):
+        columns[f"{name}_part"] = parts[:, of_text]
+        columns[f"{name}_char_start"], columns[f"{name}_char_stop"] = spans[:, of_text].T
     of_rows = {"row": batch.rows[documents], "detector": _objects([detector] * documents.size)}
     return {name: values[place_of] for name, values in columns.items()} | of_rows
 

@@ -104,14 +104,15 @@ class Stripped:
         return int(self.starts[start]), int(self.stops[stop - 1])
 
 
-_JOINT = re.compile("[-\u2010\u00ad][ \t]*\r?\n")
+# A pattern that begins with one character is searched ten times as fast as one with a choice.
+_JOINTS = [re.compile(f"{hyphen}[ \t]*\r?\n") for hyphen in "-\u2010\u00ad"]
 
 
 def may_have_markup(text: str) -> bool:
     """Return whether a text has any sign of mark-up; most have none, and need no kernels."""
     if "<" in text or "&" in text or "%" in text or "\\" in text or "](" in text:
         return True
-    return "\n" in text and _JOINT.search(text) is not None
+    return "\n" in text and any(joint.search(text) for joint in _JOINTS)
 
 
 def stripped(text: str) -> str:

@@ -70,7 +70,7 @@ class JsonBlock(LineBlock):
         strings, status, edges = strings_of_lines(self.lines, self.n_bytes, self.n_rows, fields)
         is_unusual = status == json_lines.UNUSUAL
         reread = partial(self._document, edges=edges, source=source)
-        return batch_of(strings, is_unusual, tree, fields, first_row=self.row, reread=reread)
+        return batch_of(strings, is_unusual, source, fields, first_row=self.row, reread=reread)
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         for row, _, line in self.lines_at(rows):

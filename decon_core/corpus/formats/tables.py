@@ -76,7 +76,7 @@ class TablePart(Part):
         except UnusualColumnError:
             return super().batch(source)
         reread = partial(self.document, source=source)
-        return batch_of(strings, is_unusual, tree, fields, first_row=self.row, reread=reread)
+        return batch_of(strings, is_unusual, source, fields, first_row=self.row, reread=reread)
 
     def values(self, rows: Sequence[int]) -> Iterator[tuple[int, Value]]:
         for row in rows:

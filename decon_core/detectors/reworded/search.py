@@ -118,7 +118,7 @@ class RewordedSearch(Search):
         rows = self._windows(terms).tolist()
         findings: list[Finding] = []
         for number, windows in groupby(rows, key=lambda row: row[word_windows.DOCUMENT]):
-            text = batch.text[batch.starts[number] : batch.stops[number]].tobytes().decode()
+            text = batch.text_at(number)
             places = encoder.places(number, text, of_terms=True)
             document = _Document(text, self._policy.form, places, terms.row(number))
             findings += self._in_document(number, document, [*windows])

@@ -352,3 +352,14 @@ def test_characters_of_a_table_are_counted_as_a_plain_number_that_json_can_hold(
     (batch,) = [block.read() for block in read_blocks(shard, Source(name="web", path="*"))]
     assert type(batch.n_characters) is int
     assert batch.n_characters == len("some words\n\nand others")
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_the_path_of_the_only_string_of_a_row_is_known_unless_its_id_is_wanted(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    rows = [{"a": "some words", "b": None, "n": 1}, {"a": "more words", "b": "and others", "n": 2}]
+    write(path, rows)
+    for identity, known in ((None, ["a", None]), ("n", [None, None])):
+        source = Source(name="web", path="*", text=("a", "b"), id=identity)
+        (batch,) = [block.read() for block in read_blocks(shard_at(path, source), source)]
+        assert [batch.only_path(row) for row in (0, 1)] == known

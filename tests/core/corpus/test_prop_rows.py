@@ -122,7 +122,18 @@ def require_same(path, source, block_bytes):
     with open_shard(shard, source) as file:
         for part in format_of(path).parts(file, source, part_bytes=block_bytes):
             plain = content_of(Part.batch(part, source))  # first: its fields are known then
-            assert content_of(part.batch(source)) == plain
+            batch = part.batch(source)
+            assert content_of(batch) == plain
+            require_known_paths(batch)
+
+
+def require_known_paths(batch):
+    """A path that is known without reading the row is that of its only string."""
+    for at, row in enumerate(batch.rows.tolist()):
+        path, document = batch.only_path(row), batch.document(at)
+        if path is not None:
+            assert ([part.path for part in document.parts], document.id) == ([path], None)
+            assert batch.text_at(at) in ("", document.text)  # before hidden text there may be none
 
 
 def content_of(batch):
