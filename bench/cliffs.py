@@ -10,6 +10,7 @@ core; what is measured are seconds of the processor, after kernels are loaded. T
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from typing import Any
 import duckdb
 
 from bench.peers import peak_bytes
+from decon_assets.cli.program import MORE_OBJECTS
 from decon_core.benchmarks.records import current_version
 from decon_core.config.load import Report
 from decon_core.config.policy import Policy
@@ -148,6 +150,7 @@ def _in_process(job: dict[str, str]) -> dict[str, Any]:
 
 
 def _run(job: dict[str, str]) -> dict[str, Any]:
+    gc.set_threshold(MORE_OBJECTS, *gc.get_threshold()[1:])  # as the command line does
     store, policy = Store(Path(job["store"])), Policy(detectors=tuple(job["detectors"].split(",")))
     if job["stage"] == "index":
         index_records(store, records_of(Path(job["items"], "recipes.yaml")), policy)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 # Python looks for unreachable objects each time there are so many more. With its own number, 700,
 # that takes 6 % of the time of a run, and hardly finds any. mypy uses this one, too.
-_MORE_OBJECTS = 200_000
+MORE_OBJECTS = 200_000
 
 
 def program() -> int:
@@ -26,7 +26,7 @@ def program() -> int:
     # Functions for the end are called in reverse order: this one after those of all libraries that
     # are imported from here on. Those of what Python imports before (`sitecustomize`) are left out.
     atexit.register(_end_at_once, codes)
-    gc.set_threshold(_MORE_OBJECTS, *gc.get_threshold()[1:])
+    gc.set_threshold(MORE_OBJECTS, *gc.get_threshold()[1:])
     # Imported late: libraries may register functions for the end when they are imported.
     from decon_assets.cli.main import main
 
