@@ -45,7 +45,9 @@ def test_a_leak_is_an_object_a_row_and_a_place_in_the_text(index):
     assert findings.to_arrow().schema == FINDINGS
     assert findings.to_polars()["score"].to_list() == [1.0]
     assert index.record(finding)["answer"] == MATH["answer"]
-    assert "leak (verbatim): quiz test 0, by aligned, score 1.000; question (1.00) at" in repr(findings)
+    assert "leak (verbatim): quiz test 0, by aligned, score 1.000; question (1.00) at" in repr(
+        findings
+    )
 
 
 def test_a_question_without_its_answer_is_no_leak_and_not_kept(index):
