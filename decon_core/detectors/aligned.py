@@ -341,7 +341,7 @@ class _AlignedSearch(Search):
         comparison = claim.comparison
         for *_, missing, row in nomination.items:
             whole = matches.whole[row].tolist()
-            entry, start, stop = whole[clusters.ENTRY], *whole[_ANSWER]
+            entry, (start, stop) = whole[clusters.ENTRY], whole[_ANSWER]
             overlap = -missing if self._grams.index.entry_answer[entry] >= 0 else None
             answer = document.places.characters(start, stop) if start >= 0 else None
             yield Finding(
