@@ -206,8 +206,8 @@ def _shares(table: DataFrame, keys: Sequence[str], share: str) -> list[tuple[obj
     for row in table.iter_rows(named=True):
         key = tuple(row[name] for name in keys)
         rows.setdefault(key, [row["n"]]).append(_percent(row[share]))
-        if registry.get(row["detector"]).needed_parts:
-            question_only[key] = _percent(row["n_question_only"] / row["n"])
+        if registry.get(row["detector"]).needed_parts:  # the first one, as on the page
+            question_only.setdefault(key, _percent(row["n_question_only"] / row["n"]))
     return [(*key, *cells, question_only.get(key)) for key, cells in rows.items()]
 
 
