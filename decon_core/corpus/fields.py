@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from importlib.resources import files
-from operator import attrgetter
 from threading import RLock
 
 from decon_core.config.layouts import EVERYTHING, UNKNOWN, Layout, covers, known_layouts, leads_to
@@ -185,7 +184,12 @@ def _fitting(marks: int) -> Iterator[Layout]:
 
 
 _cached_tree = lru_cache(maxsize=64)(FieldTree)
-_reading_of = lru_cache(maxsize=64)(attrgetter("reading"))  # asked for with each row
+
+
+@lru_cache(maxsize=64)
+def _reading_of(source: Source) -> Source:
+    """Return how a source is read, which is asked for with each row."""
+    return source.reading
 
 
 def field_tree(source: Source) -> FieldTree:
