@@ -579,10 +579,10 @@ def test_coverage_check_fails_when_a_shard_was_not_scanned(world):
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        ("DELETE FROM matches", "matches: harbor | none | 3 matches, 3 pairs, 3 leaks"),
-        ("UPDATE matches SET is_contaminated = false", "harbor | 3 matches, 3 pairs, 0 leaks"),
+        ("DELETE FROM matches", "matches: harbor | none | 3 matches, 3 findings, 3 leaks"),
+        ("UPDATE matches SET is_contaminated = false", "harbor | 3 matches, 3 findings, 0 leaks"),
         ("DELETE FROM findings", "documents | 6 findings, 6 leaks | 0 findings, 0 leaks"),
-        ("DELETE FROM documents", "documents | 0 pairs, 0 leaks | 6 pairs, 6 leaks"),
+        ("DELETE FROM documents", "documents | 0 findings, 0 leaks | 6 findings, 6 leaks"),
         ("DELETE FROM items", "items: harbor | 0 items, of 5"),
         ("DELETE FROM items WHERE instance_index = 4", "items: ledger | 4 items, of 5"),
         ("DELETE FROM removed", "removed: decontaminated, web | none | 6 rows"),

@@ -93,7 +93,7 @@ def test_a_judged_duplicate_is_a_leak_everywhere_and_no_shard_is_read(near, caps
     document = f"{first['shard_name']}:{first['row']}"
     assert main(["why", document, "--config", str(near.config_path)]) == 0
     said = capsys.readouterr().out
-    assert "leak (near in meaning): harbor test 4, by neighbours" in said
+    assert "leak: harbor test 4, by neighbours" in said
     assert "judged by m: a duplicate (equivalent)" in said
     assert "near: removed" in said
 
