@@ -578,6 +578,8 @@ FROM (
              ELSE format('copies among {:,} places in planted benchmarks', n_in_step) END),
         probability) AS in_words
     FROM pair_probabilities GROUP BY pair, detector
-) GROUP BY pair;
+)
+GROUP BY pair
+ORDER BY pair;
 COMMENT ON VIEW probabilities_in_words IS
     'Per pair: its highest probability by each detector, as page and review show it';

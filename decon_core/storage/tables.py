@@ -121,7 +121,8 @@ def _empty(schema: pa.Schema) -> tuple[pa.Table, bytes]:
 @lru_cache(maxsize=64)
 def _empty_of(schema: bytes) -> tuple[pa.Table, bytes]:
     table, sink = pa.ipc.read_schema(pa.py_buffer(schema)).empty_table(), pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, table.schema, compression="zstd", store_schema=False) as writer:
+    options = {"compression": "zstd", "store_schema": False, "use_dictionary": False}
+    with pq.ParquetWriter(sink, table.schema, **options) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({NAME: EMPTY})
     return table, sealed(bytes(sink.getvalue()))
