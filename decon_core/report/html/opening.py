@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 from decon_core.report.html.gather import Facts, Rows
 from decon_core.report.html.labels import count, share, shown
@@ -68,10 +67,13 @@ def _verdict(facts: Facts) -> str:
 
 def _leaked(facts: Facts) -> str:
     n_leaked, n_findable = facts.totals["n_leaked"], facts.totals["n_findable"]
-    if not n_findable:
-        return f"{counted(n_leaked, 'item')} leaked."
     n = facts.totals["n_leaked_findable"]
-    return f"{count(n)} of {_items(facts)} leaked ({share(n, n_findable)})."
+    if not n_findable or not n:
+        return f"{counted(n_leaked, 'item')} leaked."
+    leaked = f"{count(n)} of {_items(facts)} leaked ({share(n, n_findable)})."
+    # A person or a judge may call an item leaked that no chosen detector can find.
+    n_others = n_leaked - n
+    return f"{leaked} {counted(n_others, 'other item')} did, too." if n_others else leaked
 
 
 def _items(facts: Facts) -> str:
@@ -98,7 +100,7 @@ def _leaked_of(n: int | None, n_findable: int | None, n_leaked: int) -> str:
 
 
 def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
-    """Yield what to do: a sentence, and the command or the link for it."""
+    """Yield what to do: a sentence, and the command for it."""
     if facts.notice:
         yield {"text": "Scan what is missing", "command": "decon-assets run"}
     if n := facts.totals["n_candidate_pairs"]:
@@ -106,10 +108,10 @@ def _next_steps(facts: Facts) -> Iterator[dict[str, Any]]:
         yield {"text": text, "filter": {"call": "candidate"}, "command": "decon-assets review"}
     for mixture in facts["clean_mixtures"][:1]:
         kept, whole = mixture["n_documents_out"], mixture["n_documents_in"]
-        name = mixture["mixture"]
-        text = f"Train on the clean data, {count(kept)} of {counted(whole, 'document')}"
-        href = f"../mixtures/{quote(name)}/"
-        yield {"text": text, "href": href, "link": f"mixtures/{shown(name)}"}
+        name = shown(mixture["mixture"])
+        documents = f"{count(kept)} of {counted(whole, 'document')}"
+        text = f"Train on the clean data, {documents} in mixtures/{name}"
+        yield {"text": text, "command": f"decon-assets mixture verify {name}"}
     if facts.totals["n_leaked"] and not facts["mixtures"]:
         yield {"text": "Remove the leaks: add a [[mixture]]", "command": "decon-assets run"}
     text = "Fail a build above a leak rate"

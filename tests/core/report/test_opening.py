@@ -32,7 +32,7 @@ RANKED = [
     },
     {**COUNTS, **CLEAN, "benchmark": "poll", "source": None},
 ]
-MIXTURE = {"mixture": "clean data", "n_documents_in": 1_200, "n_documents_out": 1_190}
+MIXTURE = {"mixture": "clean", "n_documents_in": 1_200, "n_documents_out": 1_190}
 
 
 def opened(*, notice="", ranked=RANKED, mixtures=(), **totals):
@@ -69,6 +69,12 @@ LEAKED = {"n_leaked": 3, "n_leaked_findable": 3}
             "leaked",
             f"{MOSTLY} 1 item may have leaked, changed or in part: to be reviewed.",
         ),
+        (
+            {"n_leaked": 4, "n_leaked_findable": 3, "ranked": RANKED[:1]},
+            "leaked",
+            MOSTLY.replace(" They", " 1 other item did, too. They"),
+        ),
+        ({"n_leaked": 1, "ranked": RANKED[1:]}, "leaked", "1 item leaked."),
         (  # imported from a program that lists only what leaked
             {**LEAKED, "n_findable": None, "ranked": [RANKED[0] | {"rate": None}]},
             "leaked",
@@ -122,8 +128,8 @@ def test_next_are_what_is_missing_the_review_the_clean_data_and_the_check():
     ) == [
         "Scan what is missing",
         "Review 1 doubtful finding",
-        "Train on the clean data, 1,190 of 1,200 documents",
+        "Train on the clean data, 1,190 of 1,200 documents in mixtures/clean",
         check,
     ]
     (step, _) = opened(mixtures=[MIXTURE])["next"]
-    assert (step["href"], step["link"]) == ("../mixtures/clean%20data/", "mixtures/clean data")
+    assert step["command"] == "decon-assets mixture verify clean"

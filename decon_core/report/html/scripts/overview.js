@@ -51,11 +51,9 @@ function rateBar({ rate, low, high }, most) {
   return made("span", { class: "rate", role: "img", "aria-label": `${percent(rate)}, from ${percent(low)} to ${percent(high)}` }, bar, line);
 }
 
-function nextStep({ text, filter, href, link, command }) {
+function nextStep({ text, filter, command }) {
   const parts = filter ? [made("a", { href: pairsHash(filter), text })] : [made("span", { text })];
-  if (href) parts.push(": ", made("a", { href, text: link }));
-  if (command) parts.push(": ", made("code", { text: command }));
-  return parts;
+  return [...parts, ": ", made("code", { text: command })];
 }
 
 function headline({ value, name, note }) {
